@@ -1,1 +1,43 @@
-//! scoring
+//! How klnode judges what it holds: pure functions, each with its reasons as data.
+//!
+//! Every judgement is local. A score, a status or a trust value is computed where it is needed,
+//! from records and from the node's own ledger, and is never sent to a peer nor merged. Time,
+//! seeds and every number of a rule come in as arguments; nothing here reads a clock, draws
+//! randomness, touches a file or a socket, or depends on the order of a hash map.
+//!
+//! Each rule is one function beside its `Params`, whose `Default` is the documented default, and
+//! each answer carries what led to it, so that no number has to be taken on faith.
+//!
+//! | module | the question it answers |
+//! |---|---|
+//! | [`decay`] | how much does an observation of that day still weigh? |
+//! | [`posterior`] | what do so many successes and failures say? |
+//! | [`confidence`] | how far is an entry believed, and through whom? |
+//! | [`outcome`] | what does the end of a task add, and to which entries? |
+//! | [`hop`], [`trust`] | how far away is an author, how far trusted, and what does that weigh? |
+//! | [`thompson`] | which sample of its confidence does an entry get for this query? |
+//! | [`rank`] | in which order do the candidates of a query come? |
+//! | [`scan`], [`admission`] | may an entry be retrieved at all? |
+//! | [`status`] | where does an entry stand, and why? |
+//! | [`conflict`] | do two entries contradict, and which comes first? |
+//! | [`budget`] | how much of which entries fits into an answer? |
+
+pub mod admission;
+pub mod budget;
+pub mod confidence;
+pub mod conflict;
+pub mod day;
+pub mod decay;
+pub mod hop;
+pub mod ids;
+pub mod kind;
+pub mod outcome;
+pub mod posterior;
+pub mod rank;
+pub mod recency;
+pub mod scan;
+pub mod status;
+pub mod thompson;
+pub mod thousandths;
+pub mod trust;
+mod unit;

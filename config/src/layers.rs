@@ -1,0 +1,186 @@
+//! Lays the layers over each other: default < file < environment < flags.
+//!
+//! Separate because the order of precedence is an idea of its own. Everything is handed in as text:
+//! nothing here ever opens a file or looks at the process it runs in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toml::Value;
+
+use crate::assignment::{Assignment, Reader};
+use crate::key::{ENVIRONMENT_PREFIX, Key};
+use crate::layered::{Layered, Setting};
+use crate::origin::Origin;
+use crate::problem::{ConfigError, Given, Problem, Problems, shorten};
+use crate::rules::{self, Rule};
+use crate::schema::Schema;
+use crate::sections::Config;
+
+/// The largest text that is read as a configuration file. The complete defaults are about a tenth
+/// of it.
+pub const FILE_BYTES_MAX: usize = 256 * 1024;
+
+/// What a configuration is made of. Whatever the order of the calls, flags override the environment,
+/// the environment files, and files the defaults.
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    files: Vec<(PathBuf, String)>,
+    environment: Vec<(OsString, OsString)>,
+    flags: Vec<(String, String)>,
+}
+
+impl Layers {
+    /// The defaults alone.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the text of a file. The path is only shown. A later file overrides an earlier one.
+    #[must_use]
+    pub fn file(mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        self.files.push((path.into(), text.into()));
+        self
+    }
+
+    /// Adds environment variables, such as `std::env::vars_os()`. Those that do not begin with
+    /// `KLNODE__` are passed over.
+    #[must_use]
+    pub fn environment<N, V>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: AsRef<OsStr>,
+        V: AsRef<OsStr>,
+    {
+        let variables = variables
+            .into_iter()
+            .filter(|(name, _)| name.as_ref().to_string_lossy().starts_with(ENVIRONMENT_PREFIX))
+            .map(|(name, value)| (name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self.environment.extend(variables);
+        // The system promises no order, and problems are told in one.
+        self.environment.sort();
+        self
+    }
+
+    /// Adds overrides, each as the name of the flag it came by and `key=value`:
+    /// `("--set", "trust.hop_max=2")`. A later one overrides an earlier one.
+    #[must_use]
+    pub fn flags<N, T>(mut self, overrides: impl IntoIterator<Item = (N, T)>) -> Self
+    where
+        N: Into<String>,
+        T: Into<String>,
+    {
+        let overrides = overrides.into_iter().map(|(name, text)| (name.into(), text.into()));
+        self.flags.extend(overrides);
+        self
+    }
+
+    /// Lays the layers over each other.
+    ///
+    /// # Errors
+    /// Something is wrong with what was given: everything that is, not only the first.
+    pub fn resolve(&self) -> Result<Layered, ConfigError> {
+        let Reader { assignments, mut problems } = self.read();
+        let mut settings = defaults();
+        let mut refused = BTreeSet::new();
+        for assignment in assignments {
+            match misfit(&assignment) {
+                None => {
+                    let Assignment { key, value, origin } = assignment;
+                    settings.insert(key, Setting { value, origin });
+                }
+                Some(must) => {
+                    problems.add(|| unfit(&assignment, must));
+                    refused.insert(assignment.key);
+                }
+            }
+        }
+        let config = configured(&settings);
+        for rule in rules::rules(&config) {
+            if let Some(must) = rule.broken() {
+                judge(&rule, must, &settings, &refused, &mut problems);
+            }
+        }
+        problems.into_result()?;
+        Ok(Layered::new(config, settings))
+    }
+
+    fn read(&self) -> Reader {
+        let mut reader = Reader::default();
+        for (path, text) in &self.files {
+            if text.len() > FILE_BYTES_MAX {
+                let (path, bytes) = (path.clone(), text.len());
+                let bytes_max = FILE_BYTES_MAX;
+                reader.problems.add(|| Problem::TooLarge { path, bytes, bytes_max });
+            } else {
+                reader.file(path, text);
+            }
+        }
+        for (name, value) in &self.environment {
+            reader.variable(name, value);
+        }
+        for (name, text) in &self.flags {
+            reader.flag(name, text);
+        }
+        reader
+    }
+}
+
+/// What the value of an assignment would have to be, if it does not fit. Each is tried alone over
+/// the defaults, so that one wrong value does not hide another.
+fn misfit(assignment: &Assignment) -> Option<String> {
+    let table = Schema::embedded().overlaid([(&assignment.key, &assignment.value)]);
+    Config::deserialize(table).err().map(|error| error.message().to_owned())
+}
+
+fn configured(settings: &BTreeMap<Key, Setting>) -> Config {
+    let values = settings.iter().map(|(key, setting)| (key, &setting.value));
+    Config::deserialize(Schema::embedded().overlaid(values))
+        .expect("each value was tried alone, and no type looks at more than one of them")
+}
+
+fn defaults() -> BTreeMap<Key, Setting> {
+    let setting = |value: &Value| Setting { value: value.clone(), origin: Origin::Default };
+    Schema::embedded().known().map(|(key, known)| (key.clone(), setting(&known.value))).collect()
+}
+
+fn unfit(assignment: &Assignment, must: String) -> Problem {
+    let Assignment { key, value, origin } = assignment;
+    let known = Schema::embedded().setting(key).expect("only settings that exist are assigned");
+    Problem::Unfit {
+        given: given(key, value, origin),
+        must,
+        default: shorten(&known.value.to_string()),
+    }
+}
+
+/// Turns a broken rule into a problem, unless a value it looks at was refused: what is laid over in
+/// its place is not what the user meant, and the rule may well hold once that is put right.
+fn judge(
+    rule: &Rule,
+    must: String,
+    settings: &BTreeMap<Key, Setting>,
+    refused: &BTreeSet<Key>,
+    problems: &mut Problems,
+) {
+    if rule.keys().any(|key| refused.contains(key)) {
+        return;
+    }
+    let given = rule
+        .keys()
+        .filter_map(|key| Some((key, settings.get(key)?)))
+        .filter(|(_, setting)| rule.shows_defaults() || setting.origin != Origin::Default)
+        .map(|(key, setting)| given(key, &setting.value, &setting.origin))
+        .collect();
+    problems.add(|| Problem::Unsound { given, must });
+}
+
+fn given(key: &Key, value: &Value, origin: &Origin) -> Given {
+    Given {
+        key: shorten(&key.to_string()),
+        value: shorten(&value.to_string()),
+        origin: origin.clone(),
+    }
+}

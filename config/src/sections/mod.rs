@@ -1,0 +1,72 @@
+//! The configuration as the rest of the node reads it: plain structs of validated values.
+//!
+//! Separate from how it came about (layers, origins, problems), which no reader needs. A struct here
+//! has a field for every key of `default.toml` and a key for every field: the embedded text could not
+//! be read otherwise. No field is optional and none has a default of its own, since there would then
+//! be two places to look.
+
+mod confidence;
+mod judgement;
+mod retrieval;
+mod running;
+mod sharing;
+
+use serde::Deserialize;
+
+pub use confidence::{Confidence, GammaPerDay, Mass, Outcome, Reset, Restoration, Weight};
+pub use judgement::{Admission, AdmissionWeights, Gate, Provenance, Scan, StatusThresholds, Trust};
+pub use retrieval::{
+    Composite, Conflict, Cooccurrence, Duplicates, Foreign, Retrieval, RetrievalWeights,
+    StatusBonus, Tiers,
+};
+pub use running::{Api, Engine, Index, Log, Network};
+pub use sharing::{Budget, Federation, Filter, Filters};
+
+/// Every setting of a node. `Config::default()` is what `default.toml` says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// What is logged.
+    pub log: Log,
+    /// The local API.
+    pub api: Api,
+    /// Connections with peers.
+    pub network: Network,
+    /// The one writer.
+    pub engine: Engine,
+    /// The vector index.
+    pub index: Index,
+    /// What observations say about an entry.
+    pub confidence: Confidence,
+    /// When an entry that nothing confirms is put away.
+    pub provenance: Provenance,
+    /// When an entry becomes active, verified or stale.
+    pub status: StatusThresholds,
+    /// Which entries may be retrieved at all.
+    pub admission: Admission,
+    /// Which entries may be injected.
+    pub gate: Gate,
+    /// What the scanner looks for beside its own rules.
+    pub scan: Scan,
+    /// How far authors are believed.
+    pub trust: Trust,
+    /// How answers are ranked and cut.
+    pub retrieval: Retrieval,
+    /// Pairs of entries that are served together.
+    pub cooccurrence: Cooccurrence,
+    /// Entries that contradict each other.
+    pub conflict: Conflict,
+    /// Entries that say the same.
+    pub duplicates: Duplicates,
+    /// What may leave and what may enter.
+    pub filter: Filters,
+    /// Replication with peers.
+    pub federation: Federation,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        toml::from_str(crate::DEFAULT_TOML)
+            .expect("the embedded default.toml is valid and complete, as a test shows")
+    }
+}

@@ -1,0 +1,78 @@
+//! Settings of the running process: log, local API, network, writer and index.
+//!
+//! Separate from the judgement numbers because these change what the node costs, never what it
+//! believes. Nothing here depends on where the home folder lies.
+
+use serde::Deserialize;
+
+use crate::units::{
+    Bytes, Fraction, Interval, List, ListenAddress, LocalTcp, LogLevel, SocketPath, Whole,
+};
+
+/// `[log]`: what is logged.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// The least severe line that is written.
+    pub level: LogLevel,
+}
+
+/// `[api]`: the local API.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Api {
+    /// The Unix socket.
+    pub socket: SocketPath,
+    /// Local clients over TCP.
+    pub tcp: LocalTcp,
+    /// Clients served at once.
+    pub connections_max: Whole<1, 65_536>,
+    /// The largest request body.
+    pub body_bytes_max: Bytes,
+}
+
+/// `[network]`: connections with peers.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Multiaddrs to listen on; none means not to listen.
+    pub listen: List<ListenAddress>,
+    /// Connections whose handshake is not finished.
+    pub pending_connections_max: Whole<1, 65_536>,
+    /// Finished connections, all peers together.
+    pub established_connections_max: Whole<1, 65_536>,
+    /// Connections with one peer.
+    pub peer_connections_max: Whole<1, 64>,
+    /// Memory of the process above which connections are refused.
+    pub memory_bytes_max: Bytes,
+    /// The slowest a stream may be.
+    pub progress_bytes_per_second_min: Bytes,
+    /// How long a peer may take to answer one request.
+    pub request_timeout: Interval,
+    /// The first wait before an unreachable peer is dialled again.
+    pub redial_after: Interval,
+    /// The longest such wait.
+    pub redial_after_max: Interval,
+}
+
+/// `[engine]`: the one writer.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    /// Commands that wait for the writer.
+    pub queue_commands_max: Whole<1, 1_000_000>,
+    /// Records in one commit.
+    pub group_records_max: Whole<1, 1_000_000>,
+    /// Bytes in one commit.
+    pub group_bytes_max: Bytes,
+}
+
+/// `[index]`: the vector index.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Index {
+    /// The number of vectors from which on a graph replaces the exact scan.
+    pub hnsw_entries_min: Whole<1, 1_000_000_000>,
+    /// The part of dead points at which the graph is rebuilt.
+    pub hnsw_dead_fraction_max: Fraction,
+}

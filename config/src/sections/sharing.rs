@@ -1,0 +1,84 @@
+//! What is exchanged with peers: filters in both directions, timing and budgets.
+//!
+//! Separate from `[network]`, which is about connections: these are about records. They are the
+//! values a new peer starts with; what an operator sets for one peer is kept in the store.
+
+use serde::Deserialize;
+
+use crate::units::{
+    Bytes, EntryType, Fraction, Interval, List, Memory, Name, Reach, Status, Whole,
+};
+
+/// `[filter]`: what may leave and what may enter.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filters {
+    /// What a new peer is sent.
+    pub egress: Filter,
+    /// What is taken from a new peer.
+    pub ingress: Filter,
+}
+
+/// `[filter.egress]` and `[filter.ingress]`: what passes.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    /// Workspaces by name; none means all that are shared with the peer.
+    pub workspaces: List<Name>,
+    /// Tags of which an entry needs one; none means that it needs none.
+    pub tags_allow: List<Name>,
+    /// Tags with which an entry does not pass.
+    pub tags_deny: List<Name>,
+    /// The least decayed mean.
+    pub confidence_min: Fraction,
+    /// Types of entries that pass.
+    pub types: List<EntryType>,
+    /// Memories that pass.
+    pub memories: List<Memory>,
+    /// Threads of which nothing passes.
+    pub threads_exclude: List<Name>,
+    /// Whose entries pass.
+    pub reach: Reach,
+    /// Statuses that pass.
+    pub statuses: List<Status>,
+}
+
+/// `[federation]`: replication with peers.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Federation {
+    /// How long a ticket is good.
+    pub ticket_lifetime: Interval,
+    /// How close together commits are announced once.
+    pub notify_debounce: Interval,
+    /// How often a connected peer is compared with this node.
+    pub scrub_interval: Interval,
+    /// How often releases are examined again.
+    pub release_sweep_interval: Interval,
+    /// What one peer may cost.
+    pub budget: Budget,
+}
+
+/// `[federation.budget]`: what one peer may cost.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// The time over which the budget is counted.
+    pub window: Interval,
+    /// Frames in a window.
+    pub frames_max: Whole<1, 1_000_000_000>,
+    /// Bytes received in a window.
+    pub bytes_max: Bytes,
+    /// Records in a window.
+    pub records_max: Whole<1, 1_000_000_000>,
+    /// Signatures that fail in a window.
+    pub failed_signatures_max: Whole<0, 1_000_000>,
+    /// Entries never seen before in a window.
+    pub new_entries_max: Whole<1, 1_000_000_000>,
+    /// Bytes of this peer's records that are kept, whatever the window.
+    pub stored_bytes_max: Bytes,
+    /// How long a peer stays away the first time.
+    pub back_off: Interval,
+    /// The longest it stays away.
+    pub back_off_max: Interval,
+}

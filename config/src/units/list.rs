@@ -1,0 +1,126 @@
+//! Lists of values, and the names that stand in them.
+//!
+//! Separate because a list has a limit of its own, beside the limits of its elements. A list never
+//! holds the same element twice, and keeps the order in which it was written.
+
+use serde::Deserialize;
+use toml::Value;
+
+use super::Unfit;
+
+/// At most 256 different values.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(
+    try_from = "Value",
+    bound = "T: TryFrom<Value, Error = Unfit> + PartialEq + Deserialize<'de>"
+)]
+pub struct List<T>(Vec<T>);
+
+impl<T> List<T> {
+    const LENGTH_MAX: usize = 256;
+
+    /// The values, in the order in which they were written.
+    #[must_use]
+    pub fn as_slice(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T: TryFrom<Value, Error = Unfit> + PartialEq> TryFrom<Value> for List<T> {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        let Value::Array(values) = value else {
+            return Err(Unfit::new("a list such as [\"a\", \"b\"]"));
+        };
+        if values.len() > Self::LENGTH_MAX {
+            return Err(Unfit::new(format!("a list of at most {} values", Self::LENGTH_MAX)));
+        }
+        let mut list = Vec::with_capacity(values.len());
+        for value in values {
+            let element = T::try_from(value)
+                .map_err(|unfit| Unfit::new(format!("a list of which each is {}", unfit.must)))?;
+            if !list.contains(&element) {
+                list.push(element);
+            }
+        }
+        Ok(Self(list))
+    }
+}
+
+/// The name of a workspace, a tag, a thread or an organisation: 1 to 200 characters in one line.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct Name(String);
+
+impl Name {
+    const CHARACTERS_MAX: usize = 200;
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<Value> for Name {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        let text = value.as_str().map(str::trim).unwrap_or_default();
+        let fits = !text.is_empty()
+            && text.chars().count() <= Self::CHARACTERS_MAX
+            && !text.chars().any(char::is_control);
+        if fits {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Unfit::new("a name of 1 to 200 characters in one line"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Memory;
+
+    fn texts(texts: &[&str]) -> Value {
+        Value::Array(texts.iter().map(|text| Value::String((*text).into())).collect())
+    }
+
+    #[test]
+    fn a_list_keeps_its_order_and_drops_what_is_repeated() {
+        let list = List::<Memory>::try_from(texts(&["procedural", "semantic", "procedural"]));
+        assert_eq!(list.unwrap().as_slice(), [Memory::Procedural, Memory::Semantic]);
+    }
+
+    #[test]
+    fn a_list_says_what_each_of_its_values_must_be() {
+        let unfit = List::<Memory>::try_from(texts(&["semantic", "both"])).unwrap_err();
+        assert_eq!(
+            unfit.to_string(),
+            "must be a list of which each is one of \"semantic\", \"procedural\", \"episodic\""
+        );
+    }
+
+    #[test]
+    fn a_single_value_is_not_a_list() {
+        assert!(List::<Memory>::try_from(Value::String("semantic".into())).is_err());
+    }
+
+    #[test]
+    fn a_list_ends_at_its_limit() {
+        let names: Vec<String> = (0..257).map(|number| number.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(List::<Name>::try_from(texts(&names[1..])).unwrap().as_slice().len(), 256);
+        assert!(List::<Name>::try_from(texts(&names)).is_err());
+    }
+
+    #[test]
+    fn a_name_is_one_line_that_is_not_empty() {
+        assert_eq!(Name::try_from(Value::String(" team ".into())).unwrap().as_str(), "team");
+        for wrong in ["", "  ", "two\nlines", &"x".repeat(201)] {
+            assert!(Name::try_from(Value::String(wrong.into())).is_err(), "{wrong:?}");
+        }
+    }
+}

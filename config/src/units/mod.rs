@@ -1,0 +1,58 @@
+//! The types of configuration values: each carries its unit and its limits.
+//!
+//! Separate from the sections so that a limit stands in one place, whatever the number of keys that
+//! have it. A unit never knows which key it belongs to, and never holds a value outside its limits.
+
+mod address;
+mod list;
+mod number;
+mod size;
+mod time;
+mod word;
+
+pub use address::{ListenAddress, LocalTcp, SocketPath};
+pub use list::{List, Name};
+pub use number::{Factor, Fraction, Positive, SignalWeight, Whole};
+pub use size::Bytes;
+pub use time::{Days, Interval};
+pub use word::{DecayClass, EntryType, LogLevel, Memory, Reach, Status};
+
+/// Why a value is not of a unit: what it must be, as words that follow "must be".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be {must}")]
+pub struct Unfit {
+    must: String,
+}
+
+impl Unfit {
+    pub(crate) fn new(must: impl Into<String>) -> Self {
+        Self { must: must.into() }
+    }
+}
+
+/// Splits "90 days" into 90 and "days". Only whole amounts: "1.5 h" is "90 min".
+fn amount_and_unit(text: &str) -> Option<(u64, &str)> {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (amount, unit) = text.split_at(digits);
+    Some((amount.parse().ok()?, unit.trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_is_split_from_its_unit() {
+        assert_eq!(amount_and_unit("90 days"), Some((90, "days")));
+        assert_eq!(amount_and_unit(" 5min "), Some((5, "min")));
+        assert_eq!(amount_and_unit("7"), Some((7, "")));
+    }
+
+    #[test]
+    fn what_does_not_start_with_a_whole_number_has_no_amount() {
+        for text in ["", "days", "-1 days", "99999999999999999999 days", "٣ days"] {
+            assert_eq!(amount_and_unit(text), None, "{text}");
+        }
+    }
+}

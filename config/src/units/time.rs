@@ -1,0 +1,155 @@
+//! Spans of time: whole days, in which judgement counts, and intervals, in which the program waits.
+//!
+//! Two types because they must not be mixed: a judgement knows UTC days and no hours. Neither ever
+//! reads a clock.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Value;
+
+use super::{Unfit, amount_and_unit};
+
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+
+/// Whole UTC days, from 1 to 36500: "90 days".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct Days(u32);
+
+impl Days {
+    /// A century: what is older than that has no age that matters.
+    const MAX: u32 = 36_500;
+
+    /// This many days.
+    ///
+    /// # Errors
+    /// None at all, or more than a century of them.
+    pub fn new(days: u32) -> Result<Self, Unfit> {
+        if (1..=Self::MAX).contains(&days) {
+            Ok(Self(days))
+        } else {
+            Err(Unfit::new("text such as \"90 days\", from \"1 day\" to \"36500 days\""))
+        }
+    }
+
+    /// The number of days.
+    #[must_use]
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<Value> for Days {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        let days = value.as_str().and_then(amount_and_unit).and_then(|(days, unit)| {
+            matches!(unit, "day" | "days").then(|| u32::try_from(days).ok()).flatten()
+        });
+        Self::new(days.unwrap_or(0))
+    }
+}
+
+/// A span of time from a millisecond to a year: "250 ms", "30 s", "5 min", "1 h", "2 days".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct Interval(Duration);
+
+impl Interval {
+    const MIN: Duration = Duration::from_millis(1);
+    const MAX: Duration = Duration::from_secs(366 * SECONDS_PER_DAY);
+
+    /// This span of time.
+    ///
+    /// # Errors
+    /// It is shorter than a millisecond or longer than a year.
+    pub fn new(span: Duration) -> Result<Self, Unfit> {
+        if (Self::MIN..=Self::MAX).contains(&span) {
+            Ok(Self(span))
+        } else {
+            Err(Unfit::new(
+                "text such as \"250 ms\", \"30 s\", \"5 min\", \"1 h\" or \"2 days\", at most a year",
+            ))
+        }
+    }
+
+    /// The span itself.
+    #[must_use]
+    pub fn get(self) -> Duration {
+        self.0
+    }
+
+    fn parse(text: &str) -> Option<Duration> {
+        let (amount, unit) = amount_and_unit(text)?;
+        let seconds = match unit {
+            "ms" => return Some(Duration::from_millis(amount)),
+            "s" => 1,
+            "min" => 60,
+            "h" => 60 * 60,
+            "day" | "days" => SECONDS_PER_DAY,
+            _ => return None,
+        };
+        amount.checked_mul(seconds).map(Duration::from_secs)
+    }
+}
+
+impl TryFrom<Value> for Interval {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        Self::new(value.as_str().and_then(Self::parse).unwrap_or(Duration::ZERO))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::String(text.into())
+    }
+
+    #[test]
+    fn days_are_written_with_their_unit() {
+        assert_eq!(Days::try_from(text("90 days")).unwrap().get(), 90);
+        assert_eq!(Days::try_from(text("1 day")).unwrap().get(), 1);
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_neither_days_nor_an_interval() {
+        for value in [Value::Integer(90), Value::Float(90.0), text("90"), text("")] {
+            assert!(Days::try_from(value.clone()).is_err(), "{value}");
+            assert!(Interval::try_from(value.clone()).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn days_know_no_hours_and_no_more_than_a_century() {
+        for wrong in ["24 h", "0 days", "36501 days", "4294967297 days", "-1 days"] {
+            assert!(Days::try_from(text(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_interval_is_read_in_each_of_its_units() {
+        let cases = [
+            ("250 ms", Duration::from_millis(250)),
+            ("30 s", Duration::from_secs(30)),
+            ("5 min", Duration::from_secs(300)),
+            ("1 h", Duration::from_secs(3_600)),
+            ("2 days", Duration::from_secs(172_800)),
+            ("5min", Duration::from_secs(300)),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(Interval::try_from(text(given)).unwrap().get(), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn an_interval_is_neither_zero_nor_longer_than_a_year() {
+        for wrong in ["0 s", "367 days", "18446744073709551615 days", "5 fortnights"] {
+            assert!(Interval::try_from(text(wrong)).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The embedded defaults: complete, valid, and documented.
+//!
+//! Separate because `default.toml` is the one source of truth. That no field lacks a key and no key
+//! a field follows from reading it: the structs refuse unknown keys and have no optional fields.
+
+use klnode_config::{Config, DEFAULT_TOML, Layers, Origin};
+
+#[test]
+fn the_embedded_defaults_are_valid() {
+    let layered = Layers::new().resolve().unwrap();
+    assert_eq!(layered.config(), &Config::default());
+}
+
+#[test]
+fn no_field_of_the_configuration_does_without_a_key_in_the_defaults() {
+    let complete: toml::Table = toml::from_str(DEFAULT_TOML).unwrap();
+    let settings = Layers::new().resolve().unwrap().explain();
+    for setting in &settings {
+        let mut table = complete.clone();
+        let (section, name) = section_of(&mut table, &setting.key);
+        assert!(section.remove(name).is_some(), "{}", setting.key);
+        let result = table.try_into::<Config>();
+        assert!(result.is_err(), "{} has a second default somewhere", setting.key);
+    }
+}
+
+#[test]
+fn no_section_takes_a_key_that_has_no_field() {
+    let complete: toml::Table = toml::from_str(DEFAULT_TOML).unwrap();
+    for setting in Layers::new().resolve().unwrap().explain() {
+        let mut table = complete.clone();
+        let (section, _) = section_of(&mut table, &setting.key);
+        section.insert("no_such_field".to_owned(), toml::Value::Integer(1));
+        assert!(table.try_into::<Config>().is_err(), "beside {}", setting.key);
+    }
+}
+
+#[test]
+fn the_defaults_given_as_a_file_change_nothing_but_the_origins() {
+    let layered = Layers::new().file("klnode.toml", DEFAULT_TOML).resolve().unwrap();
+    assert_eq!(layered.config(), &Config::default());
+    for explained in layered.explain() {
+        assert!(matches!(explained.origin, Origin::File { .. }), "{}", explained.key);
+        assert_eq!(explained.value, explained.default, "{}", explained.key);
+    }
+}
+
+#[test]
+fn every_setting_is_explained_once_in_the_order_of_the_defaults() {
+    let explained = Layers::new().resolve().unwrap().explain();
+    let places: Vec<usize> = explained.iter().map(|setting| place_of(&setting.key)).collect();
+    assert!(places.is_sorted_by(|before, after| before < after), "{places:?}");
+    let lines = DEFAULT_TOML.lines().filter(|line| !line.starts_with('#') && line.contains(" = "));
+    assert_eq!(explained.len(), lines.count());
+    let pin = explained.iter().find(|setting| setting.key == "retrieval.pin_bonus").unwrap();
+    assert_eq!(pin.value, "0.15");
+    assert_eq!(pin.origin, Origin::Default);
+    assert_eq!(pin.variable, "KLNODE__RETRIEVAL__PIN_BONUS");
+    assert!(pin.comment.starts_with("What a pin adds to the score."), "{}", pin.comment);
+    assert!(pin.comment.ends_with("relevant."), "{}", pin.comment);
+}
+
+#[test]
+fn every_setting_can_be_set_by_its_variable() {
+    for setting in Layers::new().resolve().unwrap().explain() {
+        let layered = Layers::new()
+            .environment([(&setting.variable, &setting.default)])
+            .resolve()
+            .unwrap_or_else(|error| panic!("cannot {error}"));
+        let origin = layered.origin(&setting.key).unwrap();
+        assert_eq!(origin, &Origin::Environment { name: setting.variable });
+        assert_eq!(layered.config(), &Config::default());
+    }
+}
+
+/// The table that holds a setting, and the name of the setting in it.
+fn section_of<'a>(table: &'a mut toml::Table, key: &'a str) -> (&'a mut toml::Table, &'a str) {
+    let (sections, name) = key.rsplit_once('.').unwrap();
+    let section = sections.split('.').fold(table, |table, section| {
+        table.get_mut(section).and_then(toml::Value::as_table_mut).unwrap()
+    });
+    (section, name)
+}
+
+/// Where a setting stands in the text, found without a parser.
+fn place_of(key: &str) -> usize {
+    let (section, name) = key.rsplit_once('.').unwrap();
+    let section = DEFAULT_TOML.find(&format!("\n[{section}]\n")).unwrap();
+    section + DEFAULT_TOML[section..].find(&format!("\n{name} = ")).unwrap()
+}

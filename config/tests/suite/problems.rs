@@ -1,0 +1,207 @@
+//! What people are told when a configuration is wrong: each message, word for word.
+//!
+//! Separate because the messages are part of the interface: they name the key, the value, the limit,
+//! the origin and the way out.
+
+use klnode_config::{Layers, Problem};
+
+/// Every message about a file of this text.
+fn messages(text: &str) -> Vec<String> {
+    messages_of(&Layers::new().file("klnode.toml", text))
+}
+
+fn messages_of(layers: &Layers) -> Vec<String> {
+    match layers.resolve() {
+        Ok(_) => Vec::new(),
+        Err(error) => error.problems().iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[test]
+fn an_unknown_key_is_answered_with_the_nearest_known_one() {
+    assert_eq!(
+        messages("[retreival]\npin_bonus = 0.1"),
+        ["unknown key `retreival.pin_bonus` in klnode.toml line 2; \
+          did you mean `retrieval.pin_bonus`?"]
+    );
+    assert_eq!(
+        messages_of(&Layers::new().environment([("KLNODE__TRUST__HOPMAX", "2")])),
+        ["unknown key `trust.hopmax` in environment variable KLNODE__TRUST__HOPMAX; \
+          did you mean `KLNODE__TRUST__HOP_MAX`?"]
+    );
+    assert_eq!(
+        messages("zzzz = 1"),
+        ["unknown key `zzzz` in klnode.toml line 1; `klnode config` lists every key"]
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_gets_one_sentence() {
+    let cases = [
+        (
+            "trust.hop_max = \"three\"",
+            "`trust.hop_max = \"three\"` (klnode.toml line 1) must be a whole number from 1 to 16; \
+             the default is 3",
+        ),
+        (
+            "log.level = 3",
+            "`log.level = 3` (klnode.toml line 1) must be one of \"off\", \"error\", \"warn\", \
+             \"info\", \"debug\", \"trace\"; the default is \"info\"",
+        ),
+        (
+            "status.stale_after = 90",
+            "`status.stale_after = 90` (klnode.toml line 1) must be text such as \"90 days\", \
+             from \"1 day\" to \"36500 days\"; the default is \"90 days\"",
+        ),
+        (
+            "retrieval.pin_bonus = { x = 1 }",
+            "`retrieval.pin_bonus = { x = 1 }` (klnode.toml line 1) must be a number from 0 to 1; \
+             the default is 0.15",
+        ),
+        (
+            "trust.hop_max = 99999999999999999999",
+            "`trust.hop_max = 99999999999999999999` (klnode.toml line 1) holds a number \
+             that does not fit into 64 bits; the default is 3",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(messages(text), [expected]);
+    }
+}
+
+#[test]
+fn a_section_given_a_value_is_answered_with_a_key_inside_it() {
+    assert_eq!(
+        messages("log = \"debug\""),
+        ["`log` in klnode.toml line 1 is a section, not a value; \
+          set a key inside it, such as `log.level`"]
+    );
+    assert_eq!(
+        messages_of(&Layers::new().environment([("KLNODE__LOG", "debug")])),
+        ["`log` in environment variable KLNODE__LOG is a section, not a value; \
+          set a key inside it, such as `KLNODE__LOG__LEVEL`"]
+    );
+    assert_eq!(messages("[[trust]]\nhop_max = 2").len(), 1);
+}
+
+#[test]
+fn text_that_is_not_toml_is_answered_with_the_line() {
+    let messages = messages("[log]\nlevel = info\n");
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].starts_with("klnode.toml line 2 is not valid TOML: "), "{messages:?}");
+}
+
+#[test]
+fn a_flag_without_a_key_and_a_value_is_answered_with_an_example() {
+    for text in ["trust.hop_max", "=3", "", "a b=3"] {
+        let expected = format!(
+            "flag --set was given `{text}`, and takes `key=value`, such as `trust.hop_max=2`"
+        );
+        assert_eq!(messages_of(&Layers::new().flags([("--set", text)])), [expected]);
+    }
+}
+
+#[test]
+fn weights_that_do_not_sum_to_one_are_answered_with_the_sum_and_what_was_set() {
+    assert_eq!(
+        messages("[retrieval.weights]\nsemantic = 0.5\n"),
+        ["`retrieval.weights.semantic = 0.5` (klnode.toml line 2): semantic + thompson + \
+          freshness + status + thread + cooccurrence must be 1 (within 0.001), and is 1.1200; \
+          change them together, or leave out what you set"]
+    );
+    for text in [
+        "admission.weights.scanner = 0.3",
+        "conflict.composite.mean_weight = 0.6",
+        "retrieval.foreign.floor_share = 0.5",
+        "retrieval.workspace_weights.team.thread = 0.3",
+    ] {
+        assert_eq!(messages(text).len(), 1, "{text}");
+    }
+    assert_eq!(messages("[retrieval.weights]\nsemantic = 0.33\nthread = 0.12"), [""; 0]);
+}
+
+#[test]
+fn a_signal_may_not_weigh_more_than_a_half() {
+    let messages = messages("[retrieval.weights]\nsemantic = 0.51\nthompson = 0.12\n");
+    assert_eq!(
+        messages,
+        [
+            "`retrieval.weights.semantic = 0.51` (klnode.toml line 2) must be a number from 0 to 0.5; \
+          the default is 0.38"
+        ]
+    );
+}
+
+#[test]
+fn values_in_the_wrong_order_are_answered_with_both() {
+    assert_eq!(
+        messages("admission.reject_below = 0.36"),
+        ["`admission.reject_below = 0.36` (klnode.toml line 1), \
+          `admission.candidate_below = 0.35` (default): `admission.reject_below` must be at most \
+          `admission.candidate_below`; change them together, or leave out what you set"]
+    );
+    let wrong = [
+        "confidence.gamma_per_day.stable = 0.97",
+        "confidence.gamma_per_day.archived = 0.99",
+        "confidence.floor = 6.0",
+        "confidence.reset.mean_min = 0.65",
+        "status.verified_alpha_min = 5.0",
+        "gate.uncorroborated_places_max = 6",
+        "retrieval.entries_max = 1",
+        "retrieval.executor_budget_tokens = 501",
+        "retrieval.foreign.factor_min = 0.95",
+        "retrieval.status_bonus.candidate = 0.9",
+        "cooccurrence.prune_below = 1.0",
+        "federation.budget.back_off = \"2 h\"",
+        "network.redial_after_max = \"1 s\"",
+    ];
+    for text in wrong {
+        let messages = messages(text);
+        assert!(!messages.is_empty(), "{text}");
+        let key = text.split(' ').next().unwrap();
+        assert!(messages.iter().all(|message| message.contains(key)), "{messages:?}");
+    }
+}
+
+#[test]
+fn all_problems_of_all_layers_are_told_at_once() {
+    let layers = Layers::new()
+        .file("a.toml", "[log]\nlevel = ")
+        .file("b.toml", "[trust]\nhop_max = 99\nquantil = 0.1\n[admission]\nreject_below = 0.9\n")
+        .environment([("KLNODE__RETRIEVAL__PIN_BONUS", "2"), ("KLNODE__NO", "1")])
+        .flags([("--set", "status.stale_after=soon"), ("--set", "nothing")]);
+    let error = layers.resolve().unwrap_err();
+    let kinds: Vec<&str> = error.problems().iter().map(kind).collect();
+    assert_eq!(
+        kinds,
+        ["syntax", "unknown", "unknown", "malformed", "unfit", "unfit", "unfit", "unsound"]
+    );
+    let text = error.to_string();
+    assert!(text.starts_with("use this configuration:\n  a.toml line 2 "), "{text}");
+    assert_eq!(text.lines().count(), 1 + kinds.len());
+}
+
+#[test]
+fn a_wrong_value_is_told_even_where_a_later_layer_overrides_it() {
+    let layers = Layers::new()
+        .file("klnode.toml", "trust.hop_max = 99")
+        .flags([("--set", "trust.hop_max=2")]);
+    assert_eq!(messages_of(&layers).len(), 1);
+}
+
+#[test]
+fn a_rule_over_a_refused_value_stays_silent() {
+    let messages = messages("[retrieval.weights]\nsemantic = \"much\"\nthread = 0.4\n");
+    assert_eq!(messages.len(), 1, "{messages:?}");
+}
+
+fn kind(problem: &Problem) -> &'static str {
+    match problem {
+        Problem::Syntax { .. } => "syntax",
+        Problem::Malformed { .. } => "malformed",
+        Problem::Unknown { .. } => "unknown",
+        Problem::Unfit { .. } => "unfit",
+        Problem::Unsound { .. } => "unsound",
+        _ => "other",
+    }
+}

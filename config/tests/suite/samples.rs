@@ -1,0 +1,49 @@
+//! The sample files: each can be used as it is.
+//!
+//! Separate because samples are what people copy first.
+
+use klnode_config::{Config, Layers};
+
+fn load(name: &str, text: &str) -> Config {
+    match Layers::new().file(name, text).resolve() {
+        Ok(layered) => layered.into_config(),
+        Err(error) => panic!("cannot {error}"),
+    }
+}
+
+#[test]
+fn the_sample_for_one_machine_loads_and_listens_nowhere() {
+    let config = load("solo.toml", include_str!("../../samples/solo.toml"));
+    assert!(config.network.listen.as_slice().is_empty());
+}
+
+#[test]
+fn the_sample_for_a_hub_loads_and_listens_on_a_fixed_port() {
+    let config = load("team-hub.toml", include_str!("../../samples/team-hub.toml"));
+    let addresses = config.network.listen.as_slice();
+    assert!(addresses.iter().all(|address| address.as_str().ends_with("/tcp/4600")));
+    assert_eq!(addresses.len(), 2);
+}
+
+#[test]
+fn the_sample_for_a_workstation_loads_and_keeps_private_tags_at_home() {
+    let config = load("workstation.toml", include_str!("../../samples/workstation.toml"));
+    let tags = config.filter.egress.tags_deny.as_slice();
+    assert!(tags.iter().any(|tag| tag.as_str() == "private"));
+    assert_ne!(config.retrieval.weights_in("team"), config.retrieval.weights_in("other"));
+}
+
+#[test]
+fn no_sample_repeats_a_default() {
+    let samples = [
+        include_str!("../../samples/solo.toml"),
+        include_str!("../../samples/team-hub.toml"),
+        include_str!("../../samples/workstation.toml"),
+    ];
+    for text in samples {
+        for setting in Layers::new().file("sample.toml", text).resolve().unwrap().explain() {
+            let is_set = setting.origin != klnode_config::Origin::Default;
+            assert!(!is_set || setting.value != setting.default, "{}", setting.key);
+        }
+    }
+}

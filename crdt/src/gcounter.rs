@@ -1,0 +1,203 @@
+//! A counter that only grows, kept by boot and day.
+//!
+//! A cell belongs to one boot of one author, so two lives of one home never write the same cell
+//! and nothing is lost or counted twice; it belongs to one day, so that each observation can decay
+//! from its own day. Amounts are thousandths. Cells of a boot that has been closed for longer than
+//! decay reaches may be folded into one total, which loses nothing a reader could see.
+
+use crate::ids::Boot;
+use crate::lattice::{Lattice, Max};
+use crate::limits::CELL_MAX;
+use crate::time::Day;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Decay stops here, so older cells of one boot are alike and may be folded.
+pub const FOLD_AFTER_DAYS: u32 = 180;
+
+/// Thousandths of one observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Thousandths(pub u64);
+
+impl Thousandths {
+    /// One whole observation.
+    pub const ONE: Self = Self(1_000);
+
+    /// As a number of observations.
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / 1_000.0
+    }
+}
+
+/// What a reader counts of one cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Counted {
+    /// Whole days since the cell's own day; at least [`FOLD_AFTER_DAYS`] for a folded total.
+    pub age_days: u32,
+    /// How much.
+    pub amount: Thousandths,
+}
+
+/// One author's counter on one entry.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct GCounter {
+    cells: BTreeMap<(Boot, Day), Max<u64>>,
+    folds: BTreeMap<Boot, Max<u64>>,
+}
+
+impl Lattice for GCounter {
+    fn join(&mut self, other: Self) {
+        self.cells.join(other.cells);
+        self.folds.join(other.folds);
+    }
+}
+
+impl GCounter {
+    /// Adds to the cell of a boot and day. The cell stops at its limit.
+    pub fn add(&mut self, boot: Boot, day: Day, amount: Thousandths) {
+        let cell = self.cells.entry((boot, day)).or_default();
+        cell.0 = cell.0.saturating_add(amount.0).min(CELL_MAX);
+    }
+
+    /// Sets a cell to at least `amount`: how decoded cells are put in.
+    pub fn raise(&mut self, boot: Boot, day: Day, amount: Thousandths) {
+        self.cells.entry((boot, day)).or_default().join(Max(amount.0));
+    }
+
+    /// Sets a folded total to at least `amount`.
+    pub fn raise_fold(&mut self, boot: Boot, amount: Thousandths) {
+        self.folds.entry(boot).or_default().join(Max(amount.0));
+    }
+
+    /// The raw cells.
+    pub fn cells(&self) -> impl ExactSizeIterator<Item = (Boot, Day, Thousandths)> + '_ {
+        self.cells.iter().map(|((boot, day), amount)| (*boot, *day, Thousandths(amount.0)))
+    }
+
+    /// The folded totals.
+    pub fn folds(&self) -> impl ExactSizeIterator<Item = (Boot, Thousandths)> + '_ {
+        self.folds.iter().map(|(boot, amount)| (*boot, Thousandths(amount.0)))
+    }
+
+    /// Every boot that has a cell or a fold.
+    pub fn boots(&self) -> BTreeSet<Boot> {
+        self.cells.keys().map(|(boot, _)| *boot).chain(self.folds.keys().copied()).collect()
+    }
+
+    /// Whether nothing was ever counted.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty() && self.folds.is_empty()
+    }
+
+    /// What counts on `today`: cells dated ahead do not count yet, boots in `reset` no more. Of a
+    /// boot with both a fold and raw cells the greater counts, so a returning old copy of cells
+    /// that were folded elsewhere adds nothing.
+    pub fn counted(&self, today: Day, reset: &BTreeSet<Boot>) -> Vec<Counted> {
+        let mut counted = Vec::with_capacity(self.cells.len() + self.folds.len());
+        for boot in self.boots().difference(reset) {
+            let cells = self.cells.range((*boot, Day(0))..=(*boot, Day(u32::MAX)));
+            let cells = cells.filter(|((_, day), _)| *day <= today);
+            let raw_sum = cells.clone().map(|(_, amount)| amount.0).fold(0, u64::saturating_add);
+            let fold = self.folds.get(boot).map_or(0, |fold| fold.0);
+            if fold >= raw_sum && fold > 0 {
+                counted.push(Counted { age_days: FOLD_AFTER_DAYS, amount: Thousandths(fold) });
+            } else {
+                counted.extend(cells.map(|((_, day), amount)| Counted {
+                    age_days: day.age_days(today),
+                    amount: Thousandths(amount.0),
+                }));
+            }
+        }
+        counted
+    }
+
+    /// The sum of what counts on `today`, not decayed.
+    pub fn total(&self, today: Day, reset: &BTreeSet<Boot>) -> Thousandths {
+        let amounts = self.counted(today, reset).into_iter().map(|cell| cell.amount.0);
+        Thousandths(amounts.fold(0, u64::saturating_add))
+    }
+
+    /// The first day after `today` on which a cell starts to count.
+    pub fn next_day(&self, today: Day) -> Option<Day> {
+        self.cells.keys().map(|(_, day)| *day).filter(|day| *day > today).min()
+    }
+
+    /// Folds the cells of every boot but `current` whose newest cell is older than decay
+    /// reaches. Only the author does this, when it signs again.
+    pub fn fold(&mut self, current: Boot, today: Day) {
+        for boot in self.boots() {
+            let cells = self.cells.range((boot, Day(0))..=(boot, Day(u32::MAX)));
+            let newest = cells.clone().map(|((_, day), _)| *day).max();
+            let is_old = newest.is_some_and(|day| day.age_days(today) > FOLD_AFTER_DAYS);
+            if boot != current && is_old {
+                let sum = cells.map(|(_, amount)| amount.0).fold(0, u64::saturating_add);
+                self.raise_fold(boot, Thousandths(sum.min(CELL_MAX)));
+                self.cells.retain(|(of, _), _| *of != boot);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn none() -> BTreeSet<Boot> {
+        BTreeSet::new()
+    }
+
+    #[test]
+    fn cells_of_two_lives_add_up_and_a_repeated_one_does_not() {
+        let (mut one, mut two) = (GCounter::default(), GCounter::default());
+        one.add(Boot(1), Day(10), Thousandths::ONE);
+        two.add(Boot(2), Day(10), Thousandths::ONE);
+        let both = one.clone().joined(two).joined(one);
+        assert_eq!(both.total(Day(10), &none()), Thousandths(2_000));
+    }
+
+    #[test]
+    fn a_cell_dated_ahead_does_not_count_yet() {
+        let mut counter = GCounter::default();
+        counter.add(Boot(1), Day(11), Thousandths::ONE);
+        assert_eq!(counter.total(Day(10), &none()), Thousandths(0));
+        assert_eq!(counter.next_day(Day(10)), Some(Day(11)));
+        assert_eq!(counter.total(Day(11), &none()), Thousandths::ONE);
+    }
+
+    #[test]
+    fn a_reset_boot_counts_no_more() {
+        let mut counter = GCounter::default();
+        counter.add(Boot(1), Day(1), Thousandths::ONE);
+        counter.add(Boot(2), Day(1), Thousandths::ONE);
+        assert_eq!(counter.total(Day(1), &BTreeSet::from([Boot(1)])), Thousandths::ONE);
+    }
+
+    #[test]
+    fn folding_changes_no_total_and_a_returning_raw_copy_adds_nothing() {
+        let mut counter = GCounter::default();
+        counter.add(Boot(1), Day(1), Thousandths::ONE);
+        counter.add(Boot(1), Day(2), Thousandths::ONE);
+        counter.add(Boot(2), Day(300), Thousandths::ONE);
+        let raw = counter.clone();
+        counter.fold(Boot(2), Day(300));
+        assert_eq!(counter.cells().len(), 1);
+        assert_eq!(counter.total(Day(300), &none()), Thousandths(3_000));
+        assert_eq!(counter.joined(raw).total(Day(300), &none()), Thousandths(3_000));
+    }
+
+    #[test]
+    fn the_current_boot_and_recent_boots_are_not_folded() {
+        let mut counter = GCounter::default();
+        counter.add(Boot(1), Day(1), Thousandths::ONE);
+        counter.add(Boot(2), Day(200), Thousandths::ONE);
+        counter.fold(Boot(1), Day(300));
+        assert_eq!(counter.folds().len(), 0);
+    }
+
+    #[test]
+    fn a_cell_stops_at_its_limit() {
+        let mut counter = GCounter::default();
+        counter.add(Boot(1), Day(1), Thousandths(CELL_MAX));
+        counter.add(Boot(1), Day(1), Thousandths(u64::MAX));
+        assert_eq!(counter.total(Day(1), &none()), Thousandths(CELL_MAX));
+    }
+}

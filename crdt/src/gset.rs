@@ -1,0 +1,119 @@
+//! A set that one author adds to and withdraws from.
+//!
+//! Each element carries its newest word: present or withdrawn. Sets of several authors are kept
+//! apart and united when read, so nobody withdraws what another added.
+
+use crate::ids::MarkId;
+use crate::lattice::Lattice;
+use crate::time::Hlc;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether an element is in the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Presence {
+    /// Added.
+    Present,
+    /// Taken back by the author who added it. Greater: at equal stamps withdrawal wins.
+    Withdrawn,
+}
+
+/// An author's newest word on one element.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Word {
+    /// When it was said.
+    pub stamp: Hlc,
+    /// What was said.
+    pub presence: Presence,
+    /// The author's retractions that it comes after.
+    pub after: BTreeSet<MarkId>,
+}
+
+impl Lattice for Word {
+    // The greatest by stamp, then withdrawn, then the longer history: a total order.
+    fn join(&mut self, other: Self) {
+        if other > *self {
+            *self = other;
+        }
+    }
+}
+
+/// One author's set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GSet<E: Ord> {
+    words: BTreeMap<E, Word>,
+}
+
+impl<E: Ord> Default for GSet<E> {
+    fn default() -> Self {
+        Self { words: BTreeMap::new() }
+    }
+}
+
+impl<E: Ord> Lattice for GSet<E> {
+    fn join(&mut self, other: Self) {
+        self.words.join(other.words);
+    }
+}
+
+impl<E: Ord> GSet<E> {
+    /// Says a word on an element; an older word than the one held changes nothing.
+    pub fn say(&mut self, element: E, word: Word) {
+        match self.words.get_mut(&element) {
+            Some(held) => held.join(word),
+            None => {
+                self.words.insert(element, word);
+            }
+        }
+    }
+
+    /// Elements that are present.
+    pub fn present(&self) -> impl Iterator<Item = &E> {
+        self.words.iter().filter(|(_, word)| word.presence == Presence::Present).map(|(e, _)| e)
+    }
+
+    /// Every element with its newest word.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&E, &Word)> {
+        self.words.iter()
+    }
+
+    /// The newest word on one element.
+    pub fn word(&self, element: &E) -> Option<&Word> {
+        self.words.get(element)
+    }
+
+    /// Keeps the elements whose word `keep` accepts.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Word) -> bool) {
+        self.words.retain(|_, word| keep(word));
+    }
+
+    /// How many elements have a word.
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether no element has a word.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::WallTime;
+
+    fn word(at_ms: u64, presence: Presence) -> Word {
+        let stamp = Hlc::new(WallTime::from_millis(at_ms), 0);
+        Word { stamp, presence, after: BTreeSet::new() }
+    }
+
+    #[test]
+    fn the_newest_word_counts_and_withdrawal_wins_a_tie() {
+        let mut tags = GSet::default();
+        tags.say("auth", word(1, Presence::Present));
+        tags.say("auth", word(1, Presence::Withdrawn));
+        tags.say("db", word(2, Presence::Withdrawn));
+        tags.say("db", word(3, Presence::Present));
+        assert_eq!(tags.present().collect::<Vec<_>>(), [&"db"]);
+    }
+}

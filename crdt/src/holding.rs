@@ -1,0 +1,206 @@
+//! The records that are held of one entry, and what happens when another arrives.
+//!
+//! This is the merge that every record takes, local or foreign. Records of one author on one entry
+//! form a [`Holding`]; claims and tallies take each other's place by [`Version`]; retractions never
+//! replace each other, so that nothing an author retracted is ever un-retracted by a later lie of
+//! the same author; a tombstone stands alone for the whole entry.
+
+use crate::entry::Entry;
+use crate::equivocation::Proof;
+use crate::header::Facet;
+use crate::ids::{AuthorId, Digest};
+use crate::lattice::Lattice;
+use crate::limits::LIVE_SLOTS_MAX;
+use crate::record::Record;
+use std::collections::BTreeMap;
+
+/// One author's live records on one entry, tombstones apart.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Holding {
+    records: BTreeMap<Digest, Record>,
+}
+
+/// What became of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Held already, or covered by what is.
+    Known,
+    /// Held from now on, with these changes to the rest.
+    Merged(Changes),
+    /// It came without its payload and nothing held explains why. Its retraction comes first.
+    Unexplained,
+    /// Its author has too many live records here: it has to wait.
+    OverQuota,
+}
+
+/// What a merged record changes.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Records that it covers: dropped.
+    pub covered: Vec<Digest>,
+    /// Records whose payload a retraction takes away, perhaps the merged one itself: the header
+    /// stays.
+    pub erased: Vec<Digest>,
+}
+
+/// The outcome of a merge and, whatever it was, the proof of equivocation it brought to light.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merge {
+    /// What became of the record.
+    pub outcome: Outcome,
+    /// Two signatures of the author in one place.
+    pub proof: Option<Proof>,
+}
+
+impl Lattice for Holding {
+    fn join(&mut self, other: Self) {
+        // Retractions first, so that headers without payload find what explains them.
+        let (retractions, rest): (Vec<_>, Vec<_>) = other
+            .records
+            .into_values()
+            .partition(|record| record.header().facet == Facet::Retraction);
+        for record in retractions.into_iter().chain(rest) {
+            self.merge(record);
+        }
+    }
+}
+
+impl Holding {
+    /// Puts together what a store held: nothing is checked again.
+    pub fn from_held(records: impl Iterator<Item = Record>) -> Self {
+        Self { records: records.map(|record| (record.digest(), record)).collect() }
+    }
+
+    /// The live records, by digest.
+    pub fn records(&self) -> impl ExactSizeIterator<Item = &Record> + Clone {
+        self.records.values()
+    }
+
+    /// One live record.
+    pub fn get(&self, digest: Digest) -> Option<&Record> {
+        self.records.get(&digest)
+    }
+
+    /// The live records of one facet.
+    pub fn facet(&self, facet: Facet) -> impl Iterator<Item = &Record> + Clone {
+        self.records.values().filter(move |record| record.header().facet == facet)
+    }
+
+    /// What these records say.
+    pub fn to_entry(&self) -> Entry {
+        Entry::assemble(self.records())
+    }
+
+    /// Takes in a record of this author on this entry.
+    pub fn merge(&mut self, record: Record) -> Merge {
+        let proof =
+            self.records.values().find_map(|held| Proof::find(held.signed(), record.signed()));
+        Merge { outcome: self.place(record), proof }
+    }
+
+    fn place(&mut self, record: Record) -> Outcome {
+        let (digest, facet) = (record.digest(), record.header().facet);
+        if let Some(held) = self.records.get(&digest) {
+            let was_stripped = held.payload().is_none() && record.payload().is_some();
+            if !was_stripped || self.to_entry().erases(&record) {
+                return Outcome::Known;
+            }
+            // Whoever brought it first had left out a payload that nothing takes away.
+            self.records.insert(digest, record);
+            return Outcome::Merged(Changes::default());
+        }
+        if record.payload().is_none() && self.facet(Facet::Retraction).next().is_none() {
+            return Outcome::Unexplained;
+        }
+        let mut changes = Changes::default();
+        if facet != Facet::Retraction {
+            let version = record.version();
+            let mut rivals = self.facet(facet).map(Record::version);
+            if rivals.any(|held| held.covers(&version)) {
+                return Outcome::Known;
+            }
+            let covered = self.facet(facet).filter(|held| version.covers(&held.version()));
+            changes.covered = covered.map(Record::digest).collect();
+        }
+        if self.facet(facet).count() - changes.covered.len() >= LIVE_SLOTS_MAX {
+            return Outcome::OverQuota;
+        }
+        self.records.retain(|held, _| !changes.covered.contains(held));
+        self.records.insert(digest, record);
+        changes.erased = self.erase();
+        Outcome::Merged(changes)
+    }
+
+    /// Erases every payload that the retractions held take away.
+    fn erase(&mut self) -> Vec<Digest> {
+        let entry = self.to_entry();
+        let doomed = self.records.values().filter(|record| entry.erases(record));
+        let doomed: Vec<Digest> = doomed.map(Record::digest).collect();
+        for digest in &doomed {
+            if let Some(record) = self.records.remove(digest) {
+                self.records.insert(*digest, record.erased());
+            }
+        }
+        doomed
+    }
+}
+
+/// All records held of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryRecords {
+    /// What each author said.
+    Live(BTreeMap<AuthorId, Holding>),
+    /// Forgotten: the tombstone with the least digest and nothing else.
+    Forgotten(Record),
+}
+
+impl Default for EntryRecords {
+    fn default() -> Self {
+        Self::Live(BTreeMap::new())
+    }
+}
+
+impl Lattice for EntryRecords {
+    fn join(&mut self, other: Self) {
+        match other {
+            Self::Forgotten(tombstone) => self.merge(tombstone),
+            Self::Live(theirs) => {
+                if let Self::Live(ours) = self {
+                    ours.join(theirs);
+                }
+            }
+        }
+    }
+}
+
+impl EntryRecords {
+    /// Takes in a record. Whether a tombstone's author is entitled was checked before.
+    pub fn merge(&mut self, record: Record) {
+        let is_tombstone = record.header().facet == Facet::Tombstone;
+        match self {
+            Self::Live(_) if is_tombstone => *self = Self::Forgotten(record),
+            Self::Live(authors) => {
+                authors.entry(record.author()).or_default().merge(record);
+            }
+            Self::Forgotten(held) => {
+                if is_tombstone && record.digest() < held.digest() {
+                    *held = record;
+                }
+            }
+        }
+    }
+
+    /// What these records say.
+    pub fn to_entry(&self) -> Entry {
+        match self {
+            Self::Forgotten(tombstone) => Entry::forgotten(tombstone.digest()),
+            Self::Live(authors) => {
+                let mut entry = Entry::default();
+                for holding in authors.values() {
+                    entry.join(holding.to_entry());
+                }
+                entry
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! A register whose values name what they replaced.
+//!
+//! A bare last-writer-wins register lets a fast clock overrule a reader who saw more. Here each
+//! value lists the digests of the values it was written over, so a value never loses to one it
+//! replaced, whatever the stamps say; stamps decide only between values that did not know each
+//! other, and those stay visible as rivals. The state is the union of all values: merging never
+//! drops one. Dropping is the author's business, when it signs again ([`Lww::without_replaced`]).
+
+use crate::digest::{Context, Fields};
+use crate::ids::{AuthorId, Digest, EntryId, MarkId};
+use crate::lattice::Lattice;
+use crate::limits::REPLACES_MAX;
+use crate::time::{Hlc, WallTime};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which register of an entry. Numbers of later versions are kept and passed on, not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Register(pub u8);
+
+impl Register {
+    /// One line that says what the entry is about.
+    pub const TITLE: Self = Self(1);
+    /// The knowledge itself.
+    pub const CONTENT: Self = Self(2);
+    /// One sentence for short answers.
+    pub const SUMMARY: Self = Self(3);
+    /// The entry's type, by name.
+    pub const TYPE: Self = Self(4);
+    /// The finer type, by name.
+    pub const SUB_TYPE: Self = Self(5);
+    /// `positive`, `negative` or `neutral`.
+    pub const POLARITY: Self = Self(6);
+    /// `ephemeral`, `stable` or `permanent`.
+    pub const DECAY_CLASS: Self = Self(7);
+    /// The thread it is scoped to; empty for the whole workspace.
+    pub const THREAD: Self = Self(8);
+    /// What a spike found.
+    pub const OUTCOME: Self = Self(9);
+    /// Non-empty if it came from failed or abandoned work.
+    pub const FAILED_WORK: Self = Self(10);
+
+    /// The registers this version knows, with their names.
+    pub const KNOWN: [(Self, &'static str); 10] = [
+        (Self::TITLE, "title"),
+        (Self::CONTENT, "content"),
+        (Self::SUMMARY, "summary"),
+        (Self::TYPE, "type"),
+        (Self::SUB_TYPE, "sub_type"),
+        (Self::POLARITY, "polarity"),
+        (Self::DECAY_CLASS, "decay_class"),
+        (Self::THREAD, "thread"),
+        (Self::OUTCOME, "outcome"),
+        (Self::FAILED_WORK, "failed_work"),
+    ];
+
+    /// The register's name, if this version knows it.
+    pub fn name(self) -> Option<&'static str> {
+        Self::KNOWN.iter().find(|(known, _)| *known == self).map(|(_, name)| *name)
+    }
+}
+
+/// One value of one register, as its author wrote it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Value {
+    /// The text.
+    pub text: String,
+    /// When it was written, by its author's clock.
+    pub stamp: Hlc,
+    /// Who wrote it.
+    pub author: AuthorId,
+    /// The values it was written over, and those that they replaced.
+    pub replaces: BTreeSet<Digest>,
+    /// Its author's retractions that it comes after.
+    pub after: BTreeSet<MarkId>,
+}
+
+impl Value {
+    /// The value's name: it binds the text to entry, register, author and history, so that a
+    /// value cannot be moved.
+    pub fn digest(&self, entry: EntryId, register: Register) -> Digest {
+        Fields::new(Context::Value)
+            .field(entry.as_bytes())
+            .field(&[register.0])
+            .field(self.author.as_bytes())
+            .field(self.text.as_bytes())
+            .field(&self.stamp.bits().to_be_bytes())
+            .list(self.replaces.iter().map(|digest| &digest.as_bytes()[..]))
+            .list(self.after.iter().map(|mark| &mark.as_bytes()[..]))
+            .finish()
+    }
+}
+
+/// All values of one register that are held.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Lww {
+    values: BTreeMap<Digest, Value>,
+}
+
+impl Lattice for Lww {
+    fn join(&mut self, other: Self) {
+        for (digest, value) in other.values {
+            self.values.entry(digest).or_insert(value);
+        }
+    }
+}
+
+/// What a reader is shown of a register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The value that wins.
+    pub value: Value,
+    /// Its digest.
+    pub digest: Digest,
+    /// Whether its stamp is still ahead of the reader's clock: shown for want of another.
+    pub is_early: bool,
+    /// Values of other authors that nobody has replaced: the register is contested.
+    pub rivals: Vec<Value>,
+}
+
+impl Lww {
+    /// Adds one value.
+    pub fn insert(&mut self, entry: EntryId, register: Register, value: Value) {
+        self.values.entry(value.digest(entry, register)).or_insert(value);
+    }
+
+    /// All values with their digests.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Digest, &Value)> {
+        self.values.iter()
+    }
+
+    /// Whether no value is held.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Keeps the values that `keep` accepts.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Value) -> bool) {
+        self.values.retain(|_, value| keep(value));
+    }
+
+    /// The newest stamp held.
+    pub fn newest(&self) -> Hlc {
+        self.values.values().map(|value| value.stamp).max().unwrap_or_default()
+    }
+
+    /// The value a reader at `now` is shown. A value that is not yet due neither wins nor
+    /// replaces while a due one exists. Never empty unless the register is: digests cover the
+    /// list of replaced digests, so values cannot replace each other in a circle.
+    pub fn shown(&self, now: WallTime) -> Option<Shown> {
+        let any_due = self.values.values().any(|value| value.stamp.is_due(now));
+        let pool = || self.values.iter().filter(|(_, v)| v.stamp.is_due(now) == any_due);
+        let replaced: BTreeSet<&Digest> = pool().flat_map(|(_, value)| &value.replaces).collect();
+        let heads = || pool().filter(|(digest, _)| !replaced.contains(digest));
+        let (digest, winner) = heads().max_by_key(|(d, v)| (v.stamp, v.author, **d))?;
+        let rivals = heads().filter(|(_, v)| v.author != winner.author);
+        Some(Shown {
+            value: winner.clone(),
+            digest: *digest,
+            is_early: !any_due,
+            rivals: rivals.map(|(_, value)| value.clone()).collect(),
+        })
+    }
+
+    /// What a value written now replaces: everything held and everything that replaces. Over the
+    /// limit the digests of the newest values are kept.
+    pub fn all_replaced(&self) -> BTreeSet<Digest> {
+        let mut newest_first: Vec<_> = self.values.iter().collect();
+        newest_first.sort_by_key(|(digest, value)| std::cmp::Reverse((value.stamp, **digest)));
+        let held = newest_first.iter().map(|(digest, _)| **digest);
+        let older = newest_first.iter().flat_map(|(_, value)| value.replaces.iter().copied());
+        let mut replaced = BTreeSet::new();
+        for digest in held.chain(older) {
+            if replaced.len() == REPLACES_MAX {
+                break;
+            }
+            replaced.insert(digest);
+        }
+        replaced
+    }
+
+    /// The values that no other value here replaces: what an author keeps when it signs again.
+    #[must_use]
+    pub fn without_replaced(mut self) -> Self {
+        let replaced: BTreeSet<Digest> =
+            self.values.values().flat_map(|value| value.replaces.iter().copied()).collect();
+        self.values.retain(|digest, _| !replaced.contains(digest));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: EntryId = EntryId::from_bytes([7; 16]);
+
+    fn write(register: &mut Lww, author: u8, at_ms: u64, text: &str) {
+        let value = Value {
+            text: text.into(),
+            stamp: Hlc::new(WallTime::from_millis(at_ms), 0),
+            author: AuthorId::from_bytes([author; 32]),
+            replaces: register.all_replaced(),
+            after: BTreeSet::new(),
+        };
+        register.insert(ENTRY, Register::TITLE, value);
+    }
+
+    fn shown(register: &Lww, now_ms: u64) -> (String, usize) {
+        let shown = register.shown(WallTime::from_millis(now_ms)).expect("a value");
+        (shown.value.text, shown.rivals.len())
+    }
+
+    #[test]
+    fn a_value_never_loses_to_one_it_replaced_even_with_a_clock_behind() {
+        let mut register = Lww::default();
+        write(&mut register, 1, 1_000_000, "first");
+        write(&mut register, 2, 5, "second, from a slow clock");
+        assert_eq!(shown(&register, 2_000_000), ("second, from a slow clock".into(), 0));
+    }
+
+    #[test]
+    fn values_that_did_not_know_each_other_are_contested() {
+        let (mut ours, mut theirs) = (Lww::default(), Lww::default());
+        write(&mut ours, 1, 10, "ours");
+        write(&mut theirs, 2, 20, "theirs");
+        let mut both = ours.joined(theirs);
+        assert_eq!(shown(&both, 100), ("theirs".into(), 1));
+        write(&mut both, 1, 30, "agreed");
+        assert_eq!(shown(&both, 100), ("agreed".into(), 0));
+    }
+
+    #[test]
+    fn a_value_from_the_future_waits_until_it_is_due() {
+        let mut register = Lww::default();
+        write(&mut register, 1, 1_000, "now");
+        write(&mut register, 2, 10_000_000, "later");
+        assert_eq!(shown(&register, 1_000).0, "now");
+        assert_eq!(shown(&register, 10_000_000).0, "later");
+    }
+
+    #[test]
+    fn a_lone_value_from_the_future_is_shown_as_early() {
+        let mut register = Lww::default();
+        write(&mut register, 1, 10_000_000, "later");
+        assert!(register.shown(WallTime::from_millis(0)).expect("shown").is_early);
+    }
+
+    #[test]
+    fn seventeen_members_edit_one_title_in_turn_one_clock_a_month_ahead() {
+        let month_ms = 30 * 86_400_000;
+        let mut register = Lww::default();
+        for turn in 0..17_u64 {
+            let ahead = if turn == 5 { month_ms } else { 0 };
+            write(&mut register, turn as u8 + 1, 1_000 + turn + ahead, &format!("edit {turn}"));
+        }
+        assert_eq!(shown(&register, 10_000), ("edit 16".into(), 0));
+        assert_eq!(shown(&register, 2 * month_ms), ("edit 16".into(), 0));
+    }
+
+    #[test]
+    fn dropping_replaced_values_changes_nothing_that_is_shown() {
+        let mut register = Lww::default();
+        for turn in 0..5 {
+            write(&mut register, 1, 1_000 - turn, &format!("edit {turn}"));
+        }
+        let before = register.shown(WallTime::from_millis(5_000));
+        let pruned = register.without_replaced();
+        assert_eq!(pruned.iter().len(), 1);
+        assert_eq!(pruned.shown(WallTime::from_millis(5_000)), before);
+    }
+
+    #[test]
+    fn over_the_limit_the_newest_values_are_named_as_replaced() {
+        let mut register = Lww::default();
+        for turn in 0..400 {
+            write(&mut register, 1, turn, "again");
+        }
+        assert_eq!(register.all_replaced().len(), REPLACES_MAX);
+        let newest = register.shown(WallTime::from_millis(1_000)).expect("shown").digest;
+        assert!(register.all_replaced().contains(&newest));
+    }
+}

@@ -1,0 +1,192 @@
+//! What a record says, by facet, and the rules it must keep.
+//!
+//! The rules are the same for what this node writes and for what a peer brings; a local writer
+//! turns a broken one into an error that names the field, a peer's costs the peer.
+
+use crate::claims::{Claims, TextSet};
+use crate::gset::{GSet, Presence};
+use crate::header::Facet;
+use crate::ids::{AuthorId, EntryId, MarkId};
+use crate::limits::{
+    CELL_MAX, CONTENT_BYTES_MAX, COUNTER_CELLS_MAX, ELEMENT_BYTES_MAX, IMPORT_KEY_BYTES_MAX,
+    MARKS_MAX, PAYLOAD_BYTES_MAX, REGISTER_BYTES_MAX, REGISTER_VALUES_MAX, REPLACES_MAX,
+    RESET_BOOTS_MAX, SET_ELEMENTS_MAX, TITLE_CHARS_MAX,
+};
+use crate::lww::{Lww, Register};
+use crate::origin::Origin;
+use crate::record::Refusal;
+use crate::tally::{Observation, Tally};
+use crate::tombstone::{Authority, Tombstone};
+use crate::wire;
+
+/// What one record says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "claims are what nearly all payloads are")]
+pub enum Payload {
+    /// Texts and sets; the origin if the author is the creator or imported the entry.
+    Claims {
+        /// The preimage of the entry's id.
+        origin: Option<Origin>,
+        /// What is claimed.
+        claims: Claims,
+    },
+    /// Counters.
+    Tally(Tally),
+    /// What the author takes back.
+    Retraction {
+        /// The preimage of the entry's id, if the author knows it as its own.
+        origin: Option<Origin>,
+        /// The act of retraction.
+        mark: MarkId,
+    },
+    /// The entry is forgotten.
+    Tombstone(Tombstone),
+}
+
+impl Payload {
+    /// The facet it belongs to.
+    pub fn facet(&self) -> Facet {
+        match self {
+            Self::Claims { .. } => Facet::Claims,
+            Self::Tally(_) => Facet::Tally,
+            Self::Retraction { .. } => Facet::Retraction,
+            Self::Tombstone(_) => Facet::Tombstone,
+        }
+    }
+
+    /// The bytes that are hashed and travel.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Claims { origin, claims } => wire::claims::encode(origin.as_ref(), claims),
+            Self::Tally(tally) => wire::tally::encode(tally),
+            Self::Retraction { origin, mark } => wire::mark::encode(origin.as_ref(), *mark),
+            Self::Tombstone(tombstone) => wire::tombstone::encode(tombstone),
+        }
+    }
+
+    /// Reads the payload of a record by `author` on `entry`.
+    pub fn decode(
+        facet: Facet,
+        entry: EntryId,
+        author: AuthorId,
+        bytes: &[u8],
+    ) -> Result<Self, Refusal> {
+        Ok(match facet {
+            Facet::Claims => {
+                let (origin, claims) = wire::claims::decode(bytes, entry, author)?;
+                Self::Claims { origin, claims }
+            }
+            Facet::Tally => Self::Tally(wire::tally::decode(bytes)?),
+            Facet::Retraction => {
+                let (origin, mark) = wire::mark::decode(bytes)?;
+                Self::Retraction { origin, mark }
+            }
+            Facet::Tombstone => Self::Tombstone(wire::tombstone::decode(bytes)?),
+        })
+    }
+
+    /// Whether the payload keeps the rules of its facet.
+    pub fn check(&self, entry: EntryId, author: AuthorId, bytes: &[u8]) -> Result<(), Refusal> {
+        at_most("payload bytes", bytes.len(), PAYLOAD_BYTES_MAX)?;
+        match self {
+            Self::Claims { origin, claims } => {
+                check_origin(origin.as_ref(), entry, author)?;
+                check_claims(claims, author)
+            }
+            Self::Tally(tally) => check_tally(tally),
+            Self::Retraction { origin, .. } => check_origin(origin.as_ref(), entry, author),
+            Self::Tombstone(tombstone) => match tombstone.authority(author, entry) {
+                Authority::None => Err(Refusal::NotEntitled),
+                Authority::Proved | Authority::IfMine => check_import_key(&tombstone.origin),
+            },
+        }
+    }
+}
+
+fn at_most(what: &'static str, found: usize, max: usize) -> Result<(), Refusal> {
+    if found <= max { Ok(()) } else { Err(Refusal::OverLimit { what, max }) }
+}
+
+fn check_origin(origin: Option<&Origin>, entry: EntryId, author: AuthorId) -> Result<(), Refusal> {
+    let Some(origin) = origin else { return Ok(()) };
+    check_import_key(origin)?;
+    if origin.id() != entry {
+        return Err(Refusal::BadPayload("the origin is not this entry's"));
+    }
+    if origin.creator().is_some_and(|creator| creator != author) {
+        return Err(Refusal::BadPayload("only the creator carries the origin"));
+    }
+    Ok(())
+}
+
+fn check_import_key(origin: &Origin) -> Result<(), Refusal> {
+    if let Origin::Imported { format, key, .. } = origin {
+        at_most("source format bytes", format.len(), IMPORT_KEY_BYTES_MAX)?;
+        at_most("source key bytes", key.len(), IMPORT_KEY_BYTES_MAX)?;
+    }
+    Ok(())
+}
+
+fn check_claims(claims: &Claims, author: AuthorId) -> Result<(), Refusal> {
+    if !claims.is_all_by(author) {
+        return Err(Refusal::BadPayload("a value is not by the record's author"));
+    }
+    for (register, values) in &claims.registers {
+        check_register(*register, values)?;
+    }
+    for (set, elements) in &claims.texts {
+        check_set(set.name().unwrap_or("elements of a set"), elements, String::len)?;
+        if *set == TextSet::TAGS && elements.iter().any(|(tag, _)| tag.is_empty()) {
+            return Err(Refusal::BadPayload("a tag is empty"));
+        }
+    }
+    check_set("citations", &claims.citations, |citation| {
+        citation.evidence_type.len() + citation.evidence_ref.len() + citation.cited_by.len()
+    })?;
+    check_set("links", &claims.links, |_| 0)?;
+    if claims.citations.iter().any(|(_, word)| word.presence == Presence::Withdrawn) {
+        return Err(Refusal::BadPayload("a citation cannot be withdrawn"));
+    }
+    let archival_marks = claims.archival.as_ref().map_or(0, |word| word.after.len());
+    at_most("retractions a claim comes after", archival_marks, MARKS_MAX)
+}
+
+fn check_register(register: Register, values: &Lww) -> Result<(), Refusal> {
+    at_most("values of one register", values.iter().len(), REGISTER_VALUES_MAX)?;
+    for (_, value) in values.iter() {
+        match register {
+            Register::TITLE => at_most("title", value.text.chars().count(), TITLE_CHARS_MAX)?,
+            Register::CONTENT => at_most("content", value.text.len(), CONTENT_BYTES_MAX)?,
+            _ => at_most("register bytes", value.text.len(), REGISTER_BYTES_MAX)?,
+        }
+        at_most("replaced values", value.replaces.len(), REPLACES_MAX)?;
+        at_most("retractions a claim comes after", value.after.len(), MARKS_MAX)?;
+    }
+    Ok(())
+}
+
+fn check_set<E: Ord>(
+    name: &'static str,
+    set: &GSet<E>,
+    bytes: impl Fn(&E) -> usize,
+) -> Result<(), Refusal> {
+    at_most(name, set.len(), SET_ELEMENTS_MAX)?;
+    for (element, word) in set.iter() {
+        at_most("bytes of one element", bytes(element), ELEMENT_BYTES_MAX)?;
+        at_most("retractions a claim comes after", word.after.len(), MARKS_MAX)?;
+    }
+    Ok(())
+}
+
+fn check_tally(tally: &Tally) -> Result<(), Refusal> {
+    for of in [Observation::Success, Observation::Failure, Observation::Confirmation] {
+        let counter = tally.counter(of);
+        at_most("counter cells", counter.cells().len() + counter.folds().len(), COUNTER_CELLS_MAX)?;
+        let over = counter.cells().any(|(_, _, amount)| amount.0 > CELL_MAX)
+            || counter.folds().any(|(_, amount)| amount.0 > CELL_MAX);
+        if over {
+            return Err(Refusal::BadPayload("a counter cell is above 2^32"));
+        }
+    }
+    at_most("reset boots", tally.reset.len(), RESET_BOOTS_MAX)
+}

@@ -1,0 +1,327 @@
+//! Generators and laws, for the suites of this and other crates (feature `testing`).
+//!
+//! Generators draw from small universes, so that things collide: few authors, few boots, few texts,
+//! stamps that tie. [`History`] lets lives of the same author write, clone, restore, retract and
+//! forget, and mixes in records that no honest author would write.
+
+use crate::claims::{Claims, TextSet};
+use crate::entry::Entry;
+use crate::gcounter::{GCounter, Thousandths};
+use crate::gset::{GSet, Presence, Word};
+use crate::header::{Facet, Header};
+use crate::holding::{EntryRecords, Holding};
+use crate::ids::{AuthorId, Boot, Digest, EntryId, Generation, MarkId, Nonce, WorkspaceId};
+use crate::key::SecretKey;
+use crate::lattice::Lattice;
+use crate::lww::{Lww, Register, Value};
+use crate::origin::{Memory, Origin};
+use crate::record::{Position, Record};
+use crate::retraction::Marks;
+use crate::tally::{Observation, Tally};
+use crate::time::{Day, Hlc, WallTime};
+use crate::tombstone::{Grounds, Tombstone};
+use crate::version::{Place, Slots, Version};
+use crate::writer::{Claim, Writer};
+use quickcheck::{Arbitrary, Gen};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+/// Checks that three states obey the laws of a join.
+///
+/// # Panics
+/// If one is broken; the message says which.
+pub fn assert_laws<T: Lattice + Clone + PartialEq + Debug>(a: &T, b: &T, c: &T) {
+    let join = |x: &T, y: &T| x.clone().joined(y.clone());
+    assert_eq!(join(a, b), join(b, a), "the join is commutative");
+    assert_eq!(join(&join(a, b), c), join(a, &join(b, c)), "the join is associative");
+    assert_eq!(join(a, a), *a, "the join is idempotent");
+    assert_eq!(join(&join(a, b), a), join(a, b), "the join contains both its parts");
+}
+
+/// A key from a small number.
+pub fn key(seed: u8) -> SecretKey {
+    SecretKey::from_bytes(&[seed; 32])
+}
+
+fn below(g: &mut Gen, bound: u64) -> u64 {
+    u64::arbitrary(g) % bound
+}
+
+fn stamp(g: &mut Gen) -> Hlc {
+    Hlc::new(WallTime::from_millis(1_000 + below(g, 5)), 0)
+}
+
+fn author(g: &mut Gen) -> AuthorId {
+    AuthorId::from_bytes([below(g, 3) as u8; 32])
+}
+
+fn some<T>(g: &mut Gen, max: u64, mut draw: impl FnMut(&mut Gen) -> T) -> Vec<T> {
+    let count = below(g, max + 1);
+    (0..count).map(|_| draw(g)).collect()
+}
+
+const ENTRY: EntryId = EntryId::from_bytes([1; 16]);
+
+impl Arbitrary for Lww {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let mut register = Self::default();
+        for _ in 0..below(g, 5) {
+            let known: Vec<Digest> = register.iter().map(|(digest, _)| *digest).collect();
+            let value = Value {
+                text: format!("text {}", below(g, 3)),
+                stamp: stamp(g),
+                author: author(g),
+                replaces: known.into_iter().filter(|_| bool::arbitrary(g)).collect(),
+                after: some(g, 1, MarkId::arbitrary).into_iter().collect(),
+            };
+            register.insert(ENTRY, Register::TITLE, value);
+        }
+        register
+    }
+}
+
+impl Arbitrary for MarkId {
+    fn arbitrary(g: &mut Gen) -> Self {
+        Self::from_bytes([below(g, 3) as u8; 16])
+    }
+}
+
+impl Arbitrary for Word {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let presence = if bool::arbitrary(g) { Presence::Present } else { Presence::Withdrawn };
+        Self { stamp: stamp(g), presence, after: some(g, 1, MarkId::arbitrary).into_iter().collect() }
+    }
+}
+
+impl Arbitrary for GSet<String> {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let mut set = Self::default();
+        for _ in 0..below(g, 5) {
+            set.say(format!("element {}", below(g, 3)), Word::arbitrary(g));
+        }
+        set
+    }
+}
+
+impl Arbitrary for GCounter {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let mut counter = Self::default();
+        for _ in 0..below(g, 5) {
+            counter.add(Boot(below(g, 3)), Day(below(g, 400) as u32), Thousandths(below(g, 3_000)));
+        }
+        if bool::arbitrary(g) {
+            counter.fold(Boot(0), Day(300));
+        }
+        counter
+    }
+}
+
+impl Arbitrary for Marks {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let mut marks = Self::default();
+        for mark in some(g, 3, MarkId::arbitrary) {
+            marks.insert(mark);
+        }
+        marks
+    }
+}
+
+impl Arbitrary for Tally {
+    fn arbitrary(g: &mut Gen) -> Self {
+        Self {
+            successes: GCounter::arbitrary(g),
+            failures: GCounter::arbitrary(g),
+            confirmations: GCounter::arbitrary(g),
+            reset: some(g, 1, |g| Boot(below(g, 3))).into_iter().collect(),
+        }
+    }
+}
+
+impl Arbitrary for Claims {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let registers = [Register::TITLE, Register::CONTENT];
+        Self {
+            registers: registers.map(|register| (register, Lww::arbitrary(g))).into(),
+            texts: BTreeMap::from([(TextSet::TAGS, GSet::arbitrary(g))]),
+            archival: Option::arbitrary(g),
+            ..Self::default()
+        }
+    }
+}
+
+impl Arbitrary for Entry {
+    fn arbitrary(g: &mut Gen) -> Self {
+        if below(g, 10) == 0 {
+            return Self::forgotten(Digest::from_bytes([below(g, 3) as u8; 32]));
+        }
+        Self {
+            origin: bool::arbitrary(g).then(|| origin(1)),
+            claims: some(g, 2, |g| (author(g), Claims::arbitrary(g))).into_iter().collect(),
+            tallies: some(g, 2, |g| (author(g), Tally::arbitrary(g))).into_iter().collect(),
+            marks: some(g, 2, |g| (author(g), Marks::arbitrary(g))).into_iter().collect(),
+            tombstone: None,
+        }
+    }
+}
+
+impl Arbitrary for Version {
+    /// Anything goes: counters that go back, lists that shrink, mutual absorption, twins.
+    fn arbitrary(g: &mut Gen) -> Self {
+        let mut place = |from: u64, to: u64| {
+            let far = if below(g, 8) == 0 { 1_500 } else { 0 };
+            let generation = Generation((far + from + below(g, to - from)) as u32);
+            Place { generation, boot: Boot(below(g, 3)) }
+        };
+        let own = place(1, 4);
+        let older: Vec<Place> = (0..3).map(|_| place(0, 3)).collect();
+        Self {
+            place: own,
+            counter: below(g, 3),
+            absorbs: older.into_iter().map(|place| (place, below(g, 3))).collect(),
+            digest: Digest::from_bytes([u8::arbitrary(g); 32]),
+        }
+    }
+}
+
+impl Arbitrary for Slots {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let mut slots = Self::default();
+        for version in some(g, 5, Version::arbitrary) {
+            slots.insert(version);
+        }
+        slots
+    }
+}
+
+/// The origin of the entry that generated histories speak of, created by `key(seed)`.
+pub fn origin(seed: u8) -> Origin {
+    Origin::Created {
+        creator: key(seed).author(),
+        stamp: Hlc::from_bits(1),
+        nonce: Nonce::default(),
+        workspace: WorkspaceId::MAIN,
+        memory: Memory::Semantic,
+    }
+}
+
+/// Records of one entry: written by several lives of two authors, honest and not.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// All records that were ever signed, in the order of writing.
+    pub records: Vec<Record>,
+}
+
+/// One running home: a key, a boot, and what it holds.
+struct Life {
+    key: SecretKey,
+    boot: Boot,
+    held: EntryRecords,
+}
+
+impl Life {
+    fn own(&self) -> Holding {
+        match &self.held {
+            EntryRecords::Live(authors) => {
+                authors.get(&self.key.author()).cloned().unwrap_or_default()
+            }
+            EntryRecords::Forgotten(_) => Holding::default(),
+        }
+    }
+
+    fn write(&self, g: &mut Gen, entry: EntryId, at: Hlc) -> Option<Record> {
+        let own = self.own();
+        let writer = Writer { key: &self.key, boot: self.boot, entry, own: &own };
+        let origin = Some(origin(1)).filter(|o| o.creator() == Some(self.key.author()));
+        let claim = |claim| writer.claim(&self.held.to_entry(), origin.clone(), &[claim], at);
+        let text = format!("text {}", below(g, 4));
+        let day = Day(10 + below(g, 3) as u32);
+        let written = match below(g, 12) {
+            0..=3 => claim(Claim::Set(Register::TITLE, text)),
+            4 => claim(Claim::Add(TextSet::TAGS, text)),
+            5 => claim(Claim::Withdraw(TextSet::TAGS, text)),
+            6 => writer.retract(origin.clone(), at),
+            7 if origin.is_some() && below(g, 4) == 0 => {
+                let origin = origin.clone()?;
+                writer.forget(Tombstone { origin, grounds: Grounds::Origin }, at)
+            }
+            8 => writer.reset(at),
+            _ => writer.observe(Observation::Success, Thousandths::ONE, day, at),
+        };
+        Some(written.expect("an honest writer keeps the limits"))
+    }
+}
+
+impl Arbitrary for History {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let entry = origin(1).id();
+        let mut boots = 0;
+        let mut start = |key: SecretKey, held: EntryRecords| {
+            boots += 1;
+            Life { key, boot: Boot(boots), held }
+        };
+        let mut lives = vec![start(key(1), <_>::default()), start(key(2), <_>::default())];
+        let mut records: Vec<Record> = Vec::new();
+        for turn in 0..4 + below(g, 8) {
+            let at = below(g, lives.len() as u64) as usize;
+            match below(g, 8) {
+                // A restart, or a clone of a running home.
+                0 => lives[at] = start(lives[at].key.clone(), lives[at].held.clone()),
+                1 => lives.push(start(lives[at].key.clone(), lives[at].held.clone())),
+                // Something heard from somebody, out of order.
+                2 if !records.is_empty() => {
+                    let heard = records[below(g, records.len() as u64) as usize].clone();
+                    lives[at].held.merge(heard);
+                }
+                3 if !records.is_empty() => {
+                    let model = &records[below(g, records.len() as u64) as usize];
+                    records.push(lie(g, model, &lives[at].key));
+                }
+                _ => {
+                    let skew = below(g, 3) * 1_000_000;
+                    let at_ms = WallTime::from_millis(1_000 + turn + skew);
+                    if let Some(record) = lives[at].write(g, entry, Hlc::new(at_ms, 0)) {
+                        lives[at].held.merge(record.clone());
+                        records.push(record);
+                    }
+                }
+            }
+        }
+        Self { records }
+    }
+}
+
+/// A record that is validly signed and contradicts what its author said before.
+fn lie(g: &mut Gen, model: &Record, key: &SecretKey) -> Record {
+    let header: &Header = model.header();
+    let mut absorbs = header.absorbs.clone();
+    absorbs.retain(|_| bool::arbitrary(g));
+    let payload = match model.payload() {
+        Some(payload) if header.author == key.author() => payload.clone(),
+        _ => crate::payload::Payload::Tally(Tally::arbitrary(g)),
+    };
+    let at = Position {
+        entry: header.entry,
+        place: header.place,
+        counter: header.counter + below(g, 2),
+        stamp: stamp(g),
+        absorbs,
+    };
+    Record::seal(at, payload, key).expect("a liar keeps the limits")
+}
+
+impl History {
+    /// What a holder has that heard the records `heard` accepts, in the order given.
+    pub fn heard(&self, mut heard: impl FnMut(usize) -> bool) -> EntryRecords {
+        let mut held = EntryRecords::default();
+        // Retractions first: what they explain may come without its payload.
+        let facet_of = |record: &Record| record.header().facet == Facet::Retraction;
+        for wanted in [true, false] {
+            for (at, record) in self.records.iter().enumerate() {
+                if facet_of(record) == wanted && heard(at) {
+                    held.merge(record.clone());
+                }
+            }
+        }
+        held
+    }
+}

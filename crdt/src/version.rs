@@ -1,0 +1,254 @@
+//! The order in which records of one author take each other's place.
+//!
+//! A record says which slot it is in, its counter there, and which older slots (up to which
+//! counter) its payload includes. That list, with the record's own place in it, is a version
+//! vector. A record *covers* another if its vector is at least the other's everywhere; what is
+//! covered may be dropped. Comparing whole vectors, not just looking the other slot up, makes the
+//! order transitive whatever a lying author writes: a record that leaves out something its
+//! predecessor had included simply fails to cover it, and both stay. So the set of uncovered
+//! records is a lattice, and holders agree however records reached them.
+//!
+//! A vector names at most [`ABSORBS_MAX`] slots. Everything that many generations back is covered
+//! as a whole, so that a home that was started thousands of times still leaves one record. An
+//! author who finds an own record of its own falling under that line signs it again first.
+
+use crate::ids::{Boot, Digest, Generation};
+use crate::lattice::Lattice;
+use crate::limits::ABSORBS_MAX;
+use std::collections::BTreeMap;
+
+/// A slot of one (entry, author, facet).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// First, so that lists are sorted by age.
+    pub generation: Generation,
+    /// The process start that writes here.
+    pub boot: Boot,
+}
+
+/// Where a record stands among its author's records on one entry and facet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Its slot.
+    pub place: Place,
+    /// Its counter in the slot.
+    pub counter: u64,
+    /// Older slots its payload includes, up to which counter.
+    pub absorbs: BTreeMap<Place, u64>,
+    /// The record's digest, which decides between equal vectors.
+    pub digest: Digest,
+}
+
+impl Version {
+    /// Generations before this are covered as a whole.
+    fn floor(&self) -> Generation {
+        Generation(self.place.generation.0.saturating_sub(ABSORBS_MAX as u32))
+    }
+
+    fn includes(&self, place: Place, counter: u64) -> bool {
+        place.generation < self.floor() || self.names(place, counter)
+    }
+
+    /// Whether the slot is named, up to at least that counter.
+    fn names(&self, place: Place, counter: u64) -> bool {
+        let named = if place == self.place {
+            Some(self.counter)
+        } else {
+            self.absorbs.get(&place).copied()
+        };
+        named.is_some_and(|named| named >= counter)
+    }
+
+    fn vector_covers(&self, other: &Self) -> bool {
+        self.floor() >= other.floor()
+            && self.includes(other.place, other.counter)
+            && other.absorbs.iter().all(|(place, counter)| self.includes(*place, *counter))
+    }
+
+    /// Whether holding this record makes holding `other` needless.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.vector_covers(other) && (!other.vector_covers(self) || self.digest >= other.digest)
+    }
+
+    /// Whether this record covers `other` without having named it: only for its age.
+    pub fn covers_by_age_alone(&self, other: &Self) -> bool {
+        self.covers(other) && !self.names(other.place, other.counter)
+    }
+
+    /// Whether the two prove that their author signed two things in one place.
+    pub fn contradicts(&self, other: &Self) -> bool {
+        self.place == other.place && self.counter == other.counter && self.digest != other.digest
+    }
+
+    /// The vector of a new slot, opened by an author that holds `own` and includes all of it: its
+    /// generation and what it absorbs (over the limit, the newest).
+    pub fn opening<'a>(own: impl Iterator<Item = &'a Self>) -> (Generation, BTreeMap<Place, u64>) {
+        let mut generation = Generation(0);
+        let mut absorbs = BTreeMap::new();
+        for version in own {
+            generation = generation.max(version.place.generation);
+            let named = version.absorbs.iter().map(|(place, counter)| (*place, *counter));
+            for (place, counter) in named.chain([(version.place, version.counter)]) {
+                let slot: &mut u64 = absorbs.entry(place).or_default();
+                *slot = (*slot).max(counter);
+            }
+        }
+        while absorbs.len() > ABSORBS_MAX {
+            absorbs.pop_first();
+        }
+        (generation.next(), absorbs)
+    }
+}
+
+/// The records of one (entry, author, facet) that no other covers.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Slots {
+    live: BTreeMap<Digest, Version>,
+}
+
+impl Lattice for Slots {
+    fn join(&mut self, other: Self) {
+        for (_, version) in other.live {
+            self.insert(version);
+        }
+    }
+}
+
+/// What became of a record that was offered to the slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Insertion {
+    /// Already held, or covered by one that is.
+    Known,
+    /// Held from now on; the records named here are covered by it.
+    Fresh {
+        /// Digests of records that may be dropped.
+        covered: Vec<Digest>,
+    },
+}
+
+impl Slots {
+    /// Offers a record.
+    pub fn insert(&mut self, version: Version) -> Insertion {
+        if self.live.values().any(|held| held.covers(&version)) {
+            return Insertion::Known;
+        }
+        let covered: Vec<Digest> = self
+            .live
+            .values()
+            .filter(|held| version.covers(held))
+            .map(|held| held.digest)
+            .collect();
+        for digest in &covered {
+            self.live.remove(digest);
+        }
+        self.live.insert(version.digest, version);
+        Insertion::Fresh { covered }
+    }
+
+    /// The live records, by digest.
+    pub fn live(&self) -> impl ExactSizeIterator<Item = &Version> {
+        self.live.values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(boot: u64, generation: u32) -> Place {
+        Place { generation: Generation(generation), boot: Boot(boot) }
+    }
+
+    fn version(at: Place, counter: u64, absorbs: &[(Place, u64)], digest: u8) -> Version {
+        let digest = Digest::from_bytes([digest; 32]);
+        Version { place: at, counter, absorbs: absorbs.iter().copied().collect(), digest }
+    }
+
+    fn held(versions: &[&Version]) -> Vec<u8> {
+        let mut slots = Slots::default();
+        for version in versions {
+            slots.insert((*version).clone());
+        }
+        slots.live().map(|version| version.digest.as_bytes()[0]).collect()
+    }
+
+    #[test]
+    fn within_a_slot_the_higher_counter_wins_and_then_the_higher_digest() {
+        let first = version(place(1, 1), 1, &[], 9);
+        let second = version(place(1, 1), 2, &[], 3);
+        let twin = version(place(1, 1), 2, &[], 4);
+        assert_eq!(held(&[&first, &second, &twin]), [4]);
+        assert_eq!(held(&[&twin, &second, &first]), [4]);
+        assert!(second.contradicts(&twin) && !first.contradicts(&twin));
+    }
+
+    #[test]
+    fn three_slots_of_one_author_give_the_same_in_every_order() {
+        let old = version(place(1, 1), 3, &[], 1);
+        let mid = version(place(2, 2), 1, &[(place(1, 1), 3)], 2);
+        let new = version(place(3, 3), 1, &[(place(1, 1), 3), (place(2, 2), 1)], 3);
+        for order in [
+            [&old, &mid, &new],
+            [&old, &new, &mid],
+            [&mid, &old, &new],
+            [&mid, &new, &old],
+            [&new, &old, &mid],
+            [&new, &mid, &old],
+        ] {
+            assert_eq!(held(&order), [3]);
+        }
+    }
+
+    #[test]
+    fn a_slot_that_went_on_after_it_was_absorbed_stays() {
+        let went_on = version(place(1, 1), 5, &[], 1);
+        let absorber = version(place(2, 2), 1, &[(place(1, 1), 4)], 2);
+        assert_eq!(held(&[&went_on, &absorber]), [1, 2]);
+    }
+
+    #[test]
+    fn a_record_that_drops_part_of_its_list_covers_nothing_it_should_not() {
+        let old = version(place(1, 1), 1, &[], 1);
+        let honest = version(place(2, 2), 1, &[(place(1, 1), 1)], 2);
+        let liar = version(place(2, 2), 2, &[], 3);
+        for order in [[&old, &honest, &liar], [&liar, &old, &honest], [&honest, &liar, &old]] {
+            assert_eq!(held(&order), [2, 3]);
+        }
+    }
+
+    #[test]
+    fn two_clones_that_absorb_each_other_both_stay() {
+        let one = version(place(1, 1), 2, &[], 1);
+        let left = version(place(2, 2), 2, &[(place(1, 1), 2), (place(3, 1), 1)], 2);
+        let right = version(place(3, 2), 2, &[(place(1, 1), 2), (place(2, 1), 1)], 3);
+        assert_eq!(held(&[&one, &left, &right]), [2, 3]);
+    }
+
+    #[test]
+    fn a_thousand_starts_leave_one_live_record() {
+        let mut slots = Slots::default();
+        for start in 1..=3_000_u64 {
+            let (generation, absorbs) = Version::opening(slots.live());
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&start.to_be_bytes());
+            let place = Place { generation, boot: Boot(start) };
+            slots.insert(Version {
+                place,
+                counter: 1,
+                absorbs,
+                digest: Digest::from_bytes(digest),
+            });
+            assert_eq!(slots.live().len(), 1);
+        }
+        assert_eq!(slots.live().next().expect("one").absorbs.len(), ABSORBS_MAX);
+    }
+
+    #[test]
+    fn what_is_covered_by_age_alone_is_told_apart() {
+        let old = version(place(7, 3), 4, &[], 1);
+        let new = version(place(8, 2_000), 1, &[], 2);
+        assert!(new.covers_by_age_alone(&old));
+        let named = version(place(8, 4), 1, &[(place(7, 3), 4)], 3);
+        assert!(named.covers(&old) && !named.covers_by_age_alone(&old));
+    }
+}

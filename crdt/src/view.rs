@@ -1,0 +1,218 @@
+//! An entry as a reader sees it at a moment.
+//!
+//! What is shown comes from entitled authors; what others claim is listed as proposals and changes
+//! nothing. Counters of all authors are handed on, unweighted: weighing is a judgement, and
+//! judgements are not made here.
+
+use crate::claims::{Citation, Claims, Link, TextSet};
+use crate::entry::Entry;
+use crate::gcounter::{Counted, GCounter};
+use crate::gset::{GSet, Presence};
+use crate::ids::AuthorId;
+use crate::lattice::Lattice;
+use crate::limits::VIEW_ELEMENTS_MAX;
+use crate::lww::{Lww, Register, Shown};
+use crate::origin::Origin;
+use crate::tally::Tally;
+use crate::time::{Hlc, WallTime};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whose word is shown, for one reader and one workspace. The creator's always is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entitlement {
+    /// The reader's node and the same person's others.
+    pub mine: BTreeSet<AuthorId>,
+    /// Members of the entry's workspace.
+    pub members: BTreeSet<AuthorId>,
+}
+
+impl Entitlement {
+    /// Whether the author's word is shown.
+    pub fn includes(&self, author: AuthorId, origin: &Origin) -> bool {
+        origin.creator() == Some(author)
+            || self.mine.contains(&author)
+            || self.members.contains(&author)
+    }
+}
+
+/// What there is to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A text is shown.
+    Live,
+    /// No origin is held: counted, not shown, not passed on.
+    Parked,
+    /// Nobody entitled says anything any more.
+    Retracted,
+    /// Only a tombstone is left.
+    Forgotten,
+}
+
+/// A claim by someone whose word is not shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// By whom.
+    pub author: AuthorId,
+    /// For which register.
+    pub register: Register,
+    /// The text.
+    pub text: String,
+    /// When, by its author's clock.
+    pub stamp: Hlc,
+}
+
+/// What one author has counted, as far as it counts today.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Successes.
+    pub successes: Vec<Counted>,
+    /// Failures.
+    pub failures: Vec<Counted>,
+    /// Independent confirmations.
+    pub confirmations: Vec<Counted>,
+}
+
+/// An entry, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// What there is to see.
+    pub state: State,
+    /// Who created it, where, as what.
+    pub origin: Option<Origin>,
+    /// The shown value of each register, with its rivals.
+    pub registers: BTreeMap<Register, Shown>,
+    /// Sets of texts: each element with the authors who say it.
+    pub texts: BTreeMap<TextSet, BTreeMap<String, BTreeSet<AuthorId>>>,
+    /// Evidence, with the authors who bring it.
+    pub citations: BTreeMap<Citation, BTreeSet<AuthorId>>,
+    /// Edges, with the authors who draw them.
+    pub links: BTreeMap<Link, BTreeSet<AuthorId>>,
+    /// Entitled authors who want it archived.
+    pub archived_by: BTreeSet<AuthorId>,
+    /// Texts by authors who are not entitled.
+    pub proposals: Vec<Proposal>,
+    /// Counters by author.
+    pub counts: BTreeMap<AuthorId, Counts>,
+    /// When the view next changes without anything arriving.
+    pub next_change: Option<WallTime>,
+}
+
+impl View {
+    /// The shown text of a register.
+    pub fn text(&self, register: Register) -> Option<&str> {
+        self.registers.get(&register).map(|shown| shown.value.text.as_str())
+    }
+}
+
+impl Entry {
+    /// Reads the entry at `now`, for a reader with this entitlement.
+    pub fn view(&self, now: WallTime, entitlement: &Entitlement) -> View {
+        let mut view = self.blank_view(now);
+        let Some(origin) = self.origin.as_ref() else { return view };
+        let standing = self.claims.iter().map(|(author, claims)| {
+            let marks = self.marks.get(author).cloned().unwrap_or_default();
+            (*author, claims.clone().without_suppressed(&marks))
+        });
+        let (entitled, others): (Vec<_>, Vec<_>) =
+            standing.partition(|(author, _)| entitlement.includes(*author, origin));
+
+        view.proposals = others.iter().flat_map(|(_, claims)| proposals(claims)).collect();
+        view.registers = shown_registers(&entitled, now);
+        for set in entitled.iter().flat_map(|(_, claims)| claims.texts.keys()) {
+            let by_author =
+                entitled.iter().filter_map(|(a, claims)| Some((*a, claims.texts.get(set)?)));
+            view.texts.insert(*set, united(by_author));
+        }
+        view.citations = united(entitled.iter().map(|(a, claims)| (*a, &claims.citations)));
+        view.links = united(entitled.iter().map(|(a, claims)| (*a, &claims.links)));
+        let archives = |claims: &Claims| {
+            claims.archival.as_ref().is_some_and(|word| word.presence == Presence::Present)
+        };
+        let archivers = entitled.iter().filter(|(_, claims)| archives(claims));
+        view.archived_by = archivers.map(|(author, _)| *author).collect();
+        view.state = if view.registers.is_empty() { State::Retracted } else { State::Live };
+        view
+    }
+
+    /// Everything that does not depend on who reads.
+    fn blank_view(&self, now: WallTime) -> View {
+        let (today, state) = (
+            now.day(),
+            match (&self.tombstone, &self.origin) {
+                (Some(_), _) => State::Forgotten,
+                (None, None) => State::Parked,
+                (None, Some(_)) => State::Retracted,
+            },
+        );
+        let count = |tally: &Tally| Counts {
+            successes: tally.successes.counted(today, &tally.reset),
+            failures: tally.failures.counted(today, &tally.reset),
+            confirmations: tally.confirmations.counted(today, &tally.reset),
+        };
+        View {
+            state,
+            origin: self.origin.clone(),
+            registers: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            citations: BTreeMap::new(),
+            links: BTreeMap::new(),
+            archived_by: BTreeSet::new(),
+            proposals: Vec::new(),
+            counts: self.tallies.iter().map(|(author, tally)| (*author, count(tally))).collect(),
+            next_change: self.next_change(now),
+        }
+    }
+
+    /// When a value becomes due or a counter cell starts to count.
+    fn next_change(&self, now: WallTime) -> Option<WallTime> {
+        let values = self.claims.values().flat_map(|claims| claims.registers.values());
+        let due = values
+            .flat_map(Lww::iter)
+            .filter(|(_, value)| !value.stamp.is_due(now))
+            .map(|(_, value)| value.stamp.due_at());
+        let counters = self.tallies.values().flat_map(|tally| {
+            [&tally.successes, &tally.failures, &tally.confirmations].map(GCounter::clone)
+        });
+        let days =
+            counters.filter_map(|counter| counter.next_day(now.day())).map(|day| day.start());
+        due.chain(days).min()
+    }
+}
+
+fn shown_registers(entitled: &[(AuthorId, Claims)], now: WallTime) -> BTreeMap<Register, Shown> {
+    let mut united: BTreeMap<Register, Lww> = BTreeMap::new();
+    for (_, claims) in entitled {
+        united.join(claims.registers.clone());
+    }
+    let shown = united.into_iter().map(|(register, values)| (register, values.shown(now)));
+    shown.filter_map(|(register, shown)| Some((register, shown?))).collect()
+}
+
+fn proposals(claims: &Claims) -> impl Iterator<Item = Proposal> + '_ {
+    claims.registers.iter().flat_map(|(register, values)| {
+        values.iter().map(|(_, value)| Proposal {
+            author: value.author,
+            register: *register,
+            text: value.text.clone(),
+            stamp: value.stamp,
+        })
+    })
+}
+
+/// The present elements of several authors' sets; over the limit, those with the newest word.
+fn united<'a, E: Ord + Clone + 'a>(
+    sets: impl Iterator<Item = (AuthorId, &'a GSet<E>)>,
+) -> BTreeMap<E, BTreeSet<AuthorId>> {
+    let mut authors: BTreeMap<E, (Hlc, BTreeSet<AuthorId>)> = BTreeMap::new();
+    for (author, set) in sets {
+        for (element, word) in set.iter().filter(|(_, w)| w.presence == Presence::Present) {
+            let (newest, by) = authors.entry(element.clone()).or_default();
+            *newest = word.stamp.max(*newest);
+            by.insert(author);
+        }
+    }
+    let mut newest_first: Vec<_> = authors.into_iter().collect();
+    newest_first.sort_by(|(a, (at, _)), (b, (bt, _))| bt.cmp(at).then_with(|| a.cmp(b)));
+    newest_first.truncate(VIEW_ELEMENTS_MAX);
+    newest_first.into_iter().map(|(element, (_, by))| (element, by)).collect()
+}

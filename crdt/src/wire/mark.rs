@@ -1,0 +1,24 @@
+//! A retraction on the wire: its mark, and the origin where its author carries it.
+
+use super::origin::WireOrigin;
+use crate::ids::MarkId;
+use crate::origin::Origin;
+use crate::record::Refusal;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct WireMark {
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    origin: Option<WireOrigin>,
+    #[serde(rename = "m")]
+    mark: MarkId,
+}
+
+pub(crate) fn encode(origin: Option<&Origin>, mark: MarkId) -> Vec<u8> {
+    super::encode(&WireMark { origin: origin.map(WireOrigin::from), mark })
+}
+
+pub(crate) fn decode(bytes: &[u8]) -> Result<(Option<Origin>, MarkId), Refusal> {
+    let wire: WireMark = super::decode(bytes, super::PAYLOAD)?;
+    Ok((wire.origin.map(Origin::try_from).transpose()?, wire.mark))
+}

@@ -1,0 +1,68 @@
+//! An entry's origin on the wire.
+
+use crate::ids::{AuthorId, Nonce, WorkspaceId};
+use crate::origin::{Memory, Origin};
+use crate::record::Refusal;
+use crate::time::Hlc;
+use serde::{Deserialize, Serialize};
+
+/// Either the first three optional fields are there, or the last two.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct WireOrigin {
+    #[serde(rename = "w")]
+    workspace: WorkspaceId,
+    #[serde(rename = "m")]
+    memory: u8,
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    creator: Option<AuthorId>,
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    stamp: Option<Hlc>,
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    nonce: Option<Nonce>,
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    format: Option<String>,
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+}
+
+impl From<&Origin> for WireOrigin {
+    fn from(origin: &Origin) -> Self {
+        let mut wire = Self {
+            workspace: origin.workspace(),
+            memory: origin.memory().code(),
+            creator: None,
+            stamp: None,
+            nonce: None,
+            format: None,
+            key: None,
+        };
+        match origin.clone() {
+            Origin::Created { creator, stamp, nonce, .. } => {
+                (wire.creator, wire.stamp, wire.nonce) = (Some(creator), Some(stamp), Some(nonce));
+            }
+            Origin::Imported { format, key, .. } => {
+                (wire.format, wire.key) = (Some(format), Some(key));
+            }
+        }
+        wire
+    }
+}
+
+impl TryFrom<WireOrigin> for Origin {
+    type Error = Refusal;
+
+    fn try_from(wire: WireOrigin) -> Result<Self, Refusal> {
+        let workspace = wire.workspace;
+        let memory =
+            Memory::from_code(wire.memory).ok_or(Refusal::BadPayload("an unknown memory"))?;
+        match (wire.creator, wire.stamp, wire.nonce, wire.format, wire.key) {
+            (Some(creator), Some(stamp), Some(nonce), None, None) => {
+                Ok(Self::Created { creator, stamp, nonce, workspace, memory })
+            }
+            (None, None, None, Some(format), Some(key)) => {
+                Ok(Self::Imported { workspace, memory, format, key })
+            }
+            _ => Err(Refusal::BadPayload("an origin that is neither created nor imported")),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! A tombstone on the wire: the origin, and the grounds of its author.
+
+use super::origin::WireOrigin;
+use crate::ids::{AuthorId, Nonce};
+use crate::key::Signature;
+use crate::record::Refusal;
+use crate::tombstone::{AdminGrant, Grounds, Tombstone};
+use serde::{Deserialize, Serialize};
+
+/// No nonce: grounds are the origin. A nonce alone: the owner. All three: an admin.
+#[derive(Serialize, Deserialize)]
+struct WireTombstone {
+    #[serde(rename = "o")]
+    origin: WireOrigin,
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    nonce: Option<Nonce>,
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    owner: Option<AuthorId>,
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    grant: Option<Signature>,
+}
+
+pub(crate) fn encode(tombstone: &Tombstone) -> Vec<u8> {
+    let (nonce, owner, grant) = match &tombstone.grounds {
+        Grounds::Origin => (None, None, None),
+        Grounds::Owner(nonce) => (Some(*nonce), None, None),
+        Grounds::Admin(grant) => (Some(grant.nonce), Some(grant.owner), Some(grant.signature)),
+    };
+    super::encode(&WireTombstone { origin: (&tombstone.origin).into(), nonce, owner, grant })
+}
+
+pub(crate) fn decode(bytes: &[u8]) -> Result<Tombstone, Refusal> {
+    let wire: WireTombstone = super::decode(bytes, super::PAYLOAD)?;
+    let grounds = match (wire.nonce, wire.owner, wire.grant) {
+        (None, None, None) => Grounds::Origin,
+        (Some(nonce), None, None) => Grounds::Owner(nonce),
+        (Some(nonce), Some(owner), Some(signature)) => {
+            Grounds::Admin(AdminGrant { owner, nonce, signature })
+        }
+        _ => return Err(Refusal::BadPayload("a tombstone with half a grant")),
+    };
+    Ok(Tombstone { origin: wire.origin.try_into()?, grounds })
+}

@@ -1,0 +1,200 @@
+//! How an honest author writes: from what it holds and what it wants to say to a signed record.
+//!
+//! The first record after a start opens a fresh slot that includes, and names, all the author's
+//! older slots on that entry and facet; later ones count up in it. Own values are carried along
+//! verbatim, nothing is stamped anew. Pure: keys, boot and stamps come in as arguments.
+
+use crate::claims::{Citation, Claims, Link, TextSet};
+use crate::entry::Entry;
+use crate::gcounter::Thousandths;
+use crate::gset::{Presence, Word};
+use crate::header::Facet;
+use crate::holding::Holding;
+use crate::ids::{AuthorId, Boot, EntryId, MarkId};
+use crate::key::SecretKey;
+use crate::lattice::Lattice;
+use crate::lww::{Lww, Register, Value};
+use crate::origin::Origin;
+use crate::payload::Payload;
+use crate::record::{Position, Record, Refusal};
+use crate::retraction::Marks;
+use crate::tally::{Observation, Tally};
+use crate::time::{Day, Hlc};
+use crate::tombstone::Tombstone;
+use crate::version::{Place, Version};
+use std::collections::BTreeSet;
+
+/// One thing an author claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Puts a text into a register, over all values held.
+    Set(Register, String),
+    /// Adds a text to a set.
+    Add(TextSet, String),
+    /// Takes back a text this author added.
+    Withdraw(TextSet, String),
+    /// Brings evidence.
+    Cite(Citation),
+    /// Draws an edge.
+    Link(Link),
+    /// Takes back an edge this author drew.
+    Unlink(Link),
+    /// Wants the entry archived, or not any more.
+    Archive(Presence),
+}
+
+/// An author at work on one entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer<'a> {
+    /// Signs.
+    pub key: &'a SecretKey,
+    /// The process start that writes.
+    pub boot: Boot,
+    /// About which entry.
+    pub entry: EntryId,
+    /// The author's own live records on it.
+    pub own: &'a Holding,
+}
+
+impl Writer<'_> {
+    fn author(&self) -> AuthorId {
+        self.key.author()
+    }
+
+    /// The newest stamp of the author on this entry: a new one must be greater.
+    pub fn newest(&self) -> Hlc {
+        let headers = self.own.records().map(|record| record.header().stamp);
+        let claims = self.own.to_entry().claims.into_values().map(|claims| claims.newest());
+        headers.chain(claims).max().unwrap_or_default()
+    }
+
+    /// Claims something. `held` is the whole entry as held here: a text replaces every value of
+    /// its register, whoever wrote it.
+    pub fn claim(
+        &self,
+        held: &Entry,
+        origin: Option<Origin>,
+        claims: &[Claim],
+        stamp: Hlc,
+    ) -> Result<Record, Refusal> {
+        let own = self.own.to_entry();
+        let marks = own.marks.get(&self.author()).cloned().unwrap_or_default();
+        let mut said = own.claims.get(&self.author()).cloned().unwrap_or_default();
+        said = said.without_suppressed(&marks);
+        for claim in claims {
+            self.say(&mut said, held, marks.ids(), claim, stamp);
+        }
+        let payload = Payload::Claims { origin, claims: said.without_replaced() };
+        self.seal(payload, stamp)
+    }
+
+    fn say(
+        &self,
+        said: &mut Claims,
+        held: &Entry,
+        after: &BTreeSet<MarkId>,
+        claim: &Claim,
+        stamp: Hlc,
+    ) {
+        let word = |presence| Word { stamp, presence, after: after.clone() };
+        match claim {
+            Claim::Set(register, text) => {
+                let mut values: Lww = said.registers.get(register).cloned().unwrap_or_default();
+                for others in held.claims.values().filter_map(|by| by.registers.get(register)) {
+                    values.join(others.clone());
+                }
+                let value = Value {
+                    text: text.clone(),
+                    stamp,
+                    author: self.author(),
+                    replaces: values.all_replaced(),
+                    after: after.clone(),
+                };
+                let own = said.registers.entry(*register).or_default();
+                own.insert(self.entry, *register, value);
+            }
+            Claim::Add(set, text) => {
+                said.texts.entry(*set).or_default().say(text.clone(), word(Presence::Present));
+            }
+            Claim::Withdraw(set, text) => {
+                said.texts.entry(*set).or_default().say(text.clone(), word(Presence::Withdrawn));
+            }
+            Claim::Cite(citation) => {
+                said.citations.say(citation.clone(), word(Presence::Present));
+            }
+            Claim::Link(link) => said.links.say(*link, word(Presence::Present)),
+            Claim::Unlink(link) => said.links.say(*link, word(Presence::Withdrawn)),
+            Claim::Archive(presence) => said.archival.join(Some(word(*presence))),
+        }
+    }
+
+    /// Counts an observation.
+    pub fn observe(
+        &self,
+        of: Observation,
+        amount: Thousandths,
+        day: Day,
+        stamp: Hlc,
+    ) -> Result<Record, Refusal> {
+        let mut tally = self.tally();
+        for counter in [&mut tally.successes, &mut tally.failures, &mut tally.confirmations] {
+            counter.fold(self.boot, day);
+        }
+        tally.counter_mut(of).add(self.boot, day, amount);
+        self.seal(Payload::Tally(tally), stamp)
+    }
+
+    /// Declares void what this author has counted so far. The caller draws a new boot for what
+    /// is counted from now on.
+    pub fn reset(&self, stamp: Hlc) -> Result<Record, Refusal> {
+        let mut tally = self.tally();
+        tally.reset.join(tally.boots());
+        self.seal(Payload::Tally(tally), stamp)
+    }
+
+    /// Signs again, in a fresh slot, all the author has said in a facet: when an older record of
+    /// its own would otherwise be covered for its age alone.
+    pub fn carry_over(&self, facet: Facet, stamp: Hlc) -> Result<Record, Refusal> {
+        let own = self.own.to_entry();
+        let claims = own.claims.get(&self.author()).cloned().unwrap_or_default();
+        let origin = own.origin;
+        let payload = match facet {
+            Facet::Tally => Payload::Tally(self.tally()),
+            _ => Payload::Claims { origin, claims: claims.without_replaced() },
+        };
+        self.seal(payload, stamp)
+    }
+
+    /// Takes back all the author has claimed.
+    pub fn retract(&self, origin: Option<Origin>, stamp: Hlc) -> Result<Record, Refusal> {
+        let mark = Marks::id(self.entry, self.author(), self.boot, stamp);
+        self.seal(Payload::Retraction { origin, mark }, stamp)
+    }
+
+    /// Forgets the entry.
+    pub fn forget(&self, tombstone: Tombstone, stamp: Hlc) -> Result<Record, Refusal> {
+        self.seal(Payload::Tombstone(tombstone), stamp)
+    }
+
+    fn tally(&self) -> Tally {
+        self.own.to_entry().tallies.remove(&self.author()).unwrap_or_default()
+    }
+
+    fn seal(&self, payload: Payload, stamp: Hlc) -> Result<Record, Refusal> {
+        let (place, counter, absorbs) = self.position(payload.facet());
+        let at = Position { entry: self.entry, place, counter, stamp, absorbs };
+        Record::seal(at, payload, self.key)
+    }
+
+    /// The next place: further on in the slot of this boot, or a fresh slot.
+    fn position(&self, facet: Facet) -> (Place, u64, Vec<(Place, u64)>) {
+        let own: Vec<Version> = self.own.facet(facet).map(Record::version).collect();
+        let newest = own.iter().filter(|version| version.place.boot == self.boot);
+        if let Some(open) = newest.max_by_key(|version| (version.place, version.counter)) {
+            let absorbs = open.absorbs.iter().map(|(place, counter)| (*place, *counter));
+            return (open.place, open.counter + 1, absorbs.collect());
+        }
+        let (generation, absorbs) = Version::opening(own.iter());
+        (Place { generation, boot: self.boot }, 1, absorbs.into_iter().collect())
+    }
+}

@@ -1,0 +1,149 @@
+//! Vectors of admission: each threshold decides something, for local and for foreign entries.
+
+use super::Reason::{Borderline, Finding, ForeignBorderline, Passed, TooWeak};
+use super::{Assessment, Decision, Facts, Origin, Params, Reason, assess};
+use crate::day::Day;
+use crate::kind::Kind;
+use crate::posterior::Posterior;
+use crate::scan::Severity;
+use crate::thompson::SplitMix64;
+
+const NOW: u32 = 20_000;
+
+/// A technique of today with one citation, clean, unobserved.
+fn own() -> Facts {
+    Facts {
+        posterior: Posterior::new(5.0, 5.0),
+        success_mass: 0.0,
+        citations: 1,
+        contexts: 0,
+        scan: Severity::Safe,
+        origin: Origin::Local,
+        kind: Kind::Skill,
+        created: Day(NOW),
+        confirmed: None,
+    }
+}
+
+fn foreign(weight: f64) -> Facts {
+    Facts { origin: Origin::Foreign { weight }, ..own() }
+}
+
+/// `successes` and `failures` observed here.
+fn observed(facts: Facts, successes: f64, failures: f64) -> Facts {
+    let posterior = Posterior::new(5.0 + successes, 5.0 + failures);
+    Facts { posterior, success_mass: successes, ..facts }
+}
+
+fn context_only(facts: Facts) -> Facts {
+    Facts { citations: 0, contexts: 1, ..facts }
+}
+
+fn uncited(facts: Facts) -> Facts {
+    Facts { citations: 0, contexts: 0, ..facts }
+}
+
+fn aged(facts: Facts, days: u32) -> Facts {
+    Facts { created: Day(NOW - days), ..facts }
+}
+
+fn medium(facts: Facts) -> Facts {
+    Facts { scan: Severity::Medium, ..facts }
+}
+
+fn judge(facts: &Facts) -> Assessment {
+    assess(facts, Day(NOW), &Params::default())
+}
+
+fn check(facts: Facts, score: f64, reason: Reason) {
+    let given = judge(&facts);
+    assert!((given.score - score).abs() < 5e-4, "{facts:?}: {given:?}");
+    assert_eq!(given.reason, reason, "{facts:?}: {given:?}");
+    let decision = match reason {
+        Finding(_) | TooWeak => Decision::Reject,
+        Borderline | ForeignBorderline => Decision::Candidate,
+        Passed => Decision::Accept,
+    };
+    assert_eq!(given.decision, decision);
+}
+
+#[test]
+fn a_local_entry_is_accepted_held_back_or_rejected_by_what_speaks_for_it() {
+    // 0.05 confidence + 0.09 provenance + 0.125 scan + 0.10 own + 0.06 type + 0.10 recency
+    check(own(), 0.525, Passed);
+    check(context_only(own()), 0.465, Passed);
+    check(medium(own()), 0.400, Passed);
+    check(medium(context_only(own())), 0.340, Borderline);
+    check(aged(observed(context_only(own()), 0.0, 10.0), 180), 0.340, Borderline);
+    check(aged(medium(context_only(own())), 180), 0.265, Borderline);
+    check(aged(medium(uncited(own())), 180), 0.235, TooWeak);
+    check(aged(observed(medium(context_only(own())), 0.0, 10.0), 180), 0.215, TooWeak);
+}
+
+#[test]
+fn a_foreign_entry_is_accepted_held_back_or_rejected_by_what_speaks_for_it() {
+    check(foreign(0.5), 0.425, Passed);
+    // Trust 0.5623 after three successes, one hop away: 0.394.
+    check(foreign(0.394), 0.4038, Passed);
+    check(foreign(0.221), 0.3692, ForeignBorderline);
+    check(foreign(0.07), 0.339, Borderline);
+    check(context_only(foreign(0.07)), 0.279, Borderline);
+    check(uncited(foreign(0.07)), 0.249, TooWeak);
+    check(uncited(foreign(0.0)), 0.235, TooWeak);
+    check(medium(foreign(0.07)), 0.214, TooWeak);
+    check(observed(foreign(0.07), 0.0, 10.0), 0.289, Borderline);
+}
+
+#[test]
+fn evidence_found_here_admits_what_a_stranger_wrote() {
+    check(observed(foreign(0.07), 3.0, 0.0), 0.3914, ForeignBorderline);
+    check(observed(foreign(0.07), 7.5, 0.0), 0.4417, Passed);
+    let confirmed = Facts { confirmed: Some(Day(NOW)), ..foreign(0.07) };
+    check(confirmed, 0.439, Passed);
+}
+
+#[test]
+fn the_date_a_stranger_writes_on_its_entry_does_not_help_it() {
+    assert_eq!(judge(&foreign(0.3)).score, judge(&aged(foreign(0.3), 4_000)).score);
+    assert!(judge(&own()).score > judge(&aged(own(), 10)).score);
+}
+
+#[test]
+fn a_grave_finding_rejects_whatever_speaks_for_the_entry() {
+    let best = observed(Facts { citations: 9, kind: Kind::Finding, ..own() }, 500.0, 0.0);
+    for scan in [Severity::High, Severity::Critical] {
+        let given = judge(&Facts { scan, ..best });
+        assert!(given.score > 0.6);
+        assert_eq!((given.decision, given.reason), (Decision::Reject, Finding(scan)));
+    }
+}
+
+#[test]
+fn every_signal_is_reported_within_the_unit_interval_and_sums_to_the_score() {
+    let mut random = SplitMix64(11);
+    for _ in 0..500 {
+        let facts = Facts {
+            citations: random.below(9),
+            kind: [Kind::Finding, Kind::Entity, Kind::Signal][random.below(3) as usize],
+            ..observed(foreign(random.share() * 3.0), random.share() * 90.0, random.share() * 90.0)
+        };
+        let given = judge(&facts);
+        let sum: f64 = given.signals.iter().map(|signal| signal.value * signal.weight).sum();
+        assert!(given.signals.iter().all(|signal| (0.0..=1.0).contains(&signal.value)));
+        assert!((sum - given.score).abs() < 1e-12 && (0.0..=1.0).contains(&given.score));
+    }
+    let weights: f64 = judge(&own()).signals.iter().map(|signal| signal.weight).sum();
+    assert!((weights - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn a_failure_never_raises_the_score_and_a_success_never_lowers_it() {
+    for successes in 0..40 {
+        for failures in 0..40 {
+            let (s, f) = (f64::from(successes), f64::from(failures));
+            let here = judge(&observed(own(), s, f)).score;
+            assert!(judge(&observed(own(), s, f + 1.0)).score <= here, "{s} + {f}");
+            assert!(judge(&observed(own(), s + 1.0, f)).score >= here, "{s} + {f}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! How much of which entries fits into an answer.
+//!
+//! Breadth before depth: every entry is cut to one line before any is dropped. Separate from
+//! ranking, whose order it takes as given. It never counts tokens: what each form of an entry costs
+//! comes in as a number.
+
+use std::collections::BTreeSet;
+
+use crate::ids::EntryId;
+use crate::kind::Kind;
+
+/// The numbers of the budget.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// The most entries in one answer.
+    pub entries_max: usize,
+    /// The tokens of one answer.
+    pub tokens_max: u32,
+    /// The tokens of one answer to an executor, who is in the middle of something.
+    pub tokens_max_executor: u32,
+    /// From so many sources and above this score, summaries are enough.
+    pub summary_sources_min: usize,
+    /// The score above which summaries are enough.
+    pub summary_score_above: f64,
+    /// From so many sources and above the next score, previews are enough.
+    pub standard_sources_min: usize,
+    /// The score above which previews are enough.
+    pub standard_score_above: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            entries_max: 5,
+            tokens_max: 500,
+            tokens_max_executor: 200,
+            summary_sources_min: 2,
+            summary_score_above: 0.5,
+            standard_sources_min: 1,
+            standard_score_above: 0.35,
+        }
+    }
+}
+
+/// How much of each entry the caller asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// Title and summary.
+    Summary,
+    /// A preview of the content as well.
+    Standard,
+    /// Everything.
+    Full,
+    /// As much as the coverage calls for.
+    Auto,
+}
+
+/// How much of one entry is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Form {
+    /// One line.
+    Line,
+    /// Title and summary.
+    Summary,
+    /// A preview of the content as well.
+    Standard,
+    /// Everything.
+    Full,
+}
+
+/// How well an answer covers its query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Coverage {
+    /// How many different sources its entries come from.
+    pub sources: usize,
+    /// The score of its first entry.
+    pub score: f64,
+}
+
+/// The form that `tier` asks for: with `auto`, the thinner the coverage, the more of each entry.
+#[must_use]
+pub fn form(tier: Tier, coverage: Coverage, params: &Params) -> Form {
+    let covered = |sources_min, above| coverage.sources >= sources_min && coverage.score > above;
+    match tier {
+        Tier::Summary => Form::Summary,
+        Tier::Standard => Form::Standard,
+        Tier::Full => Form::Full,
+        Tier::Auto if covered(params.summary_sources_min, params.summary_score_above) => {
+            Form::Summary
+        }
+        Tier::Auto if covered(params.standard_sources_min, params.standard_score_above) => {
+            Form::Standard
+        }
+        Tier::Auto => Form::Full,
+    }
+}
+
+/// What each form of an entry costs, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tokens {
+    /// One line.
+    pub line: u32,
+    /// Title and summary.
+    pub summary: u32,
+    /// A preview as well.
+    pub standard: u32,
+    /// Everything.
+    pub full: u32,
+}
+
+impl Tokens {
+    fn of(&self, form: Form) -> u32 {
+        match form {
+            Form::Line => self.line,
+            Form::Summary => self.summary,
+            Form::Standard => self.standard,
+            Form::Full => self.full,
+        }
+    }
+}
+
+/// An entry that ranking placed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Item {
+    /// The entry.
+    pub entry: EntryId,
+    /// Its category.
+    pub kind: Kind,
+    /// How relevant it is to the query.
+    pub relevance: f64,
+    /// What it costs.
+    pub tokens: Tokens,
+}
+
+/// An entry of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The entry.
+    pub entry: EntryId,
+    /// How much of it is shown.
+    pub form: Form,
+}
+
+/// Why an entry is not in the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// There were too many entries.
+    TooMany,
+    /// There were too few tokens, even at one line each.
+    TooLong,
+}
+
+/// An answer that fits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fitted {
+    /// What is shown, in the order of ranking.
+    pub shown: Vec<Shown>,
+    /// What is not, in the order in which it was left out.
+    pub left_out: Vec<(EntryId, Reason)>,
+    /// What is shown costs this much.
+    pub tokens: u64,
+}
+
+/// Fits `items`, best first, into `tokens_max`, each in `form` where there is room.
+#[must_use]
+pub fn fit(items: &[Item], form: Form, tokens_max: u32, params: &Params) -> Fitted {
+    let chosen = choose(items, params.entries_max);
+    let mut left_out: Vec<(EntryId, Reason)> = (0..items.len())
+        .filter(|place| !chosen.contains(place))
+        .map(|place| (items[place].entry, Reason::TooMany))
+        .collect();
+
+    let mut shown: Vec<(&Item, Form)> =
+        chosen.into_iter().map(|place| (&items[place], form)).collect();
+    let cost = |shown: &[(&Item, Form)]| -> u64 {
+        shown.iter().map(|(item, form)| u64::from(item.tokens.of(*form))).sum()
+    };
+    // Every entry to one line before dropping any, the least relevant first.
+    for place in least_relevant_first(&shown) {
+        if cost(&shown) <= u64::from(tokens_max) {
+            break;
+        }
+        shown[place].1 = Form::Line;
+    }
+    while cost(&shown) > u64::from(tokens_max) {
+        let Some(&place) = least_relevant_first(&shown).first() else { break };
+        left_out.push((shown.remove(place).0.entry, Reason::TooLong));
+    }
+    let tokens = cost(&shown);
+    let shown = shown.into_iter().map(|(item, form)| Shown { entry: item.entry, form }).collect();
+    Fitted { shown, left_out, tokens }
+}
+
+/// The places of at most `entries_max` items: the first of each category, then the best of the rest.
+fn choose(items: &[Item], entries_max: usize) -> BTreeSet<usize> {
+    let mut seen = BTreeSet::new();
+    let (firsts, others): (Vec<usize>, Vec<usize>) =
+        (0..items.len()).partition(|&place| seen.insert(items[place].kind));
+    firsts.into_iter().chain(others).take(entries_max).collect()
+}
+
+/// The places of what is shown, from the least relevant on; of equals the lower placed comes first.
+fn least_relevant_first(shown: &[(&Item, Form)]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..shown.len()).rev().collect();
+    places.sort_by(|&a, &b| shown[a].0.relevance.total_cmp(&shown[b].0.relevance));
+    places
+}
+
+#[cfg(test)]
+mod tests;

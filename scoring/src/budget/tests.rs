@@ -1,0 +1,135 @@
+//! Vectors of the budget: tiers, overflow by category, one line before dropping.
+
+use super::Form::{Full, Line, Standard, Summary};
+use super::Reason::{TooLong, TooMany};
+use super::{Coverage, Fitted, Form, Item, Params, Reason, Shown, Tier, Tokens, fit, form};
+use crate::ids::EntryId;
+use crate::kind::Kind;
+use crate::thompson::SplitMix64;
+
+const TOKENS: Tokens = Tokens { line: 10, summary: 15, standard: 75, full: 200 };
+
+fn item(name: u8, kind: Kind, relevance: f64) -> Item {
+    Item { entry: EntryId([name; 16]), kind, relevance, tokens: TOKENS }
+}
+
+fn lessons(relevances: &[f64]) -> Vec<Item> {
+    (1..).zip(relevances).map(|(name, &relevance)| item(name, Kind::Lesson, relevance)).collect()
+}
+
+fn check(
+    items: &[Item],
+    form: Form,
+    tokens_max: u32,
+    shown: &[(u8, Form)],
+    left_out: &[(u8, Reason)],
+) -> Fitted {
+    let given = fit(items, form, tokens_max, &Params::default());
+    let id = |name| EntryId([name; 16]);
+    let shown: Vec<Shown> =
+        shown.iter().map(|&(name, form)| Shown { entry: id(name), form }).collect();
+    let left_out: Vec<(EntryId, Reason)> =
+        left_out.iter().map(|&(name, reason)| (id(name), reason)).collect();
+    assert_eq!((&given.shown, &given.left_out), (&shown, &left_out));
+    given
+}
+
+#[test]
+fn auto_shows_more_of_each_entry_the_thinner_the_coverage() {
+    for (tier, sources, score, expect) in [
+        (Tier::Auto, 2, 0.51, Summary),
+        (Tier::Auto, 2, 0.50, Standard),
+        (Tier::Auto, 1, 0.90, Standard),
+        (Tier::Auto, 1, 0.36, Standard),
+        (Tier::Auto, 1, 0.35, Full),
+        (Tier::Auto, 0, 0.90, Full),
+        (Tier::Summary, 0, 0.0, Summary),
+        (Tier::Standard, 9, 0.9, Standard),
+        (Tier::Full, 9, 0.9, Full),
+    ] {
+        let given = form(tier, Coverage { sources, score }, &Params::default());
+        assert_eq!(given, expect, "{tier:?} with {sources} sources and score {score}");
+    }
+}
+
+#[test]
+fn what_fits_is_shown_as_asked() {
+    let items = lessons(&[0.9, 0.8]);
+    let given = check(&items, Full, 400, &[(1, Full), (2, Full)], &[]);
+    assert_eq!(given.tokens, 400);
+    check(&[], Full, 400, &[], &[]);
+}
+
+#[test]
+fn an_overflowing_answer_takes_the_top_of_each_category_first() {
+    let mut items = lessons(&[0.9, 0.8, 0.7, 0.6, 0.5]);
+    items.extend([item(6, Kind::Spike, 0.4), item(7, Kind::Norm, 0.3), item(8, Kind::Norm, 0.2)]);
+    let kept = [(1, Summary), (2, Summary), (3, Summary), (6, Summary), (7, Summary)];
+    check(&items, Summary, 500, &kept, &[(4, TooMany), (5, TooMany), (8, TooMany)]);
+    // Without overflow nothing is balanced.
+    let all = [(1, Summary), (2, Summary), (3, Summary), (4, Summary), (5, Summary)];
+    check(&items[..5], Summary, 500, &all, &[]);
+}
+
+#[test]
+fn more_categories_than_places_keep_the_best_of_them() {
+    let kinds =
+        [Kind::Skill, Kind::Lesson, Kind::Spike, Kind::Norm, Kind::Finding, Kind::Experience];
+    let items: Vec<Item> = (1..).zip(kinds).map(|(name, kind)| item(name, kind, 0.5)).collect();
+    let kept = [(1, Line), (2, Line), (3, Line), (4, Line), (5, Line)];
+    check(&items, Line, 500, &kept, &[(6, TooMany)]);
+}
+
+#[test]
+fn the_least_relevant_entries_become_one_line_first() {
+    // Ranked by more than relevance: the second is the least relevant.
+    let items = lessons(&[0.9, 0.3, 0.6]);
+    check(&items, Full, 600, &[(1, Full), (2, Full), (3, Full)], &[]);
+    check(&items, Full, 599, &[(1, Full), (2, Line), (3, Full)], &[]);
+    check(&items, Full, 409, &[(1, Full), (2, Line), (3, Line)], &[]);
+    check(&items, Full, 219, &[(1, Line), (2, Line), (3, Line)], &[]);
+    check(&items, Standard, 94, &[(1, Line), (2, Line), (3, Line)], &[]);
+}
+
+#[test]
+fn only_when_all_are_one_line_is_the_least_relevant_dropped() {
+    let items = lessons(&[0.9, 0.3, 0.6]);
+    check(&items, Full, 30, &[(1, Line), (2, Line), (3, Line)], &[]);
+    check(&items, Full, 29, &[(1, Line), (3, Line)], &[(2, TooLong)]);
+    check(&items, Full, 19, &[(1, Line)], &[(2, TooLong), (3, TooLong)]);
+    check(&items, Full, 9, &[], &[(2, TooLong), (3, TooLong), (1, TooLong)]);
+}
+
+#[test]
+fn of_equally_relevant_entries_the_lower_placed_makes_way() {
+    check(&lessons(&[0.5, 0.5]), Full, 210, &[(1, Full), (2, Line)], &[]);
+    check(&lessons(&[0.5, 0.5]), Full, 10, &[(1, Line)], &[(2, TooLong)]);
+}
+
+#[test]
+fn any_answer_fits_its_budget_and_accounts_for_every_entry() {
+    let kinds = [Kind::Lesson, Kind::Spike, Kind::Norm, Kind::Skill];
+    for seed in 0..500 {
+        let mut random = SplitMix64(seed);
+        let count = random.below(9) as u8;
+        let items: Vec<Item> = (0..count)
+            .map(|name| {
+                let line = 5 + random.below(20);
+                let summary = line + random.below(20);
+                let standard = summary + random.below(90);
+                let full = standard + random.below(300);
+                let kind = kinds[random.below(4) as usize];
+                let tokens = Tokens { line, summary, standard, full };
+                Item { tokens, ..item(name, kind, random.share()) }
+            })
+            .collect();
+        let tokens_max = random.below(600);
+        let given = fit(&items, Full, tokens_max, &Params::default());
+        assert!(given.tokens <= u64::from(tokens_max), "seed {seed}");
+        assert!(given.shown.len() <= 5, "seed {seed}");
+        assert_eq!(given.shown.len() + given.left_out.len(), items.len(), "seed {seed}");
+        let dropped = given.left_out.iter().any(|(_, reason)| *reason == TooLong);
+        let all_lines = given.shown.iter().all(|shown| shown.form == Line);
+        assert!(!dropped || all_lines, "seed {seed}: dropped one while another was long");
+    }
+}

@@ -1,0 +1,159 @@
+//! Vectors of confidence: the formula, the bounds on what others say, and what follows from them.
+
+use super::{Author, Bound, Cell, Confidence, Params, Standing, confidence};
+use crate::day::Day;
+use crate::decay::{Ageing, Class};
+use crate::ids::AuthorId;
+use crate::thousandths::Thousandths;
+
+const NOW: u32 = 20_000;
+const OWN: Standing = Standing::Own;
+
+fn cell(age: u32, successes: u64, failures: u64) -> Cell {
+    let (successes, failures) = (Thousandths(successes * 1000), Thousandths(failures * 1000));
+    Cell { day: Day(NOW - age), successes, failures }
+}
+
+fn id(name: u8) -> AuthorId {
+    AuthorId([name; 32])
+}
+
+fn member(weight: f64) -> Standing {
+    Standing::Member { weight }
+}
+
+fn non_member(weight: f64, via: u8, via_weight: f64) -> Standing {
+    Standing::NonMember { weight, via: id(via), via_weight }
+}
+
+fn judge(class: Class, archived_ago: Option<u32>, authors: &[(Standing, &[Cell])]) -> Confidence {
+    let authors: Vec<Author<'_>> = (0_u8..)
+        .zip(authors)
+        .map(|(name, &(standing, cells))| Author { id: id(name), standing, cells })
+        .collect();
+    let archived = archived_ago.map(|ago| Day(NOW - ago));
+    confidence(&authors, Ageing { class, archived, now: Day(NOW) }, &Params::default())
+}
+
+/// Checks α and β of a permanent entry, in which only weights and bounds act.
+fn check(authors: &[(Standing, &[Cell])], alpha: f64, beta: f64) -> Confidence {
+    let given = judge(Class::Permanent, None, authors);
+    expect(&given, alpha, beta);
+    given
+}
+
+fn expect(given: &Confidence, alpha: f64, beta: f64) {
+    let (a, b) = (given.posterior.alpha(), given.posterior.beta());
+    assert!((a - alpha).abs() < 1e-4 && (b - beta).abs() < 1e-4, "Beta({a}, {b})");
+    assert!((given.effective_observations - (alpha + beta - 10.0)).abs() < 1e-4);
+}
+
+#[test]
+fn an_entry_nobody_observed_has_the_prior() {
+    let given = check(&[], 5.0, 5.0);
+    assert_eq!(given.posterior.mean(), 0.5);
+    assert_eq!(given.effective_observations, 0.0);
+    assert!((given.posterior.lower_bound() - 0.3010).abs() < 5e-5);
+}
+
+#[test]
+fn own_cells_count_fully_and_without_a_bound() {
+    check(&[(OWN, &[cell(0, 30, 4), cell(9, 70, 1)])], 105.0, 10.0);
+}
+
+#[test]
+fn each_observation_fades_from_its_own_day() {
+    // 0.98^10 = 0.817073: the failure of today leaves the successes of ten days ago as they were.
+    let given = judge(Class::Ephemeral, None, &[(OWN, &[cell(10, 4, 0), cell(0, 0, 1)])]);
+    expect(&given, 5.0 + 4.0 * 0.817_073, 6.0);
+}
+
+#[test]
+fn a_cell_dated_ahead_counts_from_its_day_on() {
+    let ahead = Cell { day: Day(NOW + 1), ..cell(0, 3, 0) };
+    check(&[(OWN, &[ahead])], 5.0, 5.0);
+    check(&[(OWN, &[Cell { day: Day(NOW), ..ahead }])], 8.0, 5.0);
+}
+
+#[test]
+fn an_archived_entry_falls_to_its_prior_and_no_further() {
+    let cells = [cell(2, 40, 10)];
+    let given = judge(Class::Ephemeral, Some(2), &[(OWN, &cells)]);
+    expect(&given, 5.0 + 40.0 * 0.7225, 5.0 + 10.0 * 0.7225);
+    let given = judge(Class::Ephemeral, Some(400), &[(OWN, &[cell(500, 40, 10)])]);
+    expect(&given, 5.0, 5.0);
+    assert!(given.posterior.alpha() >= 5.0 && given.posterior.beta() >= 5.0);
+}
+
+#[test]
+fn a_member_counts_by_its_weight_up_to_twenty_times_that_weight() {
+    check(&[(member(0.5), &[cell(0, 8, 2)])], 9.0, 6.0);
+    // 100 observations at 0.5 are 50, of which 10 count, still four to one.
+    let given = check(&[(member(0.5), &[cell(0, 80, 20)])], 13.0, 7.0);
+    assert_eq!(given.contributions[0].bounds, [Bound::Member]);
+    assert_eq!(given.contributions[0].mass_offered, 50.0);
+    // Members are bounded one by one.
+    let flood: &[Cell] = &[cell(0, 1_000, 0)];
+    check(&[(member(0.5), flood), (member(0.07), flood)], 5.0 + 10.0 + 1.4, 5.0);
+}
+
+#[test]
+fn a_counter_at_its_limit_moves_confidence_by_no_more_than_the_bound() {
+    let most = Cell { day: Day(NOW), successes: Thousandths(u64::MAX), failures: Thousandths(0) };
+    check(&[(member(0.5), &[most; 40])], 15.0, 5.0);
+}
+
+#[test]
+fn what_one_paired_peer_brings_weighs_no_more_than_that_peer() {
+    let flood: &[Cell] = &[cell(0, 0, 50)];
+    let sybil = (non_member(0.05, 9, 0.07), flood);
+    // A thousand identities through a peer of weight 0.07: 1.4 in all.
+    let given = check(&vec![sybil; 200], 5.0, 5.0 + 1.4);
+    assert_eq!(given.contributions[0].bounds, [Bound::Peer(id(9))]);
+    // A peer that is not a member is judged with what it brings.
+    check(&[(non_member(0.07, 9, 0.07), flood), sybil], 5.0, 5.0 + 1.4);
+    // Nothing comes through a peer without weight.
+    check(&[(non_member(0.05, 9, 0.0), flood)], 5.0, 5.0);
+}
+
+#[test]
+fn all_non_members_together_weigh_no_more_than_the_prior() {
+    let good: &[Cell] = &[cell(0, 100, 0)];
+    let bad: &[Cell] = &[cell(0, 0, 100)];
+    // Through each of two peers 8 of 0.4 · 20 pass; of these 16, in equal parts, 10 count.
+    let authors = [(non_member(0.3, 8, 0.4), good), (non_member(0.3, 9, 0.4), bad)];
+    let given = check(&authors, 10.0, 10.0);
+    assert_eq!(given.contributions[0].bounds, [Bound::Peer(id(8)), Bound::NonMembers]);
+    // Members are outside this bound.
+    let authors = [authors[0], authors[1], (member(0.5), good)];
+    check(&authors, 20.0, 10.0);
+}
+
+#[test]
+fn an_author_without_weight_adds_nothing() {
+    let cells: &[Cell] = &[cell(0, 9, 9)];
+    check(&[(member(0.0), cells), (member(f64::NAN), cells)], 5.0, 5.0);
+}
+
+#[test]
+fn contributions_name_their_authors_and_sum_to_the_posterior() {
+    let cells: &[Cell] = &[cell(0, 60, 30)];
+    let given = judge(
+        Class::Stable,
+        None,
+        &[(OWN, &[cell(3, 2, 1)]), (member(0.4), cells), (non_member(0.2, 9, 0.3), cells)],
+    );
+    let alpha: f64 = given.contributions.iter().map(|one| one.alpha).sum();
+    let names: Vec<AuthorId> = given.contributions.iter().map(|one| one.author).collect();
+    assert_eq!(names, [id(0), id(1), id(2)]);
+    assert!((5.0 + alpha - given.posterior.alpha()).abs() < 1e-9);
+    assert!((given.own.alpha() - (5.0 + 2.0 * 0.995_f64.powi(3))).abs() < 1e-9);
+}
+
+#[test]
+fn neither_parameter_falls_below_the_floor() {
+    let params = Params { prior_alpha: 0.2, prior_beta: 0.0, ..Params::default() };
+    let ageing = Ageing { class: Class::Permanent, archived: None, now: Day(NOW) };
+    let given = confidence(&[], ageing, &params);
+    assert_eq!((given.posterior.alpha(), given.posterior.beta()), (1.0, 1.0));
+}

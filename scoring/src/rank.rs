@@ -1,0 +1,221 @@
+//! The order in which the candidates of a query come, with every number that led to it.
+//!
+//! Six signals make a composite. Foreign entries are then discounted by what is known about them
+//! and their author; pinned ones gain, once they have passed the relevance gate; and in a last pass
+//! a foreign candidate goes below every local verified entry that is as relevant. Separate from
+//! `budget`, which decides how much of the order is shown. It never looks anything up: signals come
+//! in as numbers.
+
+pub mod signals;
+mod weights;
+
+pub use weights::{PerSignal, SUM_TOLERANCE, WEIGHT_MAX, Weights, WeightsError};
+
+use crate::ids::EntryId;
+use crate::status::Status;
+use crate::unit::unit;
+
+/// The numbers of ranking beside the weights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// What a pin adds to the score.
+    pub pin_bonus: f64,
+    /// What the lower bound of its confidence contributes to a foreign entry's factor.
+    pub foreign_evidence: f64,
+    /// What the floor of its status contributes to it.
+    pub foreign_status: f64,
+    /// The floor of a verified entry.
+    pub floor_verified: f64,
+    /// The floor of an active entry.
+    pub floor_active: f64,
+    /// The floor of a candidate.
+    pub floor_candidate: f64,
+    /// The factor exceeds the author's weight by at most this.
+    pub foreign_over_weight_max: f64,
+    /// The least factor.
+    pub foreign_min: f64,
+    /// The greatest factor.
+    pub foreign_max: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            pin_bonus: 0.15,
+            foreign_evidence: 0.6,
+            foreign_status: 0.4,
+            floor_verified: 0.80,
+            floor_active: 0.55,
+            floor_candidate: 0.35,
+            foreign_over_weight_max: 0.1,
+            foreign_min: 0.1,
+            foreign_max: 0.9,
+        }
+    }
+}
+
+/// Whose entry a candidate is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Origin {
+    /// Of this node or its person's other nodes.
+    Local,
+    /// Of anyone else.
+    Foreign {
+        /// The author's weight, as [`trust::weight`](crate::trust::weight) gives it.
+        weight: f64,
+        /// The lower bound of the entry's confidence.
+        lower_bound: f64,
+    },
+}
+
+/// What the operator laid over an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlay {
+    /// Nothing.
+    None,
+    /// Shown higher, where relevant.
+    Pinned,
+    /// Not shown.
+    Muted,
+    /// Declared wrong: not shown.
+    Invalidated,
+}
+
+/// An entry that may answer a query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// The entry.
+    pub entry: EntryId,
+    /// Its signals; `semantic` is its relevance.
+    pub signals: PerSignal,
+    /// Where it stands.
+    pub status: Status,
+    /// Whose it is.
+    pub origin: Origin,
+    /// What the operator laid over it.
+    pub overlay: Overlay,
+}
+
+/// An entry at its place, with what led to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Placed {
+    /// The candidate as it came in.
+    pub candidate: Candidate,
+    /// The score by which it was placed.
+    pub score: f64,
+    /// The weighted sum of the signals.
+    pub composite: f64,
+    /// What a foreign entry's composite was multiplied by.
+    pub foreign_factor: Option<f64>,
+    /// What a pin added.
+    pub pin_bonus: f64,
+    /// The local verified entry below which the last pass put it.
+    pub put_below: Option<EntryId>,
+}
+
+/// An ordered answer. Where nothing is placed, the answer is to abstain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranking {
+    /// What passed the relevance gate, best first.
+    pub placed: Vec<Placed>,
+    /// What did not, nearest first: shown only on request.
+    pub nearest: Vec<Candidate>,
+    /// The weights, for the explanation.
+    pub weights: Weights,
+}
+
+/// Orders `candidates`; those less relevant than `relevance_min` are left out.
+#[must_use]
+pub fn rank(
+    candidates: &[Candidate],
+    relevance_min: f64,
+    weights: &Weights,
+    params: &Params,
+) -> Ranking {
+    let shown = candidates
+        .iter()
+        .copied()
+        .filter(|candidate| matches!(candidate.overlay, Overlay::None | Overlay::Pinned));
+    let (relevant, mut nearest): (Vec<Candidate>, Vec<Candidate>) =
+        shown.partition(|candidate| relevance(candidate) >= relevance_min);
+    nearest.sort_by(|a, b| relevance(b).total_cmp(&relevance(a)).then(a.entry.cmp(&b.entry)));
+
+    let mut placed: Vec<Placed> =
+        relevant.into_iter().map(|candidate| score(candidate, weights, params)).collect();
+    placed.sort_by(|a, b| {
+        b.score.total_cmp(&a.score).then(a.candidate.entry.cmp(&b.candidate.entry))
+    });
+    Ranking { placed: local_verified_first(placed), nearest, weights: *weights }
+}
+
+/// The factor of a foreign entry: what is proven about it, at most a little above its author.
+#[must_use]
+pub fn foreign_factor(status: Status, lower_bound: f64, weight: f64, params: &Params) -> f64 {
+    let floor = match status {
+        Status::Verified => params.floor_verified,
+        Status::Active => params.floor_active,
+        Status::Candidate => params.floor_candidate,
+        Status::Stale | Status::Archived | Status::Rejected | Status::Retracted => 0.0,
+    };
+    let proven = params.foreign_evidence * unit(lower_bound) + params.foreign_status * floor;
+    let capped = proven.min(unit(weight) + params.foreign_over_weight_max);
+    capped.max(params.foreign_min).min(params.foreign_max)
+}
+
+fn relevance(candidate: &Candidate) -> f64 {
+    unit(candidate.signals.semantic)
+}
+
+fn score(candidate: Candidate, weights: &Weights, params: &Params) -> Placed {
+    let composite = weights.composite(&candidate.signals);
+    let foreign_factor = match candidate.origin {
+        Origin::Local => None,
+        Origin::Foreign { weight, lower_bound } => {
+            Some(foreign_factor(candidate.status, lower_bound, weight, params))
+        }
+    };
+    let pin_bonus = if candidate.overlay == Overlay::Pinned { params.pin_bonus } else { 0.0 };
+    let score = composite * foreign_factor.unwrap_or(1.0) + pin_bonus;
+    Placed { candidate, score, composite, foreign_factor, pin_bonus, put_below: None }
+}
+
+/// Puts each foreign candidate below every local verified entry of equal or higher relevance.
+///
+/// All others keep their order: an entry is only ever moved down, right behind the last of those
+/// it must not precede.
+fn local_verified_first(mut placed: Vec<Placed>) -> Vec<Placed> {
+    let verified: Vec<(usize, EntryId, f64)> = placed
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| is_local_verified(&one.candidate))
+        .map(|(place, one)| (place, one.candidate.entry, relevance(&one.candidate)))
+        .collect();
+    let mut keyed: Vec<((usize, usize), Placed)> = Vec::with_capacity(placed.len());
+    for (place, mut one) in placed.drain(..).enumerate() {
+        let mut behind = place;
+        if is_foreign_candidate(&one.candidate) {
+            let relevance = relevance(&one.candidate);
+            let last = verified.iter().rfind(|(_, _, other)| *other >= relevance);
+            if let Some(&(last, entry, _)) = last.filter(|(last, _, _)| *last > place) {
+                behind = last;
+                one.put_below = Some(entry);
+            }
+        }
+        // Moved entries come after the one they are behind, in the order they had.
+        let among = if one.put_below.is_some() { place + 1 } else { 0 };
+        keyed.push(((behind, among), one));
+    }
+    keyed.sort_by_key(|(key, _)| *key);
+    keyed.into_iter().map(|(_, one)| one).collect()
+}
+
+fn is_local_verified(candidate: &Candidate) -> bool {
+    candidate.origin == Origin::Local && candidate.status == Status::Verified
+}
+
+fn is_foreign_candidate(candidate: &Candidate) -> bool {
+    candidate.origin != Origin::Local && candidate.status == Status::Candidate
+}
+
+#[cfg(test)]
+mod tests;

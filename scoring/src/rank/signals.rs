@@ -1,0 +1,180 @@
+//! How each signal of ranking is read off what is known about a candidate.
+//!
+//! Separate from the ranking itself: each is a small formula with a meaning of its own, and a
+//! caller that explains a hit shows them one by one. Thompson samples have their own module.
+
+use crate::day::Day;
+use crate::recency::recency;
+use crate::status::Status;
+use crate::unit::unit;
+
+/// The numbers behind the signals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// Days after which an unchecked entry counts as half as fresh.
+    pub freshness_half_life_days: f64,
+    /// The status signal of a verified entry.
+    pub status_verified: f64,
+    /// The status signal of an active entry.
+    pub status_active: f64,
+    /// The status signal of a candidate.
+    pub status_candidate: f64,
+    /// How fast the co-occurrence signal saturates.
+    pub cooccurrence_rate: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            freshness_half_life_days: crate::recency::HALF_LIFE_DAYS,
+            status_verified: 1.0,
+            status_active: 0.8,
+            status_candidate: 0.5,
+            cooccurrence_rate: 0.6,
+        }
+    }
+}
+
+/// The fused relevance, rescaled so that what the model measures for unrelated texts is 0.
+#[must_use]
+pub fn semantic(fused: f64, unrelated: f64) -> f64 {
+    if unrelated >= 1.0 { 0.0 } else { unit((fused - unrelated) / (1.0 - unrelated)) }
+}
+
+/// What a look into the reader's checkout said about `depends_on` and anchors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// There is something to check, all was checked, and all holds.
+    Holds,
+    /// At least one is broken.
+    Broken,
+    /// There is something to check, and it could not be checked here.
+    Unchecked,
+    /// There is nothing to check.
+    Nothing,
+}
+
+/// What a reader must be told along with the freshness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caveat {
+    /// Something the entry depends on is broken.
+    Broken,
+    /// What the entry depends on could not be checked here.
+    Unchecked,
+}
+
+/// How surely an entry still holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Freshness {
+    /// The signal, in [0, 1].
+    pub value: f64,
+    /// What must be said along with it.
+    pub caveat: Option<Caveat>,
+}
+
+/// The freshness of an entry last independently confirmed on `confirmed`, or made then.
+///
+/// Only where nothing can be checked does time decide; what was looked at is as it is.
+#[must_use]
+pub fn freshness(check: Check, confirmed: Day, now: Day, params: &Params) -> Freshness {
+    let faded = recency(confirmed, now, params.freshness_half_life_days);
+    match check {
+        Check::Holds => Freshness { value: 1.0, caveat: None },
+        Check::Broken => Freshness { value: 0.0, caveat: Some(Caveat::Broken) },
+        Check::Unchecked => Freshness { value: faded, caveat: Some(Caveat::Unchecked) },
+        Check::Nothing => Freshness { value: faded, caveat: None },
+    }
+}
+
+/// The signal of a status; what takes no part in ordinary retrieval has none.
+#[must_use]
+pub fn status(status: Status, params: &Params) -> f64 {
+    match status {
+        Status::Verified => params.status_verified,
+        Status::Active => params.status_active,
+        Status::Candidate => params.status_candidate,
+        Status::Stale | Status::Archived | Status::Rejected | Status::Retracted => 0.0,
+    }
+}
+
+/// 1 for an entry of the caller's own thread.
+#[must_use]
+pub fn thread<T: PartialEq>(entry: Option<T>, caller: Option<T>) -> f64 {
+    if entry.is_some() && entry == caller { 1.0 } else { 0.0 }
+}
+
+/// `1 − e^(−rate · weight)` of the strongest tie to another result.
+#[must_use]
+pub fn cooccurrence(weight_max: f64, params: &Params) -> f64 {
+    unit(1.0 - (-params.cooccurrence_rate * weight_max.max(0.0)).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Caveat, Check, Params, cooccurrence, freshness, semantic, status, thread};
+    use crate::day::Day;
+    use crate::status::Status;
+
+    fn near(given: f64, expect: f64) -> bool {
+        (given - expect).abs() < 1e-6
+    }
+
+    #[test]
+    fn relevance_starts_at_what_the_model_measures_for_unrelated_texts() {
+        for (fused, unrelated, expect) in
+            [(0.2, 0.2, 0.0), (0.1, 0.2, 0.0), (0.6, 0.2, 0.5), (1.0, 0.2, 1.0), (1.0, 1.0, 0.0)]
+        {
+            let given = semantic(fused, unrelated);
+            assert!(near(given, expect), "{fused} over {unrelated}: {given}");
+        }
+    }
+
+    #[test]
+    fn what_was_checked_is_fresh_or_broken_and_time_decides_the_rest() {
+        for (check, days, expect, caveat) in [
+            (Check::Holds, 900, 1.0, None),
+            (Check::Broken, 0, 0.0, Some(Caveat::Broken)),
+            (Check::Unchecked, 90, 0.5, Some(Caveat::Unchecked)),
+            (Check::Nothing, 0, 1.0, None),
+            (Check::Nothing, 90, 0.5, None),
+            (Check::Nothing, 270, 0.125, None),
+        ] {
+            let given = freshness(check, Day(1000), Day(1000 + days), &Params::default());
+            assert!(near(given.value, expect), "{check:?} after {days}: {given:?}");
+            assert_eq!(given.caveat, caveat, "{check:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_counts_by_how_far_the_entry_has_come() {
+        for (of, expect) in [
+            (Status::Verified, 1.0),
+            (Status::Active, 0.8),
+            (Status::Candidate, 0.5),
+            (Status::Stale, 0.0),
+            (Status::Archived, 0.0),
+            (Status::Rejected, 0.0),
+            (Status::Retracted, 0.0),
+        ] {
+            assert_eq!(status(of, &Params::default()), expect, "{of:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_callers_own_thread_counts() {
+        assert_eq!(thread(Some("a"), Some("a")), 1.0);
+        assert_eq!(thread(Some("a"), Some("b")), 0.0);
+        assert_eq!(thread(None, Some("a")), 0.0);
+        assert_eq!(thread::<&str>(None, None), 0.0);
+    }
+
+    #[test]
+    fn ties_saturate() {
+        for (weight, expect) in
+            [(0.0, 0.0), (1.0, 0.451_188), (3.0, 0.834_701), (10.0, 0.997_521), (-1.0, 0.0)]
+        {
+            let given = cooccurrence(weight, &Params::default());
+            assert!(near(given, expect), "{weight}: {given}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Where an entry stands on this node, and why.
+//!
+//! Separate because standing is a judgement of this node alone: it is computed from what the node
+//! knows, never stored in a record and never taken from a peer. What others say about an entry's
+//! standing plays no part; only what happened here moves what came from elsewhere.
+
+use crate::admission::Decision;
+use crate::day::Day;
+use crate::posterior::Posterior;
+use crate::rank::signals::Check;
+use crate::scan::Severity;
+
+/// The numbers of status.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// α from which an entry can be verified by evidence.
+    pub verified_alpha_min: f64,
+    /// The mean from which it can.
+    pub verified_mean_min: f64,
+    /// Days without being served after which an entry is stale.
+    pub stale_after_days: u32,
+    /// Prediction errors from which an entry that is hardly used is stale.
+    pub prediction_errors_min: u32,
+    /// From so many uses prediction errors do not make it stale.
+    pub uses_min: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            verified_alpha_min: 8.0,
+            verified_mean_min: 0.6,
+            stale_after_days: 90,
+            prediction_errors_min: 5,
+            uses_min: 3,
+        }
+    }
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Awaits evidence.
+    Candidate,
+    /// Has helped here.
+    Active,
+    /// Proven here.
+    Verified,
+    /// Not needed for long, or a bad answer too often: can be asked for.
+    Stale,
+    /// Put away: kept whole, restorable, can be asked for.
+    Archived,
+    /// Kept out.
+    Rejected,
+    /// Taken back by its author.
+    Retracted,
+}
+
+impl Status {
+    /// Whether entries of this status take part in retrieval without being asked for.
+    #[must_use]
+    pub fn is_retrieved(self) -> bool {
+        matches!(self, Status::Candidate | Status::Active | Status::Verified)
+    }
+}
+
+/// Who wrote the text that is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// This node, or another of the same person.
+    Own,
+    /// Anyone else, also where they rewrote an entry of this node.
+    Foreign,
+}
+
+/// How the task that produced an entry ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceTask {
+    /// It succeeded.
+    Succeeded,
+    /// It failed, has not ended, or there was none.
+    NotSucceeded,
+}
+
+/// Whether an entry has been put away, here or by its author.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// It has not.
+    None,
+    /// This node archived it.
+    Archived,
+    /// Its author took it back.
+    Retracted,
+}
+
+/// What this node knows about an entry. Evidence is that about the text now shown: what was
+/// observed of an earlier text says nothing about the one that replaced it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Facts {
+    /// Who wrote the text that is shown.
+    pub writer: Writer,
+    /// Whether it has been put away.
+    pub withdrawal: Withdrawal,
+    /// The worst finding of the scan.
+    pub scan: Severity,
+    /// What admission decided.
+    pub admission: Decision,
+    /// How the task that produced it ended.
+    pub source_task: SourceTask,
+    /// Successes observed here.
+    pub local_successes: u32,
+    /// The confidence over all authors.
+    pub posterior: Posterior,
+    /// The confidence over own observations alone.
+    pub own_posterior: Posterior,
+    /// What a look at its predicates said.
+    pub predicates: Check,
+    /// The day it was made, or arrived.
+    pub created: Day,
+    /// The day it was last served.
+    pub served: Option<Day>,
+    /// The day it was last confirmed, observed as a success, or verified again.
+    pub revived: Option<Day>,
+    /// Times it was the top hit of a query it did not match, since it was last revived.
+    pub prediction_errors: u32,
+    /// Times it was used.
+    pub uses: u32,
+}
+
+/// Why an entry stands where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Its author took it back.
+    TakenBack,
+    /// The scan found something that disqualifies.
+    Finding(Severity),
+    /// Admission rejected it.
+    NotAdmitted,
+    /// This node put it away.
+    PutAway,
+    /// It was not served for so many days.
+    NotServed {
+        /// The days.
+        days: u32,
+    },
+    /// It was the wrong answer too often and hardly ever used.
+    PredictionErrors {
+        /// How often it was wrong.
+        errors: u32,
+    },
+    /// The task that produced it succeeded.
+    SourceTaskSucceeded,
+    /// Evidence is ample and good.
+    Proven,
+    /// It has succeeded here.
+    LocalSuccess,
+    /// Admission held it back, and nothing here has spoken for it since.
+    HeldBack,
+    /// Nothing has been observed that would move it.
+    Unproven,
+}
+
+/// Where an entry stands, why, and where it would stand if it were not stale or put away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Where it stands.
+    pub status: Status,
+    /// Why.
+    pub reason: Reason,
+    /// What it is by its evidence: what it returns to when it is revived or restored.
+    pub by_evidence: Status,
+}
+
+/// Where an entry stands today.
+#[must_use]
+pub fn status(facts: &Facts, now: Day, params: &Params) -> Standing {
+    let (by_evidence, why) = by_evidence(facts, params);
+    let (status, reason) = if facts.withdrawal == Withdrawal::Retracted {
+        (Status::Retracted, Reason::TakenBack)
+    } else if facts.scan.disqualifies() {
+        // Before archived: what was put away can be asked for, what was rejected cannot.
+        (Status::Rejected, Reason::Finding(facts.scan))
+    } else if facts.admission == Decision::Reject {
+        (Status::Rejected, Reason::NotAdmitted)
+    } else if facts.withdrawal == Withdrawal::Archived {
+        (Status::Archived, Reason::PutAway)
+    } else if let Some(reason) = staleness(facts, now, params) {
+        (Status::Stale, reason)
+    } else {
+        (by_evidence, why)
+    };
+    Standing { status, reason, by_evidence }
+}
+
+fn by_evidence(facts: &Facts, params: &Params) -> (Status, Reason) {
+    let succeeded_here = facts.local_successes > 0;
+    let (posterior, may_be_proven) = match facts.writer {
+        // Others may help to prove an own text, but not one that admission held back.
+        Writer::Own => (&facts.posterior, succeeded_here || facts.admission == Decision::Accept),
+        // A foreign text is proven by what happened here alone: its friends cannot vote it up.
+        Writer::Foreign => (&facts.own_posterior, succeeded_here),
+    };
+    let proven = posterior.alpha() >= params.verified_alpha_min
+        && posterior.mean() >= params.verified_mean_min;
+    let made_by_success = facts.writer == Writer::Own
+        && facts.source_task == SourceTask::Succeeded
+        && facts.admission == Decision::Accept;
+    if proven && may_be_proven {
+        (Status::Verified, Reason::Proven)
+    } else if made_by_success {
+        (Status::Verified, Reason::SourceTaskSucceeded)
+    } else if succeeded_here {
+        (Status::Active, Reason::LocalSuccess)
+    } else if facts.admission == Decision::Candidate {
+        (Status::Candidate, Reason::HeldBack)
+    } else {
+        (Status::Candidate, Reason::Unproven)
+    }
+}
+
+fn staleness(facts: &Facts, now: Day, params: &Params) -> Option<Reason> {
+    let quiet_since = facts.served.unwrap_or(facts.created).max(facts.revived.unwrap_or_default());
+    let days = now.days_since(quiet_since);
+    if days >= params.stale_after_days && facts.predicates != Check::Holds {
+        return Some(Reason::NotServed { days });
+    }
+    let errors = facts.prediction_errors;
+    (errors >= params.prediction_errors_min && facts.uses < params.uses_min)
+        .then_some(Reason::PredictionErrors { errors })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Vectors of trust and weight, and the law that evidence never works against its own direction.
+
+use super::{Observed, Params, Reason, Standing, Trust, trust, weight};
+use crate::day::Day;
+use crate::hop::Hop;
+use crate::outcome::Verdict::{Failure, Success};
+use crate::posterior::q10;
+use crate::thompson::SplitMix64;
+
+const NOW: u32 = 20_000;
+
+/// `+` is a success and `-` a failure; `age` days ago, in the order of arrival.
+fn observed(history: &[(u32, &str)]) -> Vec<Observed> {
+    let of = |&(age, verdicts): &(u32, &str)| {
+        let day = Day(NOW - age);
+        let each =
+            move |sign| Observed { day, verdict: if sign == '+' { Success } else { Failure } };
+        verdicts.chars().map(each).collect::<Vec<_>>()
+    };
+    history.iter().flat_map(of).collect()
+}
+
+fn judge(history: &[(u32, &str)]) -> Trust {
+    trust(&observed(history), Day(NOW), &Params::default())
+}
+
+fn check(history: &[(u32, &str)], expect: f64) {
+    let given = judge(history);
+    assert!((given.value - expect).abs() < 5e-5, "{history:?}: {given:?}, not {expect}");
+}
+
+#[test]
+fn trust_is_the_lower_of_all_evidence_and_the_last_six_outcomes() {
+    check(&[], 0.1000);
+    check(&[(0, "+")], 0.3162);
+    check(&[(0, "+++")], 0.5623);
+    check(&[(0, "-")], 0.0345);
+    // Ten successes: all of them say 0.8111, the last six Beta(7,1) only 0.1^(1/7).
+    check(&[(1, "+++++"), (0, "+++++")], 0.7197);
+    // A failure long before six successes: all evidence, Beta(7,3), is the lower one.
+    check(&[(2, "-"), (1, "+++"), (0, "+++")], q10(7.0, 3.0));
+}
+
+#[test]
+fn five_bad_entries_after_a_hundred_good_ones_put_an_author_below_a_stranger() {
+    let good: Vec<(u32, &str)> = (1..=20).rev().map(|age| (age, "+++++")).collect();
+    let stranger = judge(&[]).value;
+    assert!(judge(&good).value > 0.7);
+    let after = |bad| judge(&[good.as_slice(), &[(0, bad)]].concat()).value;
+    assert!(after("-----") < stranger, "{}", after("-----"));
+    assert!(after("----") > stranger / 2.0, "{}", after("----"));
+    assert!(after("-") < judge(&good).value);
+}
+
+#[test]
+fn at_most_five_successes_a_day_count() {
+    let six = judge(&[(1, "++++++")]);
+    assert_eq!(six.value, judge(&[(1, "+++++")]).value);
+    assert_eq!(six.successes_ignored, 1);
+    assert!(judge(&[(1, "+++++"), (0, "+")]).value > six.value);
+    // Failures are never too many.
+    assert!(judge(&[(0, "----------")]).value < judge(&[(0, "---------")]).value + 1e-12);
+    assert_eq!(judge(&[(0, "----------")]).all.beta(), 21.0);
+}
+
+#[test]
+fn a_success_beyond_the_daily_limit_takes_no_place_in_the_window() {
+    let history = [(1, "-----+"), (0, "+++++")];
+    let more = [(1, "-----+"), (0, "+++++++++")];
+    assert_eq!(judge(&history).recent, judge(&more).recent);
+}
+
+#[test]
+fn evidence_fades_after_thirty_days_towards_a_stranger() {
+    check(&[(30, "+")], 0.3162);
+    check(&[(31, "+")], q10(1.98, 1.0));
+    check(&[(64, "+")], q10(1.0 + 0.98_f64.powi(34), 1.0));
+    check(&[(3_000, "------")], 0.1000);
+    // Fading spares nobody the present: an old failure weighs less than a new one.
+    assert!(judge(&[(90, "-")]).value > judge(&[(0, "-")]).value);
+}
+
+#[test]
+fn evidence_from_a_clock_that_ran_ahead_counts_and_does_not_hold_the_window() {
+    let mut history = observed(&[(0, "+++++")]);
+    for one in &mut history {
+        one.day = Day(NOW + 400);
+    }
+    history.extend(observed(&[(0, "------")]));
+    let given = trust(&history, Day(NOW), &Params::default());
+    assert_eq!((given.recent.alpha(), given.recent.beta()), (1.0, 13.0));
+    assert_eq!((given.all.alpha(), given.all.beta()), (6.0, 13.0));
+}
+
+#[test]
+fn a_success_never_lowers_trust_and_a_failure_never_raises_it() {
+    // The quantile is exact to 2e-11; a violation of the law is larger by orders of magnitude.
+    const NOISE: f64 = 1e-10;
+    let params = Params::default();
+    for seed in 0..400 {
+        let mut random = SplitMix64(seed);
+        let mut day = NOW - 400;
+        let mut history = Vec::new();
+        for step in 0..24 {
+            // The clock mostly goes on, sometimes by months, and now and then jumps back.
+            day = match random.below(10) {
+                0..=4 => day,
+                5..=6 => day + 1,
+                7 => day + random.below(60),
+                8 => day.saturating_sub(random.below(90)),
+                _ => day + random.below(12),
+            };
+            let before = trust(&history, Day(day), &params).value;
+            let now = Day(day + random.below(3) * 40);
+            let later = trust(&history, now, &params).value;
+            for verdict in [Success, Failure] {
+                let longer = [history.as_slice(), &[Observed { day: Day(day), verdict }]].concat();
+                for (had, at) in [(before, Day(day)), (later, now)] {
+                    let has = trust(&longer, at, &params).value;
+                    let holds = match verdict {
+                        Success => has >= had - NOISE,
+                        Failure => has <= had + NOISE,
+                    };
+                    assert!(holds, "seed {seed}, step {step}: {verdict:?} made {had} {has}");
+                }
+            }
+            // Mixed fortunes, with runs, so that windows of one kind occur as well.
+            let lucky = random.below(4) < 1 + (seed % 3) as u32;
+            history
+                .push(Observed { day: Day(day), verdict: if lucky { Success } else { Failure } });
+        }
+    }
+}
+
+#[test]
+fn weight_is_trust_less_a_share_per_hop_and_never_above_a_half() {
+    let at = |hop| Standing::At(Hop(hop));
+    for (trust, standing, expect, reason) in [
+        (0.10, at(0), 1.0, Reason::Own),
+        (0.10, at(1), 0.07, Reason::Discounted),
+        (0.60, at(1), 0.42, Reason::Discounted),
+        (0.90, at(1), 0.50, Reason::Capped),
+        (0.90, at(2), 0.441, Reason::Discounted),
+        (0.90, at(3), 0.3087, Reason::Discounted),
+        (0.90, at(4), 0.0, Reason::TooFar),
+        (0.90, Standing::Unknown, 0.0, Reason::TooFar),
+        (0.90, Standing::Blocked, 0.0, Reason::Blocked),
+        (0.90, Standing::Equivocating, 0.0, Reason::Equivocating),
+        (f64::NAN, at(1), 0.0, Reason::Discounted),
+    ] {
+        let given = weight(trust, standing, &Params::default());
+        assert!((given.value - expect).abs() < 1e-9, "{trust} {standing:?}: {given:?}");
+        assert_eq!(given.reason, reason, "{trust} {standing:?}");
+    }
+}
