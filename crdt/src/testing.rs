@@ -5,10 +5,11 @@
 //! forget, and mixes in records that no honest author would write.
 
 use crate::claims::{Claims, TextSet};
+use crate::digest::{self, Context};
 use crate::entry::Entry;
 use crate::gcounter::{GCounter, Thousandths};
 use crate::gset::{GSet, Presence, Word};
-use crate::header::{Facet, Header};
+use crate::header::Header;
 use crate::holding::{EntryRecords, Holding};
 use crate::ids::{AuthorId, Boot, Digest, EntryId, Generation, MarkId, Nonce, WorkspaceId};
 use crate::key::SecretKey;
@@ -173,13 +174,15 @@ impl Arbitrary for Version {
             Place { generation, boot: Boot(below(g, 3)) }
         };
         let own = place(1, 4);
-        let older: Vec<Place> = (0..3).map(|_| place(0, 3)).collect();
-        Self {
-            place: own,
-            counter: below(g, 3),
-            absorbs: older.into_iter().map(|place| (place, below(g, 3))).collect(),
-            digest: Digest::from_bytes([u8::arbitrary(g); 32]),
-        }
+        let mut older: Vec<Place> = (0..3).map(|_| place(0, 3)).collect();
+        older.retain(|place| place.generation < own.generation);
+        let absorbs = older.into_iter().map(|place| (place, below(g, 3))).collect();
+        let mut version =
+            Self { place: own, counter: below(g, 3), absorbs, digest: Digest::default() };
+        // As in a record: the digest follows from the rest, and twins differ in something else.
+        let twin = below(g, 2);
+        version.digest = digest::of(Context::Record, format!("{version:?} {twin}").as_bytes());
+        version
     }
 }
 
@@ -310,18 +313,22 @@ fn lie(g: &mut Gen, model: &Record, key: &SecretKey) -> Record {
 }
 
 impl History {
-    /// What a holder has that heard the records `heard` accepts, in the order given.
-    pub fn heard(&self, mut heard: impl FnMut(usize) -> bool) -> EntryRecords {
+    /// What a holder has that heard these records, in this order.
+    pub fn heard(&self, order: impl IntoIterator<Item = usize>) -> EntryRecords {
         let mut held = EntryRecords::default();
-        // Retractions first: what they explain may come without its payload.
-        let facet_of = |record: &Record| record.header().facet == Facet::Retraction;
-        for wanted in [true, false] {
-            for (at, record) in self.records.iter().enumerate() {
-                if facet_of(record) == wanted && heard(at) {
-                    held.merge(record.clone());
-                }
-            }
+        for at in order {
+            held.merge(self.records[at].clone());
         }
         held
+    }
+
+    /// What three holders have that each heard some of the records, in some order.
+    pub fn three_holders(&self, g: &mut Gen) -> [EntryRecords; 3] {
+        std::array::from_fn(|_| {
+            let mut order: Vec<usize> = (0..self.records.len()).collect();
+            order.retain(|_| bool::arbitrary(g));
+            order.sort_by_cached_key(|_| u64::arbitrary(g));
+            self.heard(order)
+        })
     }
 }

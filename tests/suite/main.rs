@@ -1,1 +1,5 @@
-//! suite
+//! The one suite binary of the workspace: one link instead of many.
+
+mod architecture;
+mod laws;
+mod tidy;

@@ -75,16 +75,17 @@ fn every_setting_can_be_set_by_its_variable() {
 
 /// The table that holds a setting, and the name of the setting in it.
 fn section_of<'a>(table: &'a mut toml::Table, key: &'a str) -> (&'a mut toml::Table, &'a str) {
-    let (sections, name) = key.rsplit_once('.').unwrap();
+    let (sections, name) = key.rsplit_once('.').expect("a setting lies in a section");
     let section = sections.split('.').fold(table, |table, section| {
-        table.get_mut(section).and_then(toml::Value::as_table_mut).unwrap()
+        table.get_mut(section).and_then(toml::Value::as_table_mut).expect("a section is a table")
     });
     (section, name)
 }
 
 /// Where a setting stands in the text, found without a parser.
 fn place_of(key: &str) -> usize {
-    let (section, name) = key.rsplit_once('.').unwrap();
-    let section = DEFAULT_TOML.find(&format!("\n[{section}]\n")).unwrap();
-    section + DEFAULT_TOML[section..].find(&format!("\n{name} = ")).unwrap()
+    let (section, name) = key.rsplit_once('.').expect("a setting lies in a section");
+    let section =
+        DEFAULT_TOML.find(&format!("\n[{section}]\n")).expect("the section stands in the text");
+    section + DEFAULT_TOML[section..].find(&format!("\n{name} = ")).expect("the key follows")
 }

@@ -4,13 +4,13 @@
 
 use std::path::PathBuf;
 
-use klnode_config::units::{Days, LogLevel};
+use klnode_config::units::{Days, LogLevel, Name};
 use klnode_config::{Layered, Layers, Origin};
 
 const FILE: &str = "[trust]\nhop_max = 2\n\n[log]\nlevel = \"warn\"\n";
 
 fn hop_max(layered: &Layered) -> (u32, String) {
-    let origin = layered.origin("trust.hop_max").unwrap();
+    let origin = layered.origin("trust.hop_max").expect("the key exists");
     (layered.config().trust.hop_max.get(), origin.to_string())
 }
 
@@ -84,7 +84,7 @@ fn text_and_lists_need_no_quotes_in_the_environment_and_on_flags() {
         .unwrap();
     assert_eq!(layered.config().status.stale_after, Days::new(30).unwrap());
     let tags = layered.config().filter.egress.tags_deny.as_slice();
-    let tags: Vec<&str> = tags.iter().map(|tag| tag.as_str()).collect();
+    let tags: Vec<&str> = tags.iter().map(Name::as_str).collect();
     assert_eq!(tags, ["private", "draft"]);
 }
 

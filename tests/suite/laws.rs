@@ -1,0 +1,95 @@
+//! The laws of the join, for every lattice, for slots, for retraction and for whole entries.
+//!
+//! `KLNODE_CASES` sets how many cases each law is tried on; see `docs/measurements.md` for the
+//! longest run.
+
+use klnode_crdt::claims::Claims;
+use klnode_crdt::entry::Entry;
+use klnode_crdt::gcounter::GCounter;
+use klnode_crdt::gset::{GSet, Word};
+use klnode_crdt::lattice::Lattice;
+use klnode_crdt::lww::Lww;
+use klnode_crdt::retraction::Marks;
+use klnode_crdt::tally::Tally;
+use klnode_crdt::testing::{History, assert_laws};
+use klnode_crdt::version::Slots;
+use quickcheck::{Arbitrary, Gen, QuickCheck};
+use std::fmt::Debug;
+
+fn cases() -> u64 {
+    std::env::var("KLNODE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(10_000)
+}
+
+fn check_laws<T: Lattice + Arbitrary + PartialEq + Debug>() {
+    fn holds<T: Lattice + Arbitrary + PartialEq + Debug>(a: T, b: T, c: T) -> bool {
+        assert_laws(&a, &b, &c);
+        true
+    }
+    QuickCheck::new()
+        .tests(cases())
+        .max_tests(2 * cases())
+        .quickcheck(holds as fn(T, T, T) -> bool);
+}
+
+#[test]
+fn a_register_whose_values_name_what_they_replaced_is_a_lattice() {
+    check_laws::<Lww>();
+}
+
+#[test]
+fn a_set_with_withdrawal_is_a_lattice() {
+    check_laws::<GSet<String>>();
+}
+
+#[test]
+fn a_counter_by_boot_and_day_is_a_lattice() {
+    check_laws::<GCounter>();
+}
+
+#[test]
+fn archival_is_a_lattice() {
+    check_laws::<Option<Word>>();
+}
+
+#[test]
+fn retraction_marks_are_a_lattice() {
+    check_laws::<Marks>();
+}
+
+#[test]
+fn claims_are_a_lattice() {
+    check_laws::<Claims>();
+}
+
+#[test]
+fn a_tally_is_a_lattice() {
+    check_laws::<Tally>();
+}
+
+#[test]
+fn slots_are_a_lattice_whatever_their_authors_sign() {
+    check_laws::<Slots>();
+}
+
+#[test]
+fn an_entry_is_a_lattice() {
+    check_laws::<Entry>();
+}
+
+/// Signed records by clones, restored homes and liars: what holders keep is a lattice, and what
+/// they read depends only on which records they heard of.
+#[test]
+fn whole_entries_of_signed_records_are_a_lattice_and_read_alike_in_every_order() {
+    let mut g = Gen::new(30);
+    for _ in 0..cases() {
+        let history = History::arbitrary(&mut g);
+        let [a, b, c] = history.three_holders(&mut g);
+        assert_laws(&a, &b, &c);
+        let in_order = history.heard(0..history.records.len());
+        let backwards = history.heard((0..history.records.len()).rev());
+        assert_eq!(in_order, backwards, "{history:#?}");
+        let joined = a.joined(b).joined(c).joined(in_order.clone());
+        assert_eq!(joined, in_order);
+        assert_eq!(joined.to_entry(), in_order.to_entry());
+    }
+}
