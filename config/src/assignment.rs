@@ -135,8 +135,7 @@ fn unknown(key: &Key, origin: Origin) -> Problem {
 }
 
 fn section(key: &Key, origin: Origin) -> Problem {
-    let inside = Schema::embedded().first_inside(key).cloned();
-    let inside = origin.spell(&inside.unwrap_or_else(|| key.child("semantic")));
+    let inside = shorten(&origin.spell(&Schema::embedded().example_inside(key)));
     Problem::Section { key: shorten(&key.to_string()), origin, inside }
 }
 

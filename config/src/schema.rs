@@ -130,8 +130,15 @@ impl Schema {
     }
 
     /// A setting inside this section, to show how one is written.
-    pub(crate) fn first_inside(&self, section: &Key) -> Option<&Key> {
-        self.known.keys().find(|key| key.parts().starts_with(section.parts()))
+    pub(crate) fn example_inside(&self, section: &Key) -> Key {
+        let inside =
+            |section: &Key| self.known.keys().find(|key| key.parts().starts_with(section.parts()));
+        let like = || inside(&Key::new(NAMED_LIKE)).map_or("", Key::name);
+        match inside(section) {
+            Some(key) => key.clone(),
+            None if is_named_table(section) => section.child(like()),
+            None => section.child("NAME").child(like()),
+        }
     }
 
     /// The defaults with these values laid over them. Each key must be that of a setting.

@@ -20,7 +20,7 @@ mod tests {
 
     #[test]
     fn recency_halves_with_every_half_life() {
-        for (days, expect) in [(0, 1.0), (90, 0.5), (180, 0.25), (45, 0.707_106_781)] {
+        for (days, expect) in [(0, 1.0), (90, 0.5), (180, 0.25), (30, 0.793_700_526)] {
             let given = recency(Day(1000), Day(1000 + days), HALF_LIFE_DAYS);
             assert!((given - expect).abs() < 1e-9, "after {days} days: {given}");
         }

@@ -23,6 +23,9 @@ pub use running::{Api, Engine, Index, Log, Network};
 pub use sharing::{Budget, Federation, Filter, Filters};
 
 /// Every setting of a node. `Config::default()` is what `default.toml` says.
+///
+/// Each value is within its own limits, whichever way it came in. That values go together is checked
+/// by [`Layers::resolve`](crate::Layers::resolve) alone.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {

@@ -160,3 +160,11 @@ fn no_damage_to_the_defaults_is_worse_than_a_problem() {
     }
     assert!(wrong > 200, "{wrong} of 300 were noticed");
 }
+
+#[test]
+fn a_file_full_of_workspaces_is_read_whole() {
+    let table = |number| format!("[retrieval.workspace_weights.w{number}]\nthread = 0.07\n");
+    let text: String = (0..500).map(table).collect();
+    let layered = load(&text).unwrap();
+    assert_eq!(layered.config().retrieval.workspace_weights.len(), 500);
+}

@@ -81,6 +81,15 @@ fn a_section_given_a_value_is_answered_with_a_key_inside_it() {
         ["`log` in environment variable KLNODE__LOG is a section, not a value; \
           set a key inside it, such as `KLNODE__LOG__LEVEL`"]
     );
+    for (key, inside) in [
+        ("retrieval.workspace_weights", "retrieval.workspace_weights.NAME.cooccurrence"),
+        ("retrieval.workspace_weights.team", "retrieval.workspace_weights.team.cooccurrence"),
+    ] {
+        let messages = messages(&format!("{key} = 0.5"));
+        let expected = format!("`{key}` in klnode.toml line 1 is a section, not a value; ");
+        assert!(messages[0].starts_with(&expected), "{messages:?}");
+        assert!(messages[0].ends_with(&format!("such as `{inside}`")), "{messages:?}");
+    }
     assert_eq!(messages("[[trust]]\nhop_max = 2").len(), 1);
 }
 

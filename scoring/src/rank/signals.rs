@@ -99,7 +99,7 @@ pub fn status(status: Status, params: &Params) -> f64 {
 
 /// 1 for an entry of the caller's own thread.
 #[must_use]
-pub fn thread<T: PartialEq>(entry: Option<T>, caller: Option<T>) -> f64 {
+pub fn thread<T: PartialEq>(entry: Option<&T>, caller: Option<&T>) -> f64 {
     if entry.is_some() && entry == caller { 1.0 } else { 0.0 }
 }
 
@@ -162,10 +162,15 @@ mod tests {
 
     #[test]
     fn only_the_callers_own_thread_counts() {
-        assert_eq!(thread(Some("a"), Some("a")), 1.0);
-        assert_eq!(thread(Some("a"), Some("b")), 0.0);
-        assert_eq!(thread(None, Some("a")), 0.0);
-        assert_eq!(thread::<&str>(None, None), 0.0);
+        for (entry, caller, expect) in [
+            (Some(&"a"), Some(&"a"), 1.0),
+            (Some(&"a"), Some(&"b"), 0.0),
+            (None, Some(&"a"), 0.0),
+            (Some(&"a"), None, 0.0),
+            (None, None, 0.0),
+        ] {
+            assert_eq!(thread(entry, caller), expect, "{entry:?} for {caller:?}");
+        }
     }
 
     #[test]

@@ -42,13 +42,13 @@ fn check(candidates: &[Candidate], expect: &[u8]) -> Ranking {
 #[test]
 fn the_foreign_factor_joins_evidence_and_status_below_the_authors_weight() {
     for (status, lower_bound, weight, expect) in [
-        (Status::Candidate, 0.3010, 0.5, 0.3206),
+        (Status::Candidate, 0.3, 0.5, 0.32),
         (Status::Active, 0.5, 0.5, 0.52),
         (Status::Verified, 0.5, 0.5, 0.60), // 0.62, capped by 0.5 + 0.1
         (Status::Verified, 0.9, 1.0, 0.86),
         (Status::Verified, 1.0, 1.0, 0.90), // 0.92, capped
-        (Status::Candidate, 0.3010, 0.07, 0.17),
-        (Status::Candidate, 0.3010, 0.0, 0.10),
+        (Status::Candidate, 0.3, 0.07, 0.17),
+        (Status::Candidate, 0.3, 0.0, 0.10),
         (Status::Stale, 0.0, 0.5, 0.10),
     ] {
         let given = foreign_factor(status, lower_bound, weight, &Params::default());

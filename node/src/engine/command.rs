@@ -1,0 +1,240 @@
+//! What the engine is asked, and what it answers.
+
+use crate::store::rows::{Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
+use crate::store;
+use klnode_crdt::claims::Citation;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::kind::Kind;
+use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::record::{Record, Refusal};
+use klnode_crdt::tally::Observation;
+use klnode_crdt::tombstone::Grounds;
+use klnode_crdt::writer::Claim;
+use std::sync::Arc;
+
+/// One thing to do.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Writes a new entry.
+    Create(Box<NewEntry>),
+    /// Claims something about an entry.
+    Claim {
+        /// Which.
+        entry: EntryId,
+        /// What.
+        claims: Vec<Claim>,
+    },
+    /// Counts an observation.
+    Observe {
+        /// Of which entry.
+        entry: EntryId,
+        /// What was observed.
+        of: Observation,
+        /// How much.
+        amount: Thousandths,
+    },
+    /// Declares this node's counts on an entry void.
+    Reset {
+        /// Which.
+        entry: EntryId,
+    },
+    /// Takes back what this node claimed about an entry.
+    Retract {
+        /// Which.
+        entry: EntryId,
+    },
+    /// Forgets an entry, here and wherever the tombstone arrives.
+    Forget {
+        /// Which.
+        entry: EntryId,
+        /// Why this node may; if none is given, because it created or imported it.
+        grounds: Option<Grounds>,
+    },
+    /// Takes in records from a peer.
+    Ingest(Vec<Arrival>),
+    /// Merges a record that waited in quarantine.
+    Release(Digest),
+    /// Throws a quarantined record away.
+    Reject(Digest),
+    /// Sets the operator's marks on an entry.
+    Overlay {
+        /// Which.
+        entry: EntryId,
+        /// The marks; all off removes them.
+        overlay: OverlayRow,
+    },
+    /// Notes what was served.
+    Served(ServedRow),
+    /// Notes how far a consumer has read.
+    Advance {
+        /// Who.
+        consumer: AuthorId,
+        /// How far.
+        cursor: Cursor,
+    },
+    /// Opens or ends the release of an entry to a peer.
+    SetRelease {
+        /// To whom.
+        peer: AuthorId,
+        /// Which entry.
+        entry: EntryId,
+        /// Open, or ended.
+        is_open: bool,
+    },
+    /// Puts records into a peer's outbox.
+    Queue {
+        /// Whose.
+        peer: AuthorId,
+        /// Which, in order.
+        digests: Vec<Digest>,
+    },
+    /// Keeps a refused header.
+    Refuse {
+        /// Who offered it.
+        offered_by: StoreId,
+        /// A hash of its slot.
+        slot: [u8; 16],
+        /// The header and the reason.
+        refusal: Box<RefusalRow>,
+    },
+}
+
+/// What a new entry holds.
+#[derive(Clone, Debug)]
+pub struct NewEntry {
+    /// Where.
+    pub workspace: WorkspaceId,
+    /// As what.
+    pub memory: Memory,
+    /// Its type.
+    pub kind: Kind,
+    /// One line.
+    pub title: String,
+    /// The knowledge.
+    pub content: String,
+    /// Other registers.
+    pub registers: Vec<(Register, String)>,
+    /// Tags, anchors, links and the like.
+    pub claims: Vec<Claim>,
+    /// Evidence.
+    pub citations: Vec<Citation>,
+    /// What an imported entry is called where it comes from.
+    pub source: Option<SourceKey>,
+}
+
+/// The name of an imported entry in its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceKey {
+    /// The source's format.
+    pub format: String,
+    /// The key there.
+    pub key: String,
+}
+
+/// Where a record comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Written here.
+    Local,
+    /// Brought by a peer.
+    Peer(AuthorId),
+}
+
+/// A verified record from a peer.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The record.
+    pub record: Record,
+    /// Who brought it.
+    pub from: AuthorId,
+}
+
+/// What the judge says of a record before it is merged. Judged before merging: a merged record
+/// cannot be taken back, a quarantined one can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Merge it.
+    Admit,
+    /// Keep it apart until the operator decides.
+    Quarantine(String),
+    /// Do not keep it.
+    Refuse(String),
+}
+
+/// What became of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ingested {
+    /// Held already, or covered by what is held.
+    Known,
+    /// Held from now on.
+    Merged(Seq),
+    /// Waits for the operator.
+    Quarantined(String),
+    /// Not kept.
+    Refused(String),
+    /// Cannot be taken yet: the sender keeps it.
+    Deferred(String),
+    /// Its entry was forgotten.
+    Forgotten,
+}
+
+/// The answer to a command, given when it is durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Receipt {
+    /// The entry that was written.
+    Created(EntryId),
+    /// Done; what it committed is in the feed up to here.
+    Done(Seq),
+    /// What became of each record, in order.
+    Ingested(Vec<Ingested>),
+}
+
+/// Why a command was not carried out. Nothing of it was written.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Rejection {
+    /// Something about the input.
+    #[error("write the entry: {field} {problem}")]
+    Invalid {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong, and the limit.
+        problem: String,
+    },
+    /// A limit or rule of the record format.
+    #[error("write the record: {0}")]
+    Refused(#[from] Refusal),
+    /// Never heard of.
+    #[error("find entry {0}: this node does not hold it")]
+    NoSuchEntry(EntryId),
+    /// Heard of, and forgotten.
+    #[error("write entry {0}: it was forgotten")]
+    Forgotten(EntryId),
+    /// Not in quarantine.
+    #[error("find record {0} in quarantine")]
+    NotQuarantined(Digest),
+    /// Not this node's to forget.
+    #[error(
+        "forget entry {0}: only its creator, or owner or admin of its workspace, may"
+    )]
+    NotEntitled(EntryId),
+    /// The judge did not admit it.
+    #[error("write the entry: {0}")]
+    Judged(String),
+    /// The store failed; it may be tried again.
+    #[error("{0}")]
+    Store(Arc<store::Error>),
+    /// The store could not be opened again after a fault.
+    #[error("{0}")]
+    Reopen(Arc<store::OpenError>),
+    /// The node is stopping.
+    #[error("write: the node is stopping")]
+    Stopping,
+}
+
+impl From<store::Error> for Rejection {
+    fn from(error: store::Error) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}

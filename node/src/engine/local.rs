@@ -1,0 +1,150 @@
+//! From a command of this node to a signed record.
+
+use super::command::{NewEntry, Receipt, Rejection, Source};
+use super::ingest::Ingest;
+use super::validate;
+use crate::store::Batch;
+use klnode_crdt::entry::Entry;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{EntryId, Nonce};
+use klnode_crdt::lattice::Lattice;
+use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Origin;
+use klnode_crdt::record::{Record, Refusal};
+use klnode_crdt::tally::Observation;
+use klnode_crdt::time::Hlc;
+use klnode_crdt::tombstone::{Authority, Grounds, Tombstone};
+use klnode_crdt::writer::{Claim, Writer};
+
+use super::command::Ingested;
+
+impl Ingest<'_> {
+    pub(super) fn create(&mut self, batch: &Batch, new: &NewEntry) -> Result<Receipt, Rejection> {
+        validate::new_entry(new)?;
+        let origin = self.origin(new);
+        let entry = origin.id();
+        if batch.tombstone(entry)?.is_some() {
+            return Err(Rejection::Forgotten(entry));
+        }
+        let kind = (Register::TYPE, new.kind.name().to_owned());
+        let texts = [(Register::TITLE, new.title.clone()), (Register::CONTENT, new.content.clone())];
+        let registers = texts.into_iter().chain([kind]).chain(new.registers.iter().cloned());
+        let mut claims: Vec<Claim> = registers.map(|(at, text)| Claim::Set(at, text)).collect();
+        claims.extend(new.claims.iter().cloned());
+        claims.extend(new.citations.iter().cloned().map(Claim::Cite));
+        let held = held(batch, entry)?;
+        self.write(batch, entry, |writer, stamp| {
+            writer.claim(&held, Some(origin.clone()), &claims, stamp)
+        })?;
+        Ok(Receipt::Created(entry))
+    }
+
+    fn origin(&mut self, new: &NewEntry) -> Origin {
+        let (workspace, memory) = (new.workspace, new.memory);
+        if let Some(source) = new.source.clone() {
+            return Origin::Imported { workspace, memory, format: source.format, key: source.key };
+        }
+        let mut nonce = [0; Nonce::LEN];
+        (self.writer.entropy)(&mut nonce);
+        let stamp = self.writer.clock.stamp(self.now, Hlc::default());
+        let creator = self.writer.key.author();
+        Origin::Created { creator, stamp, nonce: Nonce::from_bytes(nonce), workspace, memory }
+    }
+
+    pub(super) fn claim(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+        claims: &[Claim],
+    ) -> Result<Receipt, Rejection> {
+        self.must_hold(batch, entry)?;
+        let held = held(batch, entry)?;
+        let origin = self.own_origin(&held);
+        self.write(batch, entry, |writer, stamp| {
+            writer.claim(&held, origin.clone(), claims, stamp)
+        })
+    }
+
+    pub(super) fn observe(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+        of: Observation,
+        amount: Thousandths,
+    ) -> Result<Receipt, Rejection> {
+        self.must_hold(batch, entry)?;
+        let today = self.now.day();
+        self.write(batch, entry, |writer, stamp| writer.observe(of, amount, today, stamp))
+    }
+
+    pub(super) fn reset(&mut self, batch: &Batch, entry: EntryId) -> Result<Receipt, Rejection> {
+        self.must_hold(batch, entry)?;
+        let receipt = self.write(batch, entry, |writer, stamp| writer.reset(stamp))?;
+        // What is counted from now on must not fall under the reset.
+        self.draw_boot(batch)?;
+        Ok(receipt)
+    }
+
+    pub(super) fn retract(&mut self, batch: &Batch, entry: EntryId) -> Result<Receipt, Rejection> {
+        self.must_hold(batch, entry)?;
+        let origin = self.own_origin(&held(batch, entry)?);
+        self.write(batch, entry, |writer, stamp| writer.retract(origin.clone(), stamp))
+    }
+
+    pub(super) fn forget(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+        grounds: Option<Grounds>,
+    ) -> Result<Receipt, Rejection> {
+        self.must_hold(batch, entry)?;
+        let origin = held(batch, entry)?.origin.ok_or(Rejection::NotEntitled(entry))?;
+        let tombstone = Tombstone { origin, grounds: grounds.unwrap_or(Grounds::Origin) };
+        if tombstone.authority(self.writer.key.author(), entry) == Authority::None {
+            return Err(Rejection::NotEntitled(entry));
+        }
+        self.write(batch, entry, |writer, stamp| writer.forget(tombstone.clone(), stamp))
+    }
+
+    fn must_hold(&self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {
+        match batch.view_row(entry)? {
+            Some(row) if row.is_forgotten => Err(Rejection::Forgotten(entry)),
+            Some(_) => Ok(()),
+            None => Err(Rejection::NoSuchEntry(entry)),
+        }
+    }
+
+    /// The origin, where this node is the one to carry it.
+    fn own_origin(&self, held: &Entry) -> Option<Origin> {
+        let own = self.writer.key.author();
+        held.origin.clone().filter(|origin| origin.creator().is_none_or(|by| by == own))
+    }
+
+    /// Signs what `make` makes of this node's own records, and merges it like any other.
+    fn write(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+        make: impl Fn(&Writer<'_>, Hlc) -> Result<Record, Refusal>,
+    ) -> Result<Receipt, Rejection> {
+        let own = batch.holding(entry, self.writer.key.author())?;
+        let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &own };
+        let stamp = self.writer.clock.stamp(self.now, writer.newest());
+        let record = make(&writer, stamp)?;
+        match self.ingest(batch, record, Source::Local)? {
+            Ingested::Merged(seq) => Ok(Receipt::Done(seq)),
+            Ingested::Quarantined(why) | Ingested::Refused(why) | Ingested::Deferred(why) => {
+                Err(Rejection::Judged(why))
+            }
+            Ingested::Known | Ingested::Forgotten => Err(Rejection::Forgotten(entry)),
+        }
+    }
+}
+
+/// The whole entry as held here.
+fn held(batch: &Batch, entry: EntryId) -> Result<Entry, Rejection> {
+    let mut held = Entry::default();
+    let records = batch.records(entry)?;
+    held.join(Entry::assemble(records.iter()));
+    Ok(held)
+}

@@ -1,0 +1,22 @@
+//! The engine: the only writer.
+//!
+//! Callers hand it commands over a bounded channel; it takes as many as are waiting, applies them
+//! in one transaction, and answers each when the commit is durable. [`Engine::step`] is synchronous
+//! and knows no clock and no thread: the node drives it with [`spawn`], a simulator by hand, on a
+//! store in memory.
+//!
+//! Local and foreign records take one path: a local command becomes a signed record first, and then
+//! it is merged like any other.
+
+mod command;
+mod ingest;
+mod local;
+mod run;
+mod step;
+mod validate;
+
+pub use command::{
+    Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
+};
+pub use run::{Handle, Limits, Running, spawn};
+pub use step::{Engine, Judge, Setup};

@@ -1,0 +1,144 @@
+//! The engine on a thread of its own, behind a bounded channel.
+//!
+//! Callers that wait while a commit is on its way to the disk are the next group: the busier the
+//! node, the more share one commit. A caller that goes away leaves its command done or undone,
+//! never half.
+
+use super::command::{Command, Receipt, Rejection};
+use super::step::Engine;
+use crate::store::Store;
+use crate::store::rows::Seq;
+use klnode_crdt::time::WallTime;
+use std::thread::JoinHandle;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// How much waits and how much is committed together.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Commands that may wait; more callers wait to hand theirs over.
+    pub queue_max: usize,
+    /// Commands in one transaction.
+    pub group_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { queue_max: 1_024, group_max: 256 }
+    }
+}
+
+enum Request {
+    Do(Box<Command>, oneshot::Sender<Result<Receipt, Rejection>>),
+    Stop,
+}
+
+/// A caller's end. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    requests: mpsc::Sender<Request>,
+    head: watch::Receiver<Seq>,
+    store: Store,
+}
+
+impl Handle {
+    /// Hands a command over and waits until it is durable.
+    pub async fn submit(&self, command: Command) -> Result<Receipt, Rejection> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Do(Box::new(command), reply);
+        self.requests.send(request).await.map_err(|_| Rejection::Stopping)?;
+        answer.await.map_err(|_| Rejection::Stopping)?
+    }
+
+    /// The same, from a thread without a runtime.
+    pub fn submit_blocking(&self, command: Command) -> Result<Receipt, Rejection> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Do(Box::new(command), reply);
+        self.requests.blocking_send(request).map_err(|_| Rejection::Stopping)?;
+        answer.blocking_recv().map_err(|_| Rejection::Stopping)?
+    }
+
+    /// The newest position of the feed; changes after every commit. Facts are pulled: a reader
+    /// that hears of a new position reads the feed at its own pace.
+    pub fn head(&self) -> watch::Receiver<Seq> {
+        self.head.clone()
+    }
+
+    /// The store, for reading.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+/// An engine at work.
+#[derive(Debug)]
+pub struct Running {
+    handle: Handle,
+    thread: JoinHandle<Engine>,
+}
+
+/// Starts the writer's thread. `now` is its clock.
+pub fn spawn(
+    engine: Engine,
+    limits: Limits,
+    now: impl Fn() -> WallTime + Send + 'static,
+) -> Running {
+    let (requests, inbox) = mpsc::channel(limits.queue_max.max(1));
+    let (publish, head) = watch::channel(engine.head());
+    let handle = Handle { requests, head, store: engine.store().clone() };
+    let thread = std::thread::Builder::new()
+        .name("klnode-writer".into())
+        .spawn(move || serve(engine, inbox, limits.group_max.max(1), &publish, now))
+        .expect("the system has room for one more thread");
+    Running { handle, thread }
+}
+
+impl Running {
+    /// A caller's end.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Takes no new commands, finishes those that wait, and hands the engine back.
+    pub fn stop(self) -> Engine {
+        // An error means that the thread has ended already.
+        let _ = self.handle.requests.blocking_send(Request::Stop);
+        drop(self.handle);
+        match self.thread.join() {
+            Ok(engine) => engine,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+fn serve(
+    mut engine: Engine,
+    mut inbox: mpsc::Receiver<Request>,
+    group_max: usize,
+    publish: &watch::Sender<Seq>,
+    now: impl Fn() -> WallTime,
+) -> Engine {
+    let mut waiting = Vec::with_capacity(group_max);
+    // Returns 0 when the inbox is closed and empty: then every command has its answer.
+    while inbox.blocking_recv_many(&mut waiting, group_max) > 0 {
+        let (mut commands, mut replies) = (Vec::new(), Vec::new());
+        for request in waiting.drain(..) {
+            match request {
+                Request::Do(command, reply) => {
+                    commands.push(*command);
+                    replies.push(reply);
+                }
+                Request::Stop => inbox.close(),
+            }
+        }
+        if commands.is_empty() {
+            continue;
+        }
+        let answers = engine.step(&commands, now());
+        publish.send_if_modified(|head| std::mem::replace(head, engine.head()) != engine.head());
+        for (reply, answer) in replies.into_iter().zip(answers) {
+            // An error means that the caller went away; the command is done all the same.
+            let _ = reply.send(answer);
+        }
+    }
+    engine
+}

@@ -1,0 +1,232 @@
+//! The engine itself: commands in, one transaction, answers out.
+
+use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
+use super::ingest::Ingest;
+use crate::store::rows::{ReleaseRow, Seq};
+use crate::store::{Batch, Durability, Error, Fault, Store};
+use klnode_crdt::ids::{AuthorId, Boot, Digest};
+use klnode_crdt::key::SecretKey;
+use klnode_crdt::record::Record;
+use klnode_crdt::time::{Clock, WallTime};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A gap between two steps, or a step back of the clock, after which the process may be another
+/// life of its home: a resumed machine, a restored image.
+const RESUME_GAP: Duration = Duration::from_secs(24 * 3_600);
+const CLOCK_BACK_MAX: Duration = Duration::from_secs(300);
+
+/// Decides about a record before it is merged.
+pub trait Judge: Send {
+    /// Speaks its verdict.
+    fn judge(&mut self, record: &Record, source: Source) -> Verdict;
+}
+
+/// Any function will do as a judge.
+impl<F: FnMut(&Record, Source) -> Verdict + Send> Judge for F {
+    fn judge(&mut self, record: &Record, source: Source) -> Verdict {
+        self(record, source)
+    }
+}
+
+/// Fills a buffer with random bytes.
+type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
+
+/// What an engine is made of, beside its store.
+pub struct Setup {
+    /// The node's key.
+    pub key: SecretKey,
+    /// Other keys of the same person.
+    pub mine: BTreeSet<AuthorId>,
+    /// Where random bytes come from: the operating system, or a seed.
+    pub entropy: Entropy,
+    /// Who judges.
+    pub judge: Box<dyn Judge>,
+    /// When commits are durable; anything but durable is for measurements.
+    pub durability: Durability,
+}
+
+/// The node as an author.
+pub(super) struct Own {
+    pub(super) key: SecretKey,
+    pub(super) mine: BTreeSet<AuthorId>,
+    pub(super) boot: Boot,
+    pub(super) clock: Clock,
+    pub(super) entropy: Entropy,
+}
+
+impl Own {
+    pub(super) fn draw_boot(&mut self) {
+        let mut bytes = [0; 8];
+        (self.entropy)(&mut bytes);
+        self.boot = Boot(u64::from_be_bytes(bytes));
+    }
+}
+
+/// The only writer of a store.
+pub struct Engine {
+    store: Store,
+    own: Own,
+    judge: Box<dyn Judge>,
+    durability: Durability,
+    head: Seq,
+    last_step: WallTime,
+    /// What closed the store, if it is closed.
+    fault: Option<Fault>,
+}
+
+impl Engine {
+    /// Takes over a store and begins an epoch.
+    pub fn start(store: Store, setup: Setup, now: WallTime) -> Result<Self, Error> {
+        let Setup { key, mut mine, entropy, judge, durability } = setup;
+        mine.insert(key.author());
+        let mut own = Own { key, mine, boot: Boot(0), clock: Clock::default(), entropy };
+        own.draw_boot();
+        let batch = store.batch(Durability::Durable)?;
+        batch.begin_epoch(own.boot)?;
+        let head = batch.head()?;
+        batch.commit()?;
+        Ok(Self { store, own, judge, durability, head, last_step: now, fault: None })
+    }
+
+    /// The store it writes.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The key it writes as.
+    pub fn author(&self) -> AuthorId {
+        self.own.key.author()
+    }
+
+    /// The process start it writes as.
+    pub fn boot(&self) -> Boot {
+        self.own.boot
+    }
+
+    /// The newest position of the feed.
+    pub fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// Applies commands in one transaction and answers each. Every answer that is not a rejection
+    /// is durable.
+    pub fn step(&mut self, commands: &[Command], now: WallTime) -> Vec<Result<Receipt, Rejection>> {
+        if let Err(rejection) = self.heal() {
+            return commands.iter().map(|_| Err(rejection.clone())).collect();
+        }
+        match self.try_step(commands, now) {
+            Ok(receipts) => receipts,
+            Err(error) => {
+                self.fault = match &error {
+                    Error::Full => Some(Fault::Full),
+                    Error::Io(_) | Error::Closed => Some(Fault::Disk),
+                    Error::Damaged { .. } | Error::Busy => None,
+                };
+                let rejection = Rejection::from(error);
+                commands.iter().map(|_| Err(rejection.clone())).collect()
+            }
+        }
+    }
+
+    /// Opens the store again if a fault closed it: redb writes nothing more until then.
+    fn heal(&mut self) -> Result<(), Rejection> {
+        if let Some(fault) = self.fault {
+            self.store.reopen(fault).map_err(|error| Rejection::Reopen(Arc::new(error)))?;
+            self.fault = None;
+        }
+        Ok(())
+    }
+
+    fn try_step(
+        &mut self,
+        commands: &[Command],
+        now: WallTime,
+    ) -> Result<Vec<Result<Receipt, Rejection>>, Error> {
+        let is_foreign = commands.iter().any(|command| matches!(command, Command::Ingest(_)));
+        let durability = match self.durability {
+            Durability::Durable if is_foreign => Durability::DurableForeign,
+            other => other,
+        };
+        let batch = self.store.batch(durability)?;
+        let was_asleep = self.last_step.plus(RESUME_GAP) < now;
+        let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;
+        self.last_step = now;
+        let mut ingest = Ingest { writer: &mut self.own, judge: &mut *self.judge, now };
+        if was_asleep || went_back {
+            ingest.draw_boot(&batch)?;
+        }
+        let mut receipts = Vec::with_capacity(commands.len());
+        for command in commands {
+            match ingest.apply_command(&batch, command) {
+                // A fault of the store takes the whole group with it.
+                Err(Rejection::Store(error)) => {
+                    return Err(Arc::into_inner(error).unwrap_or(Error::Closed));
+                }
+                answer => receipts.push(answer),
+            }
+        }
+        let head = batch.head()?;
+        batch.commit()?;
+        self.head = head;
+        Ok(receipts)
+    }
+}
+
+impl Ingest<'_> {
+    fn apply_command(&mut self, batch: &Batch, command: &Command) -> Result<Receipt, Rejection> {
+        match command {
+            Command::Create(new) => return self.create(batch, new),
+            Command::Claim { entry, claims } => return self.claim(batch, *entry, claims),
+            Command::Observe { entry, of, amount } => {
+                return self.observe(batch, *entry, *of, *amount);
+            }
+            Command::Reset { entry } => return self.reset(batch, *entry),
+            Command::Retract { entry } => return self.retract(batch, *entry),
+            Command::Forget { entry, grounds } => {
+                return self.forget(batch, *entry, grounds.clone());
+            }
+            Command::Ingest(arrivals) => {
+                let ingested = arrivals.iter().map(|arrival| {
+                    self.ingest(batch, arrival.record.clone(), Source::Peer(arrival.from))
+                });
+                return Ok(Receipt::Ingested(ingested.collect::<Result<_, _>>()?));
+            }
+            Command::Release(digest) => return self.release(batch, *digest),
+            Command::Reject(digest) => {
+                batch.quarantined(*digest)?.ok_or(Rejection::NotQuarantined(*digest))?;
+                batch.drop_quarantined(*digest)?;
+            }
+            Command::Overlay { entry, overlay } => batch.put_overlay(*entry, overlay)?,
+            Command::Served(row) => batch.append_served(self.now, row)?,
+            Command::Advance { consumer, cursor } => batch.put_cursor(*consumer, *cursor)?,
+            Command::SetRelease { peer, entry, is_open } => {
+                let row = ReleaseRow { is_open: *is_open, since: self.now };
+                batch.put_release(*peer, *entry, row)?;
+            }
+            Command::Queue { peer, digests } => {
+                for digest in digests {
+                    batch.queue(*peer, *digest)?;
+                }
+            }
+            Command::Refuse { offered_by, slot, refusal } => {
+                batch.put_refusal(*offered_by, *slot, refusal)?;
+            }
+        }
+        Ok(Receipt::Done(batch.head()?))
+    }
+
+    /// The operator has decided: what waited is merged without asking the judge again.
+    fn release(&mut self, batch: &Batch, digest: Digest) -> Result<Receipt, Rejection> {
+        let row = batch.quarantined(digest)?.ok_or(Rejection::NotQuarantined(digest))?;
+        let record = Record::read_back(&row.record)?;
+        batch.drop_quarantined(digest)?;
+        if batch.tombstone(record.entry())?.is_some() {
+            return Ok(Receipt::Ingested(vec![Ingested::Forgotten]));
+        }
+        let held = batch.holding(record.entry(), record.author())?;
+        let source = row.from.map_or(Source::Local, Source::Peer);
+        Ok(Receipt::Ingested(vec![self.merge(batch, held, record, source)?]))
+    }
+}

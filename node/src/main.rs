@@ -1,0 +1,3 @@
+//! The klnode program.
+
+fn main() {}

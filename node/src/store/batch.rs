@@ -1,0 +1,341 @@
+//! One write transaction: the only place where anything is written.
+//!
+//! A batch is committed whole or not at all. Its methods put and remove rows; which ones, the
+//! engine decides.
+
+use super::error::Error;
+use super::read::{self, Stored};
+use super::rows::{
+    self, Cursor, OverlayRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow, ViewRow,
+};
+use super::tables::{
+    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, FEED, LEDGER, META, META_HEAD, OUTBOX, OVERLAYS,
+    QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES, RecordKey, TOMBSTONES, VIEWS, key, part,
+    record_key, span,
+};
+use klnode_crdt::equivocation::Proof;
+use klnode_crdt::header::Facet;
+use klnode_crdt::holding::Holding;
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
+use klnode_crdt::record::Record;
+use klnode_crdt::time::WallTime;
+use redb::{Database, ReadableTable, WriteTransaction};
+
+/// When a commit is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// When it returns.
+    Durable,
+    /// When it returns, in two phases: for bytes that came from others, who could craft them so
+    /// that a torn write looks whole.
+    DurableForeign,
+    /// With a later durable one: only to measure what durability costs.
+    Deferred,
+}
+
+/// An open write transaction.
+pub struct Batch {
+    transaction: WriteTransaction,
+}
+
+impl Batch {
+    pub(super) fn begin(database: &Database, durability: Durability) -> Result<Self, Error> {
+        let mut transaction = database.begin_write()?;
+        match durability {
+            Durability::Durable => {}
+            Durability::DurableForeign => transaction.set_two_phase_commit(true),
+            Durability::Deferred => transaction
+                .set_durability(redb::Durability::None)
+                .map_err(|error| Error::damaged("the transaction", error))?,
+        }
+        Ok(Self { transaction })
+    }
+
+    /// Makes the batch durable. On an error it is in doubt: it may turn out to be there when the
+    /// store is opened again.
+    pub(crate) fn commit(self) -> Result<(), Error> {
+        Ok(self.transaction.commit()?)
+    }
+
+    pub(super) fn open_all(&self) -> Result<(), Error> {
+        let t = &self.transaction;
+        t.open_table(META)?;
+        t.open_table(RECORDS)?;
+        t.open_table(DIGESTS)?;
+        t.open_table(VIEWS)?;
+        t.open_table(FEED)?;
+        t.open_table(EPOCHS)?;
+        t.open_table(TOMBSTONES)?;
+        t.open_table(EQUIVOCATIONS)?;
+        t.open_table(QUARANTINE)?;
+        t.open_table(RELEASES)?;
+        t.open_table(OUTBOX)?;
+        t.open_table(QUEUED)?;
+        t.open_table(REFUSALS)?;
+        t.open_table(CURSORS)?;
+        t.open_table(OVERLAYS)?;
+        t.open_table(LEDGER)?;
+        Ok(())
+    }
+
+    pub(super) fn put_meta(&self, name: [u8; 8], value: &[u8]) -> Result<(), Error> {
+        self.transaction.open_table(META)?.insert(&name, value)?;
+        Ok(())
+    }
+
+    /// The newest position of the feed.
+    pub(crate) fn head(&self) -> Result<Seq, Error> {
+        let meta = self.transaction.open_table(META)?;
+        let head = meta.get(&META_HEAD)?;
+        let bytes = head.as_ref().map(redb::AccessGuard::value).filter(|head| head.len() == 8);
+        let bytes = bytes.ok_or_else(|| Error::damaged("the head of the feed", "it is missing"))?;
+        Ok(Seq(u64::from_be_bytes(part(bytes, 0))))
+    }
+
+    /// Notes that a process start begins here in the feed.
+    pub(crate) fn begin_epoch(&self, boot: Boot) -> Result<(), Error> {
+        let first = self.head()?.0 + 1;
+        let mut epochs = self.transaction.open_table(EPOCHS)?;
+        epochs.insert(&first.to_be_bytes(), &boot.0.to_be_bytes())?;
+        Ok(())
+    }
+
+    // Reads within the transaction.
+
+    pub(crate) fn holding(&self, entry: EntryId, author: AuthorId) -> Result<Holding, Error> {
+        read::holding(&self.transaction.open_table(RECORDS)?, entry, author)
+    }
+
+    pub(crate) fn records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
+        let stored = read::records(&self.transaction.open_table(RECORDS)?, entry, None)?;
+        Ok(stored.into_iter().map(|stored| stored.record).collect())
+    }
+
+    pub(crate) fn tombstone(&self, entry: EntryId) -> Result<Option<Record>, Error> {
+        let stored = read::tombstone(&self.transaction.open_table(TOMBSTONES)?, entry)?;
+        Ok(stored.map(|stored| stored.record))
+    }
+
+    pub(crate) fn view_row(&self, entry: EntryId) -> Result<Option<ViewRow>, Error> {
+        read::view_row(&self.transaction.open_table(VIEWS)?, entry)
+    }
+
+    pub(crate) fn quarantined(&self, digest: Digest) -> Result<Option<QuarantineRow>, Error> {
+        let table = self.transaction.open_table(QUARANTINE)?;
+        let Some(row) = table.get(digest.as_bytes())? else { return Ok(None) };
+        rows::decode("quarantine", row.value()).map(Some)
+    }
+
+    // Records, and what follows from them.
+
+    /// Puts a live record in, at the next position of the feed.
+    pub(crate) fn put_record(&self, record: &Record) -> Result<Seq, Error> {
+        let header = record.header();
+        let seq = self.append(record)?;
+        let at = record_key(header.entry, header.author, header.facet, record.digest());
+        let value = rows::encode_record(seq, &record.to_raw());
+        self.transaction.open_table(RECORDS)?.insert(&at, value.as_slice())?;
+        let mut digests = self.transaction.open_table(DIGESTS)?;
+        digests.insert(record.digest().as_bytes(), &part::<49>(&at, 0))?;
+        Ok(seq)
+    }
+
+    /// Takes a record's payload away and leaves the rest in its place.
+    pub(crate) fn erase_payload(&self, record: &Record) -> Result<(), Error> {
+        let header = record.header();
+        let at = record_key(header.entry, header.author, header.facet, record.digest());
+        let mut table = self.transaction.open_table(RECORDS)?;
+        let seq = match table.get(&at)? {
+            Some(row) => rows::seq_of(row.value())?,
+            None => return Ok(()),
+        };
+        let erased = rows::encode_record(seq, &record.clone().erased().to_raw());
+        table.insert(&at, erased.as_slice())?;
+        Ok(())
+    }
+
+    /// Drops a live record and its place in the feed.
+    pub(crate) fn drop_record(&self, record: &Record) -> Result<(), Error> {
+        let header = record.header();
+        let at = record_key(header.entry, header.author, header.facet, record.digest());
+        let mut records = self.transaction.open_table(RECORDS)?;
+        let Some(row) = records.remove(&at)? else { return Ok(()) };
+        let seq = rows::seq_of(row.value())?;
+        self.transaction.open_table(FEED)?.remove(&seq.0.to_be_bytes())?;
+        self.transaction.open_table(DIGESTS)?.remove(record.digest().as_bytes())?;
+        Ok(())
+    }
+
+    /// Erases all that is held of an entry and leaves its tombstone.
+    pub(crate) fn put_tombstone(&self, tombstone: &Record, row: &ViewRow) -> Result<Seq, Error> {
+        let entry = tombstone.entry();
+        self.drop_records_of(entry)?;
+        self.transaction.open_table(OVERLAYS)?.remove(entry.as_bytes())?;
+        self.drop_quarantined_of(entry)?;
+        let held = read::tombstone(&self.transaction.open_table(TOMBSTONES)?, entry)?;
+        if let Some(Stored { seq, record }) = held {
+            self.transaction.open_table(FEED)?.remove(&seq.0.to_be_bytes())?;
+            self.transaction.open_table(DIGESTS)?.remove(record.digest().as_bytes())?;
+        }
+        let seq = self.append(tombstone)?;
+        let value = rows::encode_record(seq, &tombstone.to_raw());
+        self.transaction.open_table(TOMBSTONES)?.insert(entry.as_bytes(), value.as_slice())?;
+        let locus =
+            key(&[entry.as_bytes(), tombstone.author().as_bytes(), &[Facet::Tombstone.code()]]);
+        let mut digests = self.transaction.open_table(DIGESTS)?;
+        digests.insert(tombstone.digest().as_bytes(), &locus)?;
+        let mut row = row.clone();
+        (row.records, row.seq, row.is_forgotten) = (0, seq, true);
+        self.put_view_row(entry, &row)?;
+        Ok(seq)
+    }
+
+    /// Works by keys alone, so that a damaged record is forgotten like any other.
+    fn drop_records_of(&self, entry: EntryId) -> Result<(), Error> {
+        let (mut records, mut feed, mut digests) = (
+            self.transaction.open_table(RECORDS)?,
+            self.transaction.open_table(FEED)?,
+            self.transaction.open_table(DIGESTS)?,
+        );
+        let (first, last) = span::<81>(entry.as_bytes());
+        for row in records.extract_from_if::<&RecordKey, _>(&first..=&last, |_, _| true)? {
+            let (at, row) = row?;
+            feed.remove(&rows::seq_of(row.value())?.0.to_be_bytes())?;
+            digests.remove(&part::<32>(at.value(), 49))?;
+        }
+        Ok(())
+    }
+
+    fn append(&self, record: &Record) -> Result<Seq, Error> {
+        let seq = Seq(self.head()?.0 + 1);
+        self.put_meta(META_HEAD, &seq.0.to_be_bytes())?;
+        let row = key(&[record.entry().as_bytes(), record.digest().as_bytes()]);
+        self.transaction.open_table(FEED)?.insert(&seq.0.to_be_bytes(), &row)?;
+        Ok(seq)
+    }
+
+    pub(crate) fn put_view_row(&self, entry: EntryId, row: &ViewRow) -> Result<(), Error> {
+        let mut views = self.transaction.open_table(VIEWS)?;
+        views.insert(entry.as_bytes(), rows::encode(row).as_slice())?;
+        Ok(())
+    }
+
+    pub(crate) fn put_proof(&self, proof: &Proof) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(EQUIVOCATIONS)?;
+        // One proof convicts: the first is kept.
+        if table.get(proof.author().as_bytes())?.is_none() {
+            table.insert(proof.author().as_bytes(), rows::encode(&proof.to_raw()).as_slice())?;
+        }
+        Ok(())
+    }
+
+    // Quarantine.
+
+    pub(crate) fn put_quarantined(
+        &self,
+        record: &Record,
+        row: &QuarantineRow,
+    ) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(QUARANTINE)?;
+        table.insert(record.digest().as_bytes(), rows::encode(row).as_slice())?;
+        Ok(())
+    }
+
+    pub(crate) fn drop_quarantined(&self, digest: Digest) -> Result<(), Error> {
+        self.transaction.open_table(QUARANTINE)?.remove(digest.as_bytes())?;
+        Ok(())
+    }
+
+    fn drop_quarantined_of(&self, entry: EntryId) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(QUARANTINE)?;
+        let is_of = |row: &[u8]| {
+            let row: Result<QuarantineRow, _> = rows::decode("quarantine", row);
+            // A row that cannot be read might be of this entry: forgetting errs on that side.
+            row.map_or(true, |row| {
+                Record::read_back(&row.record).map_or(true, |record| record.entry() == entry)
+            })
+        };
+        table.retain(|_, row| !is_of(row))?;
+        Ok(())
+    }
+
+    // Local facts.
+
+    pub(crate) fn put_overlay(&self, entry: EntryId, row: &OverlayRow) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(OVERLAYS)?;
+        if *row == OverlayRow::default() {
+            table.remove(entry.as_bytes())?;
+        } else {
+            table.insert(entry.as_bytes(), rows::encode(row).as_slice())?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn append_served(&self, at: WallTime, row: &ServedRow) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(LEDGER)?;
+        let (first, last) = span::<16>(&at.as_millis().to_be_bytes());
+        let newest = table.range::<&[u8; 16]>(&first..=&last)?.next_back();
+        let number = match newest.transpose()? {
+            Some((key, _)) => u64::from_be_bytes(part(key.value(), 8)) + 1,
+            None => 0,
+        };
+        let at = key(&[&at.as_millis().to_be_bytes(), &number.to_be_bytes()]);
+        table.insert(&at, rows::encode(row).as_slice())?;
+        Ok(())
+    }
+
+    // Peers.
+
+    pub(crate) fn put_cursor(&self, consumer: AuthorId, cursor: Cursor) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(CURSORS)?;
+        table.insert(consumer.as_bytes(), &cursor.to_bytes())?;
+        Ok(())
+    }
+
+    pub(crate) fn put_release(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        row: ReleaseRow,
+    ) -> Result<(), Error> {
+        let at = key(&[peer.as_bytes(), entry.as_bytes()]);
+        self.transaction.open_table(RELEASES)?.insert(&at, rows::encode(&row).as_slice())?;
+        Ok(())
+    }
+
+    /// Puts a record at the end of a peer's outbox, once.
+    pub(crate) fn queue(&self, peer: AuthorId, digest: Digest) -> Result<(), Error> {
+        let queued_at = key(&[peer.as_bytes(), digest.as_bytes()]);
+        let mut queued = self.transaction.open_table(QUEUED)?;
+        if queued.get(&queued_at)?.is_some() {
+            return Ok(());
+        }
+        let mut outbox = self.transaction.open_table(OUTBOX)?;
+        let (first, last) = span::<40>(peer.as_bytes());
+        let newest = outbox.range::<&[u8; 40]>(&first..=&last)?.next_back().transpose()?;
+        let position = newest.map_or(0, |(key, _)| u64::from_be_bytes(part(key.value(), 32))) + 1;
+        let at = key(&[peer.as_bytes(), &position.to_be_bytes()]);
+        outbox.insert(&at, digest.as_bytes())?;
+        queued.insert(&queued_at, &position.to_be_bytes())?;
+        Ok(())
+    }
+
+    /// Keeps a refused header, if it is the highest of its slot from that store.
+    pub(crate) fn put_refusal(
+        &self,
+        offered_by: StoreId,
+        slot: [u8; 16],
+        row: &RefusalRow,
+    ) -> Result<(), Error> {
+        let at = key(&[offered_by.as_bytes(), &slot]);
+        let mut table = self.transaction.open_table(REFUSALS)?;
+        let held: Option<RefusalRow> = match table.get(&at)? {
+            Some(held) => Some(rows::decode("refusals", held.value())?),
+            None => None,
+        };
+        if held.is_none_or(|held| (held.counter, held.digest) < (row.counter, row.digest)) {
+            table.insert(&at, rows::encode(row).as_slice())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+//! What can go wrong with the store, in words that fit after "cannot".
+
+use klnode_crdt::record::Refusal;
+use redb::{CommitError, CompactionError, DatabaseError, StorageError, TableError, TransactionError};
+use std::io;
+use std::path::PathBuf;
+
+/// Why a store does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// One process owns a store.
+    #[error("open the store at {path}: another klnode is using it")]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Written by a later version.
+    #[error(
+        "open the store at {path}: a newer klnode wrote it (schema {found}, this one knows {known})"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+        /// The newest this version knows.
+        known: u32,
+    },
+    /// Not a store, or not a whole one.
+    #[error("open the store at {path}: it is damaged ({detail})")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// The file system said no.
+    #[error("open the store at {path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// Opened, but its first rows could not be read or written.
+    #[error("prepare the store at {path}: {source}")]
+    Prepare {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Error,
+    },
+}
+
+/// Why a read or a write failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing was written; it works again when there is room.
+    #[error("write to the store: the disk is full")]
+    Full,
+    /// Nothing more is written until the node is started again.
+    #[error("use the store: the disk failed ({0})")]
+    Io(io::Error),
+    /// An earlier fault closed the store; the writer opens it again before its next write.
+    #[error("use the store: it is closed after an earlier fault")]
+    Closed,
+    /// Compacting needs the store for itself.
+    #[error("compact the store: it is being read")]
+    Busy,
+    /// Bytes that this or an earlier version did not write.
+    #[error("read the store: {what} is damaged ({detail})")]
+    Damaged {
+        /// Which row.
+        what: String,
+        /// What was found.
+        detail: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn damaged(what: impl Into<String>, detail: impl ToString) -> Self {
+        Self::Damaged { what: what.into(), detail: detail.to_string() }
+    }
+
+    pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(Refusal) -> Self {
+        move |refusal| Self::damaged(what, refusal)
+    }
+}
+
+impl From<StorageError> for Error {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Io(error) if error.kind() == io::ErrorKind::StorageFull => Self::Full,
+            StorageError::Io(error) => Self::Io(error),
+            StorageError::PreviousIo | StorageError::DatabaseClosed => Self::Closed,
+            other => Self::damaged("the file", other),
+        }
+    }
+}
+
+impl From<TransactionError> for Error {
+    fn from(error: TransactionError) -> Self {
+        match error {
+            TransactionError::Storage(error) => error.into(),
+            other => Self::damaged("the file", other),
+        }
+    }
+}
+
+impl From<TableError> for Error {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Storage(error) => error.into(),
+            other => Self::damaged("a table", other),
+        }
+    }
+}
+
+impl From<CommitError> for Error {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Storage(error) => error.into(),
+            other => Self::damaged("the transaction", other),
+        }
+    }
+}
+
+impl From<CompactionError> for Error {
+    fn from(error: CompactionError) -> Self {
+        match error {
+            CompactionError::Storage(error) => error.into(),
+            CompactionError::TransactionInProgress => Self::Busy,
+            other => Self::damaged("the file", other),
+        }
+    }
+}
+
+impl OpenError {
+    pub(crate) fn from_redb(path: PathBuf, error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::DatabaseAlreadyOpen => Self::InUse { path },
+            DatabaseError::Storage(StorageError::Io(source))
+                if source.kind() != io::ErrorKind::InvalidData =>
+            {
+                Self::Io { path, source }
+            }
+            other => Self::Damaged { path, detail: other.to_string() },
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Where a store lives: a file, memory, or a disk that a test lets fail.
+//!
+//! The store opens its medium more than once in its life: after a fault redb refuses all further
+//! writes until it is opened again.
+
+use super::error::OpenError;
+use redb::{Builder, Database, DatabaseError};
+use std::fs::{self, File};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
+
+/// Something that holds a store's bytes.
+pub trait Medium: Send + Sync + fmt::Debug {
+    /// Whether a store was ever made here.
+    fn exists(&self) -> Result<bool, io::Error>;
+
+    /// Opens what is there, or makes an empty database.
+    fn open(&self, builder: &Builder) -> Result<Database, DatabaseError>;
+
+    /// Makes a new store, whole or not at all: `prepare` fills the empty database.
+    fn create(
+        &self,
+        builder: &Builder,
+        prepare: &mut dyn FnMut(&Database) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError>;
+
+    /// Brings what the operating system still has in memory safely to disk, after a failed sync:
+    /// the pages that were not written may be taken for written and never tried again.
+    fn salvage(&self) -> Result<(), io::Error>;
+
+    /// What to call it in a message.
+    fn path(&self) -> PathBuf;
+}
+
+/// A file.
+#[derive(Clone, Debug)]
+pub struct FileMedium(PathBuf);
+
+impl FileMedium {
+    /// The file at this path.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    fn io(&self) -> impl FnOnce(io::Error) -> OpenError + '_ {
+        |source| OpenError::Io { path: self.0.clone(), source }
+    }
+}
+
+impl Medium for FileMedium {
+    fn exists(&self) -> Result<bool, io::Error> {
+        self.0.try_exists()
+    }
+
+    fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
+        builder.open(&self.0)
+    }
+
+    /// A half-made redb file does not open again, so a new one is made under another name and
+    /// moved into place when it is durable.
+    fn create(
+        &self,
+        builder: &Builder,
+        prepare: &mut dyn FnMut(&Database) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        let unfinished = self.0.with_extension("new");
+        match fs::remove_file(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io()(error)),
+            _ => {}
+        }
+        let database = builder
+            .create(&unfinished)
+            .map_err(|error| OpenError::from_redb(unfinished.clone(), error))?;
+        prepare(&database)?;
+        drop(database);
+        File::open(&unfinished).and_then(|file| file.sync_all()).map_err(self.io())?;
+        fs::rename(&unfinished, &self.0).map_err(self.io())?;
+        sync_folder(&self.0).map_err(self.io())
+    }
+
+    fn salvage(&self) -> Result<(), io::Error> {
+        let copy = self.0.with_extension("copy");
+        fs::copy(&self.0, &copy)?;
+        File::open(&copy)?.sync_all()?;
+        fs::rename(&copy, &self.0)?;
+        sync_folder(&self.0)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.clone()
+    }
+}
+
+fn sync_folder(of: &Path) -> Result<(), io::Error> {
+    let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Memory that goes away with the store: for simulations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MemoryMedium;
+
+impl Medium for MemoryMedium {
+    fn exists(&self) -> Result<bool, io::Error> {
+        Ok(true)
+    }
+
+    fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
+        builder.create_with_backend(redb::backends::InMemoryBackend::new())
+    }
+
+    fn create(
+        &self,
+        _: &Builder,
+        _: &mut dyn FnMut(&Database) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        Ok(())
+    }
+
+    fn salvage(&self) -> Result<(), io::Error> {
+        Ok(())
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from("memory")
+    }
+}
+
+/// Opens a medium. A damaged file can make redb panic: that is damage, not our end.
+pub(super) fn open(medium: &dyn Medium, builder: &Builder) -> Result<Database, OpenError> {
+    match catch_unwind(AssertUnwindSafe(|| medium.open(builder))) {
+        Ok(opened) => opened.map_err(|error| OpenError::from_redb(medium.path(), error)),
+        Err(_) => {
+            let detail = "its pages contradict each other".to_owned();
+            Err(OpenError::Damaged { path: medium.path(), detail })
+        }
+    }
+}

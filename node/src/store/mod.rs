@@ -1,0 +1,24 @@
+//! The store: one redb file that holds everything the node must not lose.
+//!
+//! Readers take a [`Snapshot`]: an immutable view of one commit, without locks. The one writer
+//! takes a [`Batch`] and commits it. Nothing here decides anything: the engine does. The bytes are
+//! in [`tables`] and [`rows`].
+//!
+//! redb does not check its pages on every read, so records are checked here: a record is found
+//! under its digest, its header must hash to it, and its payload to what the header says.
+
+mod batch;
+mod error;
+mod medium;
+mod open;
+mod read;
+pub mod rows;
+mod snapshot;
+pub mod tables;
+
+pub use batch::{Batch, Durability};
+pub use error::{Error, OpenError};
+pub use medium::{FileMedium, Medium, MemoryMedium};
+pub(crate) use open::Fault;
+pub use open::{Migration, Options, Store};
+pub use snapshot::{Change, Snapshot};

@@ -1,0 +1,223 @@
+//! Opening a store: create, check the schema, migrate, open again after a fault.
+
+use super::batch::{Batch, Durability};
+use super::error::{Error, OpenError};
+use super::medium::{self, Medium};
+use super::snapshot::Snapshot;
+use super::tables::{META, META_HEAD, META_SCHEMA, META_STORE_ID, SCHEMA, part};
+use klnode_crdt::ids::StoreId;
+use redb::{Builder, Database, ReadableDatabase};
+use std::sync::{Arc, RwLock};
+
+/// How a store is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Memory for cached pages.
+    pub cache_bytes_max: usize,
+    /// What to call a new store: random bytes from the caller.
+    pub new_id: StoreId,
+    /// Steps from older schemas. Part of the options so that a test can bring its own.
+    pub migrations: Vec<Migration>,
+    /// The schema to end at.
+    pub schema: u32,
+}
+
+impl Options {
+    /// What a node uses.
+    pub fn new(new_id: StoreId) -> Self {
+        Self {
+            cache_bytes_max: 32 * 1024 * 1024,
+            new_id,
+            migrations: MIGRATIONS.to_vec(),
+            schema: SCHEMA,
+        }
+    }
+}
+
+/// One step from a schema to the next. Each runs in one transaction with the change of the schema
+/// number, so a crash leaves either the old or the new.
+#[derive(Clone, Copy, Debug)]
+pub struct Migration {
+    /// The schema it starts from; it ends at the next.
+    pub from: u32,
+    /// What it does.
+    pub run: fn(&Batch) -> Result<(), Error>,
+}
+
+/// Steps to [`SCHEMA`]. Schema 1 is the first, so there are none yet.
+const MIGRATIONS: [Migration; 0] = [];
+
+/// A store, open. Cheap to clone: clones share the file.
+#[derive(Clone, Debug)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    medium: Box<dyn Medium>,
+    cache_bytes_max: usize,
+    id: StoreId,
+    /// Empty only while it is opened again.
+    database: RwLock<Option<Arc<Database>>>,
+}
+
+impl Store {
+    /// Opens the store in a medium, or makes one.
+    pub fn open(medium: Box<dyn Medium>, options: &Options) -> Result<Self, OpenError> {
+        let path = medium.path();
+        let builder = builder(options.cache_bytes_max);
+        let exists =
+            medium.exists().map_err(|source| OpenError::Io { path: path.clone(), source })?;
+        if !exists {
+            medium.create(&builder, &mut |database| prepare(database, options, &path))?;
+        }
+        let database = medium::open(&*medium, &builder)?;
+        prepare(&database, options, &path)?;
+        let id = store_id(&database).map_err(|source| OpenError::Prepare { path, source })?;
+        let shared = Shared {
+            medium,
+            cache_bytes_max: options.cache_bytes_max,
+            id,
+            database: RwLock::new(Some(Arc::new(database))),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The store's own name, kept by copies of the file.
+    pub fn id(&self) -> StoreId {
+        self.shared.id
+    }
+
+    /// What the last commit left, for reading.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        Snapshot::new(self.database()?.begin_read()?)
+    }
+
+    /// A transaction to write in. The engine is the only caller.
+    pub(crate) fn batch(&self, durability: Durability) -> Result<Batch, Error> {
+        Batch::begin(&*self.database()?, durability)
+    }
+
+    /// Opens the file again after a fault, from a copy if the disk itself failed. Snapshots taken
+    /// before stay readable as far as their pages are in memory.
+    pub(crate) fn reopen(&self, after: Fault) -> Result<(), OpenError> {
+        let mut database = self.shared.database.write().expect("no holder of the lock panics");
+        // The old one must be closed first: a file has one owner.
+        database.take();
+        if after == Fault::Disk {
+            let salvaged = self.shared.medium.salvage();
+            salvaged.map_err(|source| OpenError::Io { path: self.shared.medium.path(), source })?;
+        }
+        let opened = medium::open(&*self.shared.medium, &builder(self.shared.cache_bytes_max))?;
+        *database = Some(Arc::new(opened));
+        Ok(())
+    }
+
+    /// Gives unused pages back to the file system. Needs the store for itself: nobody may hold a
+    /// snapshot.
+    pub(crate) fn compact(&self) -> Result<(), Error> {
+        let mut database = self.shared.database.write().expect("no holder of the lock panics");
+        let held = database.take().ok_or(Error::Closed)?;
+        let mut owned = match Arc::try_unwrap(held) {
+            Ok(owned) => owned,
+            Err(held) => {
+                *database = Some(held);
+                return Err(Error::Busy);
+            }
+        };
+        let compacted = owned.compact();
+        *database = Some(Arc::new(owned));
+        compacted?;
+        Ok(())
+    }
+
+    fn database(&self) -> Result<Arc<Database>, Error> {
+        let database = self.shared.database.read().expect("no holder of the lock panics");
+        database.clone().ok_or(Error::Closed)
+    }
+}
+
+/// What closed the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// No room: nothing was lost.
+    Full,
+    /// The disk failed: what it was told to keep may be in memory only.
+    Disk,
+}
+
+fn builder(cache_bytes_max: usize) -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache_bytes_max);
+    builder
+}
+
+/// Writes the first rows of a new store, or brings an older one up to date.
+fn prepare(
+    database: &Database,
+    options: &Options,
+    path: &std::path::Path,
+) -> Result<(), OpenError> {
+    let prepared = |source| OpenError::Prepare { path: path.into(), source };
+    let mut found = schema(database).map_err(prepared)?;
+    if let Some(found) = found.filter(|found| *found > options.schema) {
+        return Err(OpenError::Newer { path: path.into(), found, known: options.schema });
+    }
+    while found != Some(options.schema) {
+        let batch = Batch::begin(database, Durability::Durable).map_err(prepared)?;
+        let next = match found {
+            None => {
+                batch.create_tables(options.new_id).map_err(prepared)?;
+                options.schema
+            }
+            Some(from) => {
+                let step = options.migrations.iter().find(|step| step.from == from);
+                let step = step.ok_or_else(|| OpenError::Damaged {
+                    path: path.into(),
+                    detail: format!("schema {from} is unknown"),
+                })?;
+                (step.run)(&batch).map_err(prepared)?;
+                from + 1
+            }
+        };
+        batch.set_schema(next).map_err(prepared)?;
+        batch.commit().map_err(prepared)?;
+        found = Some(next);
+    }
+    Ok(())
+}
+
+fn schema(database: &Database) -> Result<Option<u32>, Error> {
+    let reader = database.begin_read()?;
+    let meta = match reader.open_table(META) {
+        Ok(meta) => meta,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(schema) = meta.get(&META_SCHEMA)? else { return Ok(None) };
+    if schema.value().len() != 4 {
+        return Err(Error::damaged("the schema number", "it has the wrong length"));
+    }
+    Ok(Some(u32::from_be_bytes(part(schema.value(), 0))))
+}
+
+fn store_id(database: &Database) -> Result<StoreId, Error> {
+    let meta = database.begin_read()?.open_table(META)?;
+    let id = meta.get(&META_STORE_ID)?;
+    id.and_then(|id| StoreId::from_slice(id.value()))
+        .ok_or_else(|| Error::damaged("the store id", "it is missing"))
+}
+
+impl Batch {
+    /// Makes every table, so that no reader ever misses one.
+    fn create_tables(&self, id: StoreId) -> Result<(), Error> {
+        self.open_all()?;
+        self.put_meta(META_STORE_ID, id.as_bytes())?;
+        self.put_meta(META_HEAD, &0_u64.to_be_bytes())
+    }
+
+    fn set_schema(&self, schema: u32) -> Result<(), Error> {
+        self.put_meta(META_SCHEMA, &schema.to_be_bytes())
+    }
+}

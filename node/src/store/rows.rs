@@ -1,0 +1,229 @@
+//! Values of the store that are more than fixed-width numbers, and their bytes.
+//!
+//! A row is one byte of version and then MessagePack with one-letter names: a later version may add
+//! a field under the same version byte if an earlier one may skip it, and raises the byte if not.
+
+use super::error::Error;
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::key::Signature;
+use klnode_crdt::origin::{Memory, Origin};
+use klnode_crdt::record::RawRecord;
+use klnode_crdt::time::WallTime;
+use klnode_crdt::wire;
+use klnode_crdt::wire::bounded::Bounds;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+const ROW_VERSION: u8 = 1;
+
+/// A row holds at most a record and a little around it.
+const BOUNDS: Bounds = Bounds { bytes_max: 512 * 1024, items_max: 128 * 1024 };
+
+/// A position in this store's feed. Every committed record gets the next one.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+/// What a listing needs to know of an entry without reading its records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewRow {
+    /// Where it lives; unknown while no record that carries the origin is held: parked.
+    #[serde(rename = "w")]
+    pub workspace: Option<WorkspaceId>,
+    /// As what, by the number that travels.
+    #[serde(rename = "m")]
+    memory: Option<u8>,
+    /// Who created it, unless it was imported.
+    #[serde(rename = "c")]
+    pub creator: Option<AuthorId>,
+    /// When it was first seen here.
+    #[serde(rename = "f")]
+    pub first_seen: WallTime,
+    /// Live records.
+    #[serde(rename = "n")]
+    pub records: u32,
+    /// The newest change.
+    #[serde(rename = "q")]
+    pub seq: Seq,
+    /// Only a tombstone is left.
+    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_forgotten: bool,
+}
+
+impl ViewRow {
+    /// A row of an entry of which nothing is known yet.
+    pub fn new(first_seen: WallTime) -> Self {
+        Self {
+            workspace: None,
+            memory: None,
+            creator: None,
+            first_seen,
+            records: 0,
+            seq: Seq(0),
+            is_forgotten: false,
+        }
+    }
+
+    /// Takes in the origin.
+    pub fn learn(&mut self, origin: &Origin) {
+        self.workspace = Some(origin.workspace());
+        self.memory = Some(origin.memory().code());
+        self.creator = origin.creator();
+    }
+
+    /// As what; unknown while parked.
+    pub fn memory(&self) -> Option<Memory> {
+        self.memory.and_then(Memory::from_code)
+    }
+
+    /// Whether no origin is held: counted, not shown, not passed on.
+    pub fn is_parked(&self) -> bool {
+        self.workspace.is_none() && !self.is_forgotten
+    }
+}
+
+/// A record that waits for the operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuarantineRow {
+    /// The record, as it came.
+    #[serde(rename = "r")]
+    pub record: RawRecord,
+    /// The peer that brought it; none if it was written here.
+    #[serde(rename = "f")]
+    pub from: Option<AuthorId>,
+    /// When.
+    #[serde(rename = "t")]
+    pub at: WallTime,
+    /// Why it waits.
+    #[serde(rename = "y")]
+    pub reason: String,
+}
+
+/// Whether an entry is released to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleaseRow {
+    /// Open, or ended.
+    #[serde(rename = "o")]
+    pub is_open: bool,
+    /// Since when.
+    #[serde(rename = "t")]
+    pub since: WallTime,
+}
+
+/// A header that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalRow {
+    /// Its bytes.
+    #[serde(rename = "h", with = "serde_bytes")]
+    pub header: Vec<u8>,
+    /// Its signature.
+    #[serde(rename = "s")]
+    pub signature: Signature,
+    /// Its counter, which decides which refusal of a slot is kept.
+    #[serde(rename = "c")]
+    pub counter: u64,
+    /// Its record's digest, which decides between equal counters.
+    #[serde(rename = "d")]
+    pub digest: Digest,
+    /// Why.
+    #[serde(rename = "y")]
+    pub reason: String,
+}
+
+/// The operator's own marks on an entry. Local: never sent, never part of confidence.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OverlayRow {
+    /// Ranked up here.
+    #[serde(rename = "p", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_pinned: bool,
+    /// Not shown here.
+    #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_muted: bool,
+    /// Held to be wrong here.
+    #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_invalidated: bool,
+    /// The operator's note.
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What was served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServedRow {
+    /// To whom: an agent, a session, a process.
+    #[serde(rename = "c")]
+    pub caller: String,
+    /// In which task.
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// What was asked.
+    #[serde(rename = "q")]
+    pub query: String,
+    /// What was answered, best first.
+    #[serde(rename = "e")]
+    pub entries: Vec<EntryId>,
+}
+
+/// How far a consumer has read a feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// Whose feed.
+    pub store: StoreId,
+    /// In which epoch of it.
+    pub epoch: u64,
+    /// Everything up to here has been applied.
+    pub position: Seq,
+}
+
+impl Cursor {
+    pub(super) fn to_bytes(self) -> [u8; 32] {
+        let (epoch, position) = (self.epoch.to_be_bytes(), self.position.0.to_be_bytes());
+        super::tables::key(&[self.store.as_bytes(), &epoch, &position])
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8; 32]) -> Self {
+        use super::tables::part;
+        Self {
+            store: StoreId::from_bytes(part(bytes, 0)),
+            epoch: u64::from_be_bytes(part(bytes, 16)),
+            position: Seq(u64::from_be_bytes(part(bytes, 24))),
+        }
+    }
+}
+
+pub(super) fn encode<T: Serialize>(row: &T) -> Vec<u8> {
+    let mut bytes = vec![ROW_VERSION];
+    bytes.extend(wire::encode(row));
+    bytes
+}
+
+pub(super) fn decode<T: DeserializeOwned>(table: &str, bytes: &[u8]) -> Result<T, Error> {
+    match bytes.split_first() {
+        Some((&ROW_VERSION, body)) => {
+            wire::decode(body, BOUNDS).map_err(Error::refused(format!("a row of {table}")))
+        }
+        Some((version, _)) => {
+            Err(Error::damaged(format!("a row of {table}"), format!("row version {version}")))
+        }
+        None => Err(Error::damaged(format!("a row of {table}"), "it is empty")),
+    }
+}
+
+/// A record row with its sequence number before it.
+pub(super) fn encode_record(seq: Seq, record: &RawRecord) -> Vec<u8> {
+    let mut bytes = seq.0.to_be_bytes().to_vec();
+    bytes.extend(encode(record));
+    bytes
+}
+
+pub(super) fn decode_record(table: &str, bytes: &[u8]) -> Result<(Seq, RawRecord), Error> {
+    let seq = seq_of(bytes)?;
+    Ok((seq, decode(table, &bytes[8..])?))
+}
+
+/// The sequence number before a record row.
+pub(super) fn seq_of(bytes: &[u8]) -> Result<Seq, Error> {
+    let seq = bytes.first_chunk().ok_or_else(|| Error::damaged("a record row", "it is too short"))?;
+    Ok(Seq(u64::from_be_bytes(*seq)))
+}

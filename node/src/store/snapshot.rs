@@ -1,0 +1,269 @@
+//! What one commit left: reads without locks, streaming, while the writer goes on.
+//!
+//! Nothing here loads the whole store: what may be long is an iterator.
+
+use super::error::Error;
+use super::read;
+use super::rows::{
+    self, Cursor, OverlayRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow, ViewRow,
+};
+use super::tables::{
+    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, FEED, LEDGER, META, META_HEAD, OUTBOX, OVERLAYS,
+    QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, VIEWS, key, part, span,
+};
+use klnode_crdt::equivocation::{Proof, RawProof};
+use klnode_crdt::header::Facet;
+use klnode_crdt::holding::{EntryRecords, Holding};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
+use klnode_crdt::record::Record;
+use klnode_crdt::time::WallTime;
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
+
+/// An immutable view of the store.
+pub struct Snapshot {
+    transaction: ReadTransaction,
+    head: Seq,
+}
+
+/// One row of the feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When.
+    pub seq: Seq,
+    /// Which entry.
+    pub entry: EntryId,
+    /// By which record.
+    pub digest: Digest,
+}
+
+impl Snapshot {
+    pub(super) fn new(transaction: ReadTransaction) -> Result<Self, Error> {
+        let meta = transaction.open_table(META)?;
+        let head = meta.get(&META_HEAD)?;
+        let bytes = head.as_ref().map(redb::AccessGuard::value).filter(|head| head.len() == 8);
+        let bytes = bytes.ok_or_else(|| Error::damaged("the head of the feed", "it is missing"))?;
+        let head = Seq(u64::from_be_bytes(part(bytes, 0)));
+        Ok(Self { transaction, head })
+    }
+
+    /// The newest position of the feed.
+    pub fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// What was committed after a position, in order.
+    pub fn changes_since(
+        &self,
+        seq: Seq,
+    ) -> Result<impl Iterator<Item = Result<Change, Error>> + use<>, Error> {
+        let first = seq.0.saturating_add(1).to_be_bytes();
+        let rows = self.transaction.open_table(FEED)?.range::<&[u8; 8]>(&first..)?;
+        Ok(rows.map(|row| {
+            let (seq, row) = row?;
+            Ok(Change {
+                seq: Seq(u64::from_be_bytes(*seq.value())),
+                entry: EntryId::from_bytes(part(row.value(), 0)),
+                digest: Digest::from_bytes(part(row.value(), 16)),
+            })
+        }))
+    }
+
+    /// Where each process start began in the feed, oldest first.
+    pub fn epochs(&self) -> Result<impl Iterator<Item = Result<(Seq, Boot), Error>> + use<>, Error> {
+        let rows = self.transaction.open_table(EPOCHS)?.range::<&[u8; 8]>(..)?;
+        Ok(rows.map(|row| {
+            let (first, boot) = row?;
+            let first = Seq(u64::from_be_bytes(*first.value()));
+            Ok((first, Boot(u64::from_be_bytes(*boot.value()))))
+        }))
+    }
+
+    /// All entries with their view rows, by id.
+    pub fn entries(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<(EntryId, ViewRow), Error>> + use<>, Error> {
+        self.entries_between([0; 16], [0xFF; 16])
+    }
+
+    /// Entries whose id lies between two, both included.
+    pub fn entries_between(
+        &self,
+        first: [u8; 16],
+        last: [u8; 16],
+    ) -> Result<impl Iterator<Item = Result<(EntryId, ViewRow), Error>> + use<>, Error> {
+        let rows = self.transaction.open_table(VIEWS)?.range::<&[u8; 16]>(&first..=&last)?;
+        Ok(rows.map(|row| {
+            let (entry, row) = row?;
+            Ok((EntryId::from_bytes(*entry.value()), rows::decode("views", row.value())?))
+        }))
+    }
+
+    /// How many entries there are, forgotten ones included.
+    pub fn entry_count(&self) -> Result<u64, Error> {
+        Ok(self.transaction.open_table(VIEWS)?.len()?)
+    }
+
+    /// The view row of an entry.
+    pub fn view_row(&self, entry: EntryId) -> Result<Option<ViewRow>, Error> {
+        read::view_row(&self.transaction.open_table(VIEWS)?, entry)
+    }
+
+    /// All records of an entry.
+    pub fn entry(&self, entry: EntryId) -> Result<EntryRecords, Error> {
+        if let Some(tombstone) = self.tombstone(entry)? {
+            return Ok(EntryRecords::Forgotten(tombstone));
+        }
+        let mut authors = std::collections::BTreeMap::<AuthorId, Vec<Record>>::new();
+        for stored in read::records(&self.transaction.open_table(RECORDS)?, entry, None)? {
+            authors.entry(stored.record.author()).or_default().push(stored.record);
+        }
+        let holdings =
+            authors.into_iter().map(|(by, records)| (by, Holding::from_held(records.into_iter())));
+        Ok(EntryRecords::Live(holdings.collect()))
+    }
+
+    /// One author's records on an entry.
+    pub fn holding(&self, entry: EntryId, author: AuthorId) -> Result<Holding, Error> {
+        read::holding(&self.transaction.open_table(RECORDS)?, entry, author)
+    }
+
+    /// The record with this digest, if it is live.
+    pub fn record(&self, digest: Digest) -> Result<Option<Record>, Error> {
+        let locus = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
+        let Some(locus) = locus.map(|locus| *locus.value()) else { return Ok(None) };
+        let entry = EntryId::from_bytes(part(&locus, 0));
+        if Facet::from_code(locus[48]) == Some(Facet::Tombstone) {
+            return self.tombstone(entry);
+        }
+        let at = key(&[&locus, digest.as_bytes()]);
+        let row = self.transaction.open_table(RECORDS)?.get(&at)?;
+        let row = row.ok_or_else(|| Error::damaged(format!("record {digest}"), "it is missing"))?;
+        Ok(Some(read::stored(&at, row.value())?.record))
+    }
+
+    /// Whether a record is held.
+    pub fn holds(&self, digest: Digest) -> Result<bool, Error> {
+        Ok(self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?.is_some())
+    }
+
+    /// The tombstone of an entry.
+    pub fn tombstone(&self, entry: EntryId) -> Result<Option<Record>, Error> {
+        let stored = read::tombstone(&self.transaction.open_table(TOMBSTONES)?, entry)?;
+        Ok(stored.map(|stored| stored.record))
+    }
+
+    /// The proof that an author equivocated.
+    pub fn equivocation(&self, author: AuthorId) -> Result<Option<Proof>, Error> {
+        let table = self.transaction.open_table(EQUIVOCATIONS)?;
+        let Some(row) = table.get(author.as_bytes())? else { return Ok(None) };
+        let raw: RawProof = rows::decode("equivocations", row.value())?;
+        Proof::verify(&raw).map(Some).map_err(Error::refused("a proof of equivocation"))
+    }
+
+    /// Records that wait for the operator.
+    pub fn quarantine(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<(Digest, QuarantineRow), Error>> + use<>, Error> {
+        let rows = self.transaction.open_table(QUARANTINE)?.range::<&[u8; 32]>(..)?;
+        Ok(rows.map(|row| {
+            let (digest, row) = row?;
+            Ok((Digest::from_bytes(*digest.value()), rows::decode("quarantine", row.value())?))
+        }))
+    }
+
+    /// The operator's marks on an entry.
+    pub fn overlay(&self, entry: EntryId) -> Result<OverlayRow, Error> {
+        let table = self.transaction.open_table(OVERLAYS)?;
+        let Some(row) = table.get(entry.as_bytes())? else { return Ok(OverlayRow::default()) };
+        rows::decode("overlays", row.value())
+    }
+
+    /// What was served since a moment, oldest first.
+    pub fn served_since(
+        &self,
+        since: WallTime,
+    ) -> Result<impl Iterator<Item = Result<(WallTime, ServedRow), Error>> + use<>, Error> {
+        let (first, _) = span::<16>(&since.as_millis().to_be_bytes());
+        let rows = self.transaction.open_table(LEDGER)?.range::<&[u8; 16]>(&first..)?;
+        Ok(rows.map(|row| {
+            let (at, row) = row?;
+            let at = WallTime::from_millis(u64::from_be_bytes(part(at.value(), 0)));
+            Ok((at, rows::decode("ledger", row.value())?))
+        }))
+    }
+
+    /// How far a consumer has read.
+    pub fn cursor(&self, consumer: AuthorId) -> Result<Option<Cursor>, Error> {
+        let table = self.transaction.open_table(CURSORS)?;
+        Ok(table.get(consumer.as_bytes())?.map(|row| Cursor::from_bytes(row.value())))
+    }
+
+    /// Entries that are or were released to a peer.
+    pub fn releases(
+        &self,
+        peer: AuthorId,
+    ) -> Result<impl Iterator<Item = Result<(EntryId, ReleaseRow), Error>> + use<>, Error> {
+        let (first, last) = span::<48>(peer.as_bytes());
+        let rows = self.transaction.open_table(RELEASES)?.range::<&[u8; 48]>(&first..=&last)?;
+        Ok(rows.map(|row| {
+            let (at, row) = row?;
+            Ok((EntryId::from_bytes(part(at.value(), 32)), rows::decode("releases", row.value())?))
+        }))
+    }
+
+    /// A peer's outbox after a position: position and digest, in order. A record that was covered
+    /// since is still named; [`Self::record`] does not find it any more.
+    pub fn outbox(
+        &self,
+        peer: AuthorId,
+        after: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, Digest), Error>> + use<>, Error> {
+        let first = key(&[peer.as_bytes(), &after.saturating_add(1).to_be_bytes()]);
+        let (_, last) = span::<40>(peer.as_bytes());
+        let rows = self.transaction.open_table(OUTBOX)?.range::<&[u8; 40]>(&first..=&last)?;
+        Ok(rows.map(|row| {
+            let (at, digest) = row?;
+            let position = u64::from_be_bytes(part(at.value(), 32));
+            Ok((position, Digest::from_bytes(*digest.value())))
+        }))
+    }
+
+    /// Headers refused from a store.
+    pub fn refusals(
+        &self,
+        offered_by: StoreId,
+    ) -> Result<impl Iterator<Item = Result<RefusalRow, Error>> + use<>, Error> {
+        let (first, last) = span::<32>(offered_by.as_bytes());
+        let rows = self.transaction.open_table(REFUSALS)?.range::<&[u8; 32]>(&first..=&last)?;
+        Ok(rows.map(|row| rows::decode("refusals", row?.1.value())))
+    }
+
+    /// Reads every record and every row of the feed: what it returns is damage.
+    pub fn check(&self) -> Result<Vec<Error>, Error> {
+        let mut damage = Vec::new();
+        for row in self.transaction.open_table(RECORDS)?.iter()? {
+            let (at, value) = row?;
+            match read::stored(at.value(), value.value()) {
+                Ok(stored) => {
+                    let raw = stored.record.to_raw();
+                    if let Err(refusal) = Record::verify(&raw) {
+                        damage.push(Error::refused("a record")(refusal));
+                    }
+                }
+                Err(error) => damage.push(error),
+            }
+        }
+        for change in self.changes_since(Seq(0))? {
+            let change = change?;
+            match self.record(change.digest) {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    let what = format!("record {}", change.digest);
+                    damage.push(Error::damaged(what, "the feed names it and it is not there"));
+                }
+                Err(error) => damage.push(error),
+            }
+        }
+        Ok(damage)
+    }
+}

@@ -1,0 +1,99 @@
+//! Every table of the store and the bytes in it.
+//!
+//! One redb file. Keys are fixed-width byte arrays, numbers in them big-endian, so that byte order
+//! is the order of reading. Values are fixed-width too where that is all they are; otherwise a row:
+//! one byte of row version, then MessagePack of a type in [`super::rows`].
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64 |
+//! | `records` | entry 16, author 32, facet 1, digest 32 | sequence number 8, then a record row |
+//! | `digests` | digest 32 | entry 16, author 32, facet 1: where the record is |
+//! | `views` | entry 16 | what listings need without reading records |
+//! | `feed` | sequence number 8 | entry 16, digest 32 of the record committed then |
+//! | `epochs` | sequence number 8 at which it began | boot 8 |
+//! | `tombstones` | entry 16 | sequence number 8, then a record row |
+//! | `equivocations` | author 32 | two contradicting headers |
+//! | `quarantine` | digest 32 | a record, where it came from, why it waits |
+//! | `releases` | peer 32, entry 16 | whether the entry is released to the peer, since when |
+//! | `outbox` | peer 32, position 8 | digest 32 |
+//! | `queued` | peer 32, digest 32 | position 8: the outbox the other way round |
+//! | `refusals` | offering store 16, slot hash 16 | the highest header refused there, and why |
+//! | `cursors` | consumer 32 | store 16, epoch 8, position 8 |
+//! | `overlays` | entry 16 | the operator's pin, mute, note |
+//! | `ledger` | moment 8, number 8 | what was served, to whom |
+//!
+//! The feed has one row per live record: a record that is covered takes its row along, so the feed
+//! grows with what is held and not with what has happened.
+
+use klnode_crdt::header::Facet;
+use klnode_crdt::ids::{AuthorId, Digest, EntryId};
+use redb::TableDefinition;
+
+/// The schema this version writes.
+pub const SCHEMA: u32 = 1;
+
+pub(super) type RecordKey = [u8; 81];
+pub(super) type Locus = [u8; 49];
+
+pub(super) const META: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("meta");
+pub(super) const RECORDS: TableDefinition<'_, &RecordKey, &[u8]> = TableDefinition::new("records");
+pub(super) const DIGESTS: TableDefinition<'_, &[u8; 32], &Locus> = TableDefinition::new("digests");
+pub(super) const VIEWS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("views");
+pub(super) const FEED: TableDefinition<'_, &[u8; 8], &[u8; 48]> = TableDefinition::new("feed");
+pub(super) const EPOCHS: TableDefinition<'_, &[u8; 8], &[u8; 8]> = TableDefinition::new("epochs");
+pub(super) const TOMBSTONES: TableDefinition<'_, &[u8; 16], &[u8]> =
+    TableDefinition::new("tombstones");
+pub(super) const EQUIVOCATIONS: TableDefinition<'_, &[u8; 32], &[u8]> =
+    TableDefinition::new("equivocations");
+pub(super) const QUARANTINE: TableDefinition<'_, &[u8; 32], &[u8]> =
+    TableDefinition::new("quarantine");
+pub(super) const RELEASES: TableDefinition<'_, &[u8; 48], &[u8]> = TableDefinition::new("releases");
+pub(super) const OUTBOX: TableDefinition<'_, &[u8; 40], &[u8; 32]> = TableDefinition::new("outbox");
+pub(super) const QUEUED: TableDefinition<'_, &[u8; 64], &[u8; 8]> = TableDefinition::new("queued");
+pub(super) const REFUSALS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("refusals");
+pub(super) const CURSORS: TableDefinition<'_, &[u8; 32], &[u8; 32]> =
+    TableDefinition::new("cursors");
+pub(super) const OVERLAYS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("overlays");
+pub(super) const LEDGER: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("ledger");
+
+pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
+pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";
+pub(super) const META_HEAD: [u8; 8] = *b"head\0\0\0\0";
+
+/// Glues fixed-width parts into a fixed-width key. The widths are checked by every use: a key of
+/// the wrong length does not fit the table's type.
+pub(super) fn key<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
+    let mut key = [0; N];
+    let mut at = 0;
+    for part in parts {
+        key[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    }
+    debug_assert_eq!(at, N, "the parts of a key fill it");
+    key
+}
+
+pub(super) fn record_key(
+    entry: EntryId,
+    author: AuthorId,
+    facet: Facet,
+    digest: Digest,
+) -> RecordKey {
+    key(&[entry.as_bytes(), author.as_bytes(), &[facet.code()], digest.as_bytes()])
+}
+
+/// The first and last key of all that start with a prefix.
+pub(super) fn span<const N: usize>(prefix: &[u8]) -> ([u8; N], [u8; N]) {
+    let (mut first, mut last) = ([0; N], [0xFF; N]);
+    first[..prefix.len()].copy_from_slice(prefix);
+    last[..prefix.len()].copy_from_slice(prefix);
+    (first, last)
+}
+
+/// Reads a fixed-width part of a key or value.
+pub(super) fn part<const N: usize>(bytes: &[u8], from: usize) -> [u8; N] {
+    let mut part = [0; N];
+    part.copy_from_slice(&bytes[from..from + N]);
+    part
+}
