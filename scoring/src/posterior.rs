@@ -183,6 +183,21 @@ mod tests {
     }
 
     #[test]
+    fn every_share_is_found_whatever_the_shapes() {
+        let shapes = [1.0, 1.02, 1.7, 5.0, 31.0, 200.0, 3_000.0, 40_000.0];
+        for alpha in shapes {
+            for beta in shapes {
+                for share in [1e-9, 1e-3, 0.1, 0.5, 0.93, 0.9999] {
+                    let rate = Posterior::new(alpha, beta).quantile(share);
+                    let given = statrs::function::beta::beta_reg(alpha, beta, rate);
+                    let error = (given - share).abs();
+                    assert!(error < 1e-6, "Beta({alpha}, {beta}) at {share}: {rate}, off {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn lopsided_and_extreme_shapes_give_a_rate_between_zero_and_one() {
         for alpha in [0.0, f64::NAN, 1e-9, 1.0, 1e6, 1e9, f64::INFINITY] {
             for beta in [-3.0, 1.0, 1e6, 1e12] {

@@ -1,5 +1,6 @@
-//! What the suites of klnode are built from: a disk that fails on demand and the repository's own
-//! source, read for its rules.
+//! What the suites of klnode are built from: a disk that fails on demand, engines with a clock and
+//! a seed, and the repository's own source, read for its rules.
 
 pub mod disk;
+pub mod node;
 pub mod source;

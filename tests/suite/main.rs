@@ -2,4 +2,5 @@
 
 mod architecture;
 mod laws;
+mod lives;
 mod tidy;

@@ -90,6 +90,8 @@ pub enum Command {
         /// Which, in order.
         digests: Vec<Digest>,
     },
+    /// Gives unused pages back to the file system, once the rest of its group is committed.
+    Compact,
     /// Keeps a refused header.
     Refuse {
         /// Who offered it.

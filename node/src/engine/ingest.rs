@@ -152,7 +152,7 @@ impl Ingest<'_> {
     /// Draws a new boot: nothing this life writes from now on meets what it wrote before.
     pub(super) fn draw_boot(&mut self, batch: &Batch) -> Result<(), Error> {
         self.writer.draw_boot();
-        batch.begin_epoch(self.writer.boot)
+        batch.begin_epoch(self.writer.boot, self.now)
     }
 
     /// Forgets an entry.

@@ -84,7 +84,7 @@ impl Engine {
         let mut own = Own { key, mine, boot: Boot(0), clock: Clock::default(), entropy };
         own.draw_boot();
         let batch = store.batch(Durability::Durable)?;
-        batch.begin_epoch(own.boot)?;
+        batch.begin_epoch(own.boot, now)?;
         let head = batch.head()?;
         batch.commit()?;
         Ok(Self { store, own, judge, durability, head, last_step: now, fault: None })
@@ -167,9 +167,17 @@ impl Engine {
                 answer => receipts.push(answer),
             }
         }
-        let head = batch.head()?;
+        self.head = batch.head()?;
         batch.commit()?;
-        self.head = head;
+        if commands.iter().any(|command| matches!(command, Command::Compact)) {
+            let compacted = self.store.compact().map_err(Arc::new);
+            let answers = commands.iter().zip(&mut receipts);
+            for (_, answer) in answers.filter(|(command, _)| matches!(command, Command::Compact)) {
+                if let Err(error) = &compacted {
+                    *answer = Err(Rejection::Store(error.clone()));
+                }
+            }
+        }
         Ok(receipts)
     }
 }
@@ -194,6 +202,7 @@ impl Ingest<'_> {
                 return Ok(Receipt::Ingested(ingested.collect::<Result<_, _>>()?));
             }
             Command::Release(digest) => return self.release(batch, *digest),
+            Command::Compact => {}
             Command::Reject(digest) => {
                 batch.quarantined(*digest)?.ok_or(Rejection::NotQuarantined(*digest))?;
                 batch.drop_quarantined(*digest)?;

@@ -93,10 +93,11 @@ impl Batch {
     }
 
     /// Notes that a process start begins here in the feed.
-    pub(crate) fn begin_epoch(&self, boot: Boot) -> Result<(), Error> {
+    pub(crate) fn begin_epoch(&self, boot: Boot, now: WallTime) -> Result<(), Error> {
         let first = self.head()?.0 + 1;
+        let at = key(&[&first.to_be_bytes(), &boot.0.to_be_bytes()]);
         let mut epochs = self.transaction.open_table(EPOCHS)?;
-        epochs.insert(&first.to_be_bytes(), &boot.0.to_be_bytes())?;
+        epochs.insert(&at, &now.as_millis().to_be_bytes())?;
         Ok(())
     }
 

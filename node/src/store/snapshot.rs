@@ -70,11 +70,11 @@ impl Snapshot {
 
     /// Where each process start began in the feed, oldest first.
     pub fn epochs(&self) -> Result<impl Iterator<Item = Result<(Seq, Boot), Error>> + use<>, Error> {
-        let rows = self.transaction.open_table(EPOCHS)?.range::<&[u8; 8]>(..)?;
+        let rows = self.transaction.open_table(EPOCHS)?.range::<&[u8; 16]>(..)?;
         Ok(rows.map(|row| {
-            let (first, boot) = row?;
-            let first = Seq(u64::from_be_bytes(*first.value()));
-            Ok((first, Boot(u64::from_be_bytes(*boot.value()))))
+            let (at, _) = row?;
+            let first = Seq(u64::from_be_bytes(part(at.value(), 0)));
+            Ok((first, Boot(u64::from_be_bytes(part(at.value(), 8)))))
         }))
     }
 

@@ -11,7 +11,7 @@
 //! | `digests` | digest 32 | entry 16, author 32, facet 1: where the record is |
 //! | `views` | entry 16 | what listings need without reading records |
 //! | `feed` | sequence number 8 | entry 16, digest 32 of the record committed then |
-//! | `epochs` | sequence number 8 at which it began | boot 8 |
+//! | `epochs` | first sequence number 8, boot 8 | moment 8: when that process start took over |
 //! | `tombstones` | entry 16 | sequence number 8, then a record row |
 //! | `equivocations` | author 32 | two contradicting headers |
 //! | `quarantine` | digest 32 | a record, where it came from, why it waits |
@@ -41,7 +41,7 @@ pub(super) const RECORDS: TableDefinition<'_, &RecordKey, &[u8]> = TableDefiniti
 pub(super) const DIGESTS: TableDefinition<'_, &[u8; 32], &Locus> = TableDefinition::new("digests");
 pub(super) const VIEWS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("views");
 pub(super) const FEED: TableDefinition<'_, &[u8; 8], &[u8; 48]> = TableDefinition::new("feed");
-pub(super) const EPOCHS: TableDefinition<'_, &[u8; 8], &[u8; 8]> = TableDefinition::new("epochs");
+pub(super) const EPOCHS: TableDefinition<'_, &[u8; 16], &[u8; 8]> = TableDefinition::new("epochs");
 pub(super) const TOMBSTONES: TableDefinition<'_, &[u8; 16], &[u8]> =
     TableDefinition::new("tombstones");
 pub(super) const EQUIVOCATIONS: TableDefinition<'_, &[u8; 32], &[u8]> =

@@ -68,6 +68,7 @@ fn where_none_is_named_the_first_three_share_at_half_weight() {
 #[test]
 fn an_entry_served_twice_is_credited_once_at_its_best_place() {
     check(&[(1, 3), (2, 0), (1, 1)], &[1], &[(1, 700, Reason::Named)]);
+    check(&[(1, 1), (2, 0), (1, 3)], &[1], &[(1, 700, Reason::Named)]);
     check(
         &[(1, 0), (1, 0), (2, 1), (3, 2)],
         &[],

@@ -114,6 +114,9 @@ fn a_foreign_candidate_goes_below_every_local_verified_entry_that_is_as_relevant
     let ranking = check(&[foreign(0.6), weak], &[1, 9]);
     assert_eq!(ranking.placed[1].put_below, Some(EntryId([1; 16])));
     assert!(ranking.placed[1].score > ranking.placed[0].score);
+    // Below every such entry, not only the first.
+    let weaker = Candidate { entry: EntryId([2; 16]), ..weak };
+    check(&[foreign(0.6), weak, weaker], &[1, 2, 9]);
     // More relevant than the local one: stays.
     check(&[foreign(0.61), weak], &[9, 1]);
     // Neither a local active entry nor a foreign verified one makes way.
@@ -158,7 +161,8 @@ fn the_last_pass_holds_for_any_answer_and_moves_nothing_else() {
                 let semantic = f64::from(2 + random.below(8)) / 10.0;
                 let one = candidate(name, semantic, status, origin);
                 let thompson = random.share();
-                Candidate { signals: PerSignal { thompson, ..one.signals }, ..one }
+                let overlay = [Overlay::None, Overlay::Pinned][random.below(2) as usize];
+                Candidate { signals: PerSignal { thompson, ..one.signals }, overlay, ..one }
             })
             .collect();
         let placed = order(&candidates).placed;

@@ -1,0 +1,300 @@
+//! An engine on a disk in memory, with a clock and a seed in the test's hand, and the simplest
+//! possible exchange of records between two of them.
+
+use crate::disk::Disk;
+use klnode::engine::{
+    Arrival, Command, Engine, Ingested, Judge, NewEntry, Receipt, Rejection, Setup, Source, Verdict,
+};
+use klnode::store::{Durability, Medium, OpenError, Options, Store};
+use klnode_crdt::claims::Citation;
+use klnode_crdt::entry::Entry;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::header::Facet;
+use klnode_crdt::holding::EntryRecords;
+use klnode_crdt::ids::{AuthorId, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::key::SecretKey;
+use klnode_crdt::kind::Kind;
+use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::record::Record;
+use klnode_crdt::tally::Observation;
+use klnode_crdt::time::WallTime;
+use klnode_crdt::view::{Entitlement, View};
+use klnode_crdt::writer::Claim;
+use redb::{Builder, Database, DatabaseError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// A moment in 2026 at which tests begin.
+pub const START: WallTime = WallTime::from_millis(1_790_000_000_000);
+
+/// A small seeded generator: SplitMix64.
+#[derive(Clone, Debug)]
+pub struct Seeded(pub u64);
+
+impl Seeded {
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below a bound.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next_u64() % bound
+    }
+
+    /// Fills a buffer.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.next_u64().to_be_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+/// A disk as the store's medium. Salvaging replaces it by a copy, as a copied file would.
+#[derive(Clone, Debug)]
+pub struct DiskMedium(Arc<Mutex<Disk>>);
+
+impl DiskMedium {
+    /// Puts a disk under a store.
+    pub fn new(disk: Disk) -> Self {
+        Self(Arc::new(Mutex::new(disk)))
+    }
+
+    /// The disk as it is now.
+    pub fn disk(&self) -> Disk {
+        self.0.lock().expect("no holder panics").clone()
+    }
+}
+
+impl Medium for DiskMedium {
+    fn exists(&self) -> Result<bool, io::Error> {
+        Ok(true)
+    }
+
+    fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
+        builder.create_with_backend(self.disk())
+    }
+
+    fn create(
+        &self,
+        _: &Builder,
+        _: &mut dyn FnMut(&Database) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        Ok(())
+    }
+
+    fn salvage(&self) -> Result<(), io::Error> {
+        let mut disk = self.0.lock().expect("no holder panics");
+        *disk = disk.fork();
+        Ok(())
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from("simulated")
+    }
+}
+
+/// A judge that admits everything.
+pub fn admit_all() -> Box<dyn Judge> {
+    Box::new(|_: &Record, _: Source| Verdict::Admit)
+}
+
+/// One running home.
+pub struct Node {
+    /// The engine.
+    pub engine: Engine,
+    /// Its disk.
+    pub medium: DiskMedium,
+    /// What its clock says.
+    pub now: WallTime,
+    key_seed: u8,
+}
+
+impl Node {
+    /// Starts a home with a fresh disk. Nodes with the same `key_seed` are the same author.
+    pub fn start(key_seed: u8, boot_seed: u64) -> Self {
+        Self::start_on(Disk::new(), key_seed, boot_seed, START).expect("a fresh disk opens")
+    }
+
+    /// Starts a home on a disk.
+    pub fn start_on(
+        disk: Disk,
+        key_seed: u8,
+        boot_seed: u64,
+        now: WallTime,
+    ) -> Result<Self, OpenError> {
+        let medium = DiskMedium::new(disk);
+        let options = Options::new(StoreId::from_bytes([key_seed; 16]));
+        let store = Store::open(Box::new(medium.clone()), &options)?;
+        let engine = Engine::start(store, setup(key_seed, boot_seed), now)
+            .map_err(|source| OpenError::Prepare { path: medium.path(), source })?;
+        Ok(Self { engine, medium, now, key_seed })
+    }
+
+    /// Stops, and starts again on the same disk.
+    #[must_use]
+    pub fn restart(self, boot_seed: u64) -> Self {
+        let Self { engine, medium, now, key_seed } = self;
+        drop(engine);
+        Self::start_on(medium.disk().fork(), key_seed, boot_seed, now).expect("the disk opens")
+    }
+
+    /// A copy of the home as it is on disk now, started as another life.
+    #[must_use]
+    pub fn clone_home(&self, boot_seed: u64) -> Self {
+        let copy = self.medium.disk().fork();
+        Self::start_on(copy, self.key_seed, boot_seed, self.now).expect("the copy opens")
+    }
+
+    /// Who this node is.
+    pub fn author(&self) -> AuthorId {
+        self.engine.author()
+    }
+
+    /// Carries out one command.
+    pub fn run(&mut self, command: Command) -> Result<Receipt, Rejection> {
+        self.engine.step(&[command], self.now).remove(0)
+    }
+
+    /// Writes an entry in `main`.
+    pub fn create(&mut self, title: &str) -> EntryId {
+        match self.run(Command::Create(Box::new(lesson(title)))) {
+            Ok(Receipt::Created(entry)) => entry,
+            other => panic!("the entry was not created: {other:?}"),
+        }
+    }
+
+    /// Claims something.
+    pub fn claim(&mut self, entry: EntryId, claim: Claim) {
+        self.run(Command::Claim { entry, claims: vec![claim] }).expect("claimed");
+    }
+
+    /// Sets the title.
+    pub fn retitle(&mut self, entry: EntryId, title: &str) {
+        self.claim(entry, Claim::Set(Register::TITLE, title.into()));
+    }
+
+    /// Counts one success.
+    pub fn succeed(&mut self, entry: EntryId) {
+        let of = Observation::Success;
+        self.run(Command::Observe { entry, of, amount: Thousandths::ONE }).expect("observed");
+    }
+
+    /// Everything held of an entry.
+    pub fn records(&self, entry: EntryId) -> EntryRecords {
+        self.engine.store().snapshot().expect("readable").entry(entry).expect("readable")
+    }
+
+    /// Everything said about an entry.
+    pub fn entry(&self, entry: EntryId) -> Entry {
+        self.records(entry).to_entry()
+    }
+
+    /// The entry as this node reads it; other authors are members.
+    pub fn view(&self, entry: EntryId) -> View {
+        let entry = self.entry(entry);
+        let members: BTreeSet<AuthorId> = entry.claims.keys().copied().collect();
+        entry.view(self.now, &Entitlement { mine: [self.author()].into(), members })
+    }
+
+    /// The title this node shows.
+    pub fn title(&self, entry: EntryId) -> Option<String> {
+        self.view(entry).text(Register::TITLE).map(str::to_owned)
+    }
+
+    /// All successes of all authors, in whole observations.
+    pub fn successes(&self, entry: EntryId) -> u64 {
+        let entry = self.entry(entry);
+        let total = |tally: &klnode_crdt::tally::Tally| {
+            tally.successes.total(self.now.day(), &tally.reset).0
+        };
+        entry.tallies.values().map(total).sum::<u64>() / 1_000
+    }
+
+    /// All records of all entries.
+    pub fn everything(&self) -> BTreeMap<EntryId, EntryRecords> {
+        let snapshot = self.engine.store().snapshot().expect("readable");
+        let entries = snapshot.entries().expect("readable").map(|row| row.expect("readable").0);
+        entries.map(|entry| (entry, snapshot.entry(entry).expect("readable"))).collect()
+    }
+
+    /// Sends everything the other lacks; returns how many records that was.
+    pub fn send_to(&self, other: &mut Self) -> usize {
+        let theirs = other.engine.store().snapshot().expect("readable");
+        let mut records: Vec<Record> = self
+            .everything()
+            .into_values()
+            .flat_map(|records| match records {
+                EntryRecords::Forgotten(tombstone) => vec![tombstone],
+                EntryRecords::Live(authors) => {
+                    authors.values().flat_map(|held| held.records().cloned()).collect()
+                }
+            })
+            .filter(|record| !theirs.holds(record.digest()).expect("readable"))
+            .collect();
+        drop(theirs);
+        // What explains a missing payload goes first.
+        records.sort_by_key(|record| record.header().facet != Facet::Retraction);
+        let sent = records.len();
+        let from = self.author();
+        // Through bytes and verification, as over a wire.
+        let verified = records.iter().map(|record| Record::verify(&record.to_raw()));
+        let arrivals =
+            verified.map(|record| Arrival { record: record.expect("honest"), from }).collect();
+        other.run(Command::Ingest(arrivals)).expect("ingested");
+        sent
+    }
+
+    /// Brings one verified record.
+    pub fn ingest(&mut self, record: Record, from: AuthorId) -> Ingested {
+        match self.run(Command::Ingest(vec![Arrival { record, from }])) {
+            Ok(Receipt::Ingested(mut ingested)) => ingested.remove(0),
+            other => panic!("no answer about the record: {other:?}"),
+        }
+    }
+}
+
+/// One round of exchange, both ways; returns how many records moved.
+pub fn exchange(one: &mut Node, two: &mut Node) -> usize {
+    one.send_to(two) + two.send_to(one)
+}
+
+/// An author with a seed for entropy.
+pub fn setup(key_seed: u8, boot_seed: u64) -> Setup {
+    let mut seeded = Seeded(boot_seed);
+    Setup {
+        key: SecretKey::from_bytes(&[key_seed; 32]),
+        mine: BTreeSet::new(),
+        entropy: Box::new(move |bytes: &mut [u8]| seeded.fill(bytes)),
+        judge: admit_all(),
+        durability: Durability::Durable,
+    }
+}
+
+/// A lesson with evidence, in `main`.
+pub fn lesson(title: &str) -> NewEntry {
+    NewEntry {
+        workspace: WorkspaceId::MAIN,
+        memory: Memory::Semantic,
+        kind: Kind::Lesson,
+        title: title.into(),
+        content: format!("What we learned about {title}."),
+        registers: Vec::new(),
+        claims: Vec::new(),
+        citations: vec![Citation {
+            evidence_type: "commit".into(),
+            evidence_ref: "1a2b3c4".into(),
+            cited_by: "test".into(),
+            cited_at: START,
+            is_context: false,
+        }],
+        source: None,
+    }
+}
