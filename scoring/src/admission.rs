@@ -1,6 +1,6 @@
 //! Whether an entry may be retrieved at all: seven signals, three decisions, every number reported.
 //!
-//! Local and foreign entries are judged alike, save that a foreign one needs a little more. Separate
+//! Local and foreign entries are judged alike, but a foreign one needs a little more. Separate
 //! from `status`, which acts on the decision, and from the scan, whose worst finding comes in.
 //!
 //! The signals are chosen so that the thresholds decide something:
@@ -13,7 +13,7 @@
 //! - **Recency.** The date a stranger writes on its own entry is its own claim; only a confirmation
 //!   counted here makes a foreign entry recent.
 //!
-//! What follows, for a technique with one citation: an own one passes (0.525), one of a member whose
+//! So, of techniques with one citation, an own one passes (0.525), one of a member whose
 //! texts have helped passes (0.425), one of a stranger is held back (0.339), and one of a stranger
 //! with a medium finding is rejected (0.214).
 

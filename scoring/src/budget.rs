@@ -191,7 +191,7 @@ pub fn fit(items: &[Item], form: Form, tokens_max: u32, params: &Params) -> Fitt
     Fitted { shown, left_out, tokens }
 }
 
-/// The places of at most `entries_max` items: the first of each category, then the best of the rest.
+/// At most `entries_max` places: the first of each category, then the best of the rest.
 fn choose(items: &[Item], entries_max: usize) -> BTreeSet<usize> {
     let mut seen = BTreeSet::new();
     let (firsts, others): (Vec<usize>, Vec<usize>) =

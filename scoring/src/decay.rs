@@ -70,7 +70,7 @@ pub struct Ageing {
 
 /// The share that is left of an observation of day `cell`, in [0, 1].
 ///
-/// A cell dated ahead does not count yet. After archiving, the days up to it count with the gamma of
+/// A cell dated ahead does not count yet. Once archived, the days up to it count with the gamma of
 /// the class and the days since with the archived one; each stretch is capped on its own, since
 /// otherwise evidence that has reached the cap would not notice that the entry was archived.
 #[must_use]

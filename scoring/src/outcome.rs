@@ -12,7 +12,7 @@ use crate::thousandths::Thousandths;
 /// The numbers of outcomes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// What an outcome adds before quality: success adds this + quality, failure this + 1 − quality.
+    /// Added to the quality of a success, or to what a failure lacks of quality.
     pub base: f64,
     /// The least that an outcome adds to an entry served first.
     pub amount_min: f64,

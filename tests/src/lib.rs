@@ -3,4 +3,5 @@
 
 pub mod disk;
 pub mod node;
+pub mod script;
 pub mod source;

@@ -27,7 +27,8 @@ fn non_member(weight: f64, via: u8, via_weight: f64) -> Standing {
 }
 
 fn judge(class: Class, archived_ago: Option<u32>, authors: &[(Standing, &[Cell])]) -> Confidence {
-    let authors: Vec<Author<'_>> = (0_u8..)
+    let authors: Vec<Author<'_>> = (0_u8..=u8::MAX)
+        .cycle()
         .zip(authors)
         .map(|(name, &(standing, cells))| Author { id: id(name), standing, cells })
         .collect();
@@ -108,7 +109,7 @@ fn what_one_paired_peer_brings_weighs_no_more_than_that_peer() {
     let flood: &[Cell] = &[cell(0, 0, 50)];
     let sybil = (non_member(0.05, 9, 0.07), flood);
     // A thousand identities through a peer of weight 0.07: 1.4 in all.
-    let given = check(&vec![sybil; 200], 5.0, 5.0 + 1.4);
+    let given = check(&vec![sybil; 1_000], 5.0, 5.0 + 1.4);
     assert_eq!(given.contributions[0].bounds, [Bound::Peer(id(9))]);
     // A peer that is not a member is judged with what it brings.
     check(&[(non_member(0.07, 9, 0.07), flood), sybil], 5.0, 5.0 + 1.4);

@@ -1,4 +1,4 @@
-//! Vectors of ranking: the foreign factor, pins, the gate, the last pass, and evidence in the order.
+//! Vectors of ranking: the foreign factor, pins, the gate, the last pass, and what evidence does.
 
 use super::{
     Candidate, Origin, Overlay, Params, PerSignal, Ranking, Weights, foreign_factor, rank,

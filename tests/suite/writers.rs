@@ -1,0 +1,86 @@
+//! Many callers, one writer, a real file.
+
+use klnode::engine::{Command, Engine, Limits, Receipt, Rejection, spawn};
+use klnode::store::{FileMedium, Options, Store};
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{EntryId, StoreId};
+use klnode_crdt::tally::Observation;
+use klnode_tests::node::{START, lesson, setup};
+use std::path::Path;
+
+fn open(home: &Path) -> Engine {
+    let medium = FileMedium::new(home.join("store.redb"));
+    let store = Store::open(Box::new(medium), &Options::new(StoreId::default())).expect("opens");
+    Engine::start(store, setup(1, 1), START).expect("starts")
+}
+
+fn successes(engine: &Engine, entry: EntryId) -> u64 {
+    let snapshot = engine.store().snapshot().expect("readable");
+    let entry = snapshot.entry(entry).expect("readable").to_entry();
+    let tally = entry.tallies.values().next().expect("observed");
+    tally.successes.total(START.day(), &tally.reset).0 / 1_000
+}
+
+#[test]
+fn sixty_four_writers_with_five_hundred_observations_each_lose_none() {
+    let home = tempfile::tempdir().expect("a folder");
+    let running = spawn(open(home.path()), Limits::default(), || START);
+    let create = Command::Create(Box::new(lesson("busy")));
+    let Ok(Receipt::Created(entry)) = running.handle().submit_blocking(create) else {
+        panic!("the entry was not created");
+    };
+    let writers: Vec<_> = (0..64)
+        .map(|_| {
+            let handle = running.handle();
+            std::thread::spawn(move || {
+                for _ in 0..500 {
+                    let of = Observation::Success;
+                    let observe = Command::Observe { entry, of, amount: Thousandths::ONE };
+                    handle.submit_blocking(observe).expect("acknowledged");
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.join().expect("no writer panics");
+    }
+    drop(running.stop());
+    assert_eq!(successes(&open(home.path()), entry), 64 * 500);
+}
+
+#[test]
+fn stopping_loses_nothing_that_was_acknowledged_and_takes_nothing_new() {
+    let home = tempfile::tempdir().expect("a folder");
+    let running = spawn(open(home.path()), Limits { queue_max: 8, group_max: 4 }, || START);
+    let create = Command::Create(Box::new(lesson("stop")));
+    let Ok(Receipt::Created(entry)) = running.handle().submit_blocking(create) else {
+        panic!("the entry was not created");
+    };
+    let writers: Vec<_> = (0..8)
+        .map(|_| {
+            let handle = running.handle();
+            std::thread::spawn(move || {
+                let of = Observation::Success;
+                let observe = Command::Observe { entry, of, amount: Thousandths::ONE };
+                let acknowledged = (0..).take_while(|_| {
+                    match handle.submit_blocking(observe.clone()) {
+                        Ok(_) => true,
+                        Err(Rejection::Stopping) => false,
+                        Err(other) => panic!("{other}"),
+                    }
+                });
+                acknowledged.count() as u64
+            })
+        })
+        .collect();
+    // Stop in the middle of it: when a few commits have been published.
+    let mut head = running.handle().head();
+    while head.borrow_and_update().0 < 200 {
+        std::thread::yield_now();
+    }
+    drop(running.stop());
+    let acknowledged: u64 =
+        writers.into_iter().map(|writer| writer.join().expect("no panic")).sum();
+    assert!(acknowledged >= 190);
+    assert_eq!(successes(&open(home.path()), entry), acknowledged);
+}
