@@ -13,7 +13,8 @@ use crate::record::Refusal;
 use crate::time::Hlc;
 use crate::version::{Place, Version};
 use crate::wire::{self, bounded::Bounds};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use std::fmt;
 
 /// What a record speaks about. Facets change at different rates and have rules of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,7 +73,7 @@ pub struct Header {
 }
 
 /// As it travels: an array, so that names cost nothing.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct WireHeader(
     u8,
     EntryId,
@@ -86,6 +87,46 @@ struct WireHeader(
     u32,
     Digest,
 );
+
+impl<'de> Deserialize<'de> for WireHeader {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_seq(HeaderVisitor)
+    }
+}
+
+/// Reads the values this format knows and skips what a later one appended.
+struct HeaderVisitor;
+
+impl<'de> de::Visitor<'de> for HeaderVisitor {
+    type Value = WireHeader;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of at least eleven values")
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<WireHeader, A::Error> {
+        fn next<'de, T: Deserialize<'de>, A: de::SeqAccess<'de>>(
+            seq: &mut A,
+        ) -> Result<T, A::Error> {
+            seq.next_element()?.ok_or_else(|| de::Error::custom("the header ends too soon"))
+        }
+        let header = WireHeader(
+            next(&mut seq)?,
+            next(&mut seq)?,
+            next(&mut seq)?,
+            next(&mut seq)?,
+            next(&mut seq)?,
+            next(&mut seq)?,
+            next(&mut seq)?,
+            next(&mut seq)?,
+            next(&mut seq)?,
+            next(&mut seq)?,
+            next(&mut seq)?,
+        );
+        while seq.next_element::<de::IgnoredAny>()?.is_some() {}
+        Ok(header)
+    }
+}
 
 const BOUNDS: Bounds = Bounds { bytes_max: HEADER_BYTES_MAX, items_max: HEADER_ITEMS_MAX };
 

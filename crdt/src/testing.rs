@@ -90,7 +90,11 @@ impl Arbitrary for MarkId {
 impl Arbitrary for Word {
     fn arbitrary(g: &mut Gen) -> Self {
         let presence = if bool::arbitrary(g) { Presence::Present } else { Presence::Withdrawn };
-        Self { stamp: stamp(g), presence, after: some(g, 1, MarkId::arbitrary).into_iter().collect() }
+        Self {
+            stamp: stamp(g),
+            presence,
+            after: some(g, 1, MarkId::arbitrary).into_iter().collect(),
+        }
     }
 }
 

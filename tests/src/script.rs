@@ -58,12 +58,8 @@ pub fn next_group(random: &mut Seeded, model: &Model) -> Vec<Command> {
         group.push(match random.below(10) {
             0 => Command::Forget { entry, grounds: None },
             1 => Command::Retract { entry },
-            2..=4 => {
-                Command::Claim { entry, claims: vec![Claim::Set(Register::TITLE, fresh)] }
-            }
-            _ => {
-                Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE }
-            }
+            2..=4 => Command::Claim { entry, claims: vec![Claim::Set(Register::TITLE, fresh)] },
+            _ => Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE },
         });
     }
     group

@@ -2,8 +2,11 @@
 
 mod architecture;
 mod crash;
+mod forgetting;
 mod full_disk;
 mod laws;
 mod lives;
+mod signatures;
+mod store;
 mod tidy;
 mod writers;

@@ -62,13 +62,12 @@ fn stopping_loses_nothing_that_was_acknowledged_and_takes_nothing_new() {
             std::thread::spawn(move || {
                 let of = Observation::Success;
                 let observe = Command::Observe { entry, of, amount: Thousandths::ONE };
-                let acknowledged = (0..).take_while(|_| {
-                    match handle.submit_blocking(observe.clone()) {
+                let acknowledged =
+                    (0..).take_while(|_| match handle.submit_blocking(observe.clone()) {
                         Ok(_) => true,
                         Err(Rejection::Stopping) => false,
                         Err(other) => panic!("{other}"),
-                    }
-                });
+                    });
                 acknowledged.count() as u64
             })
         })

@@ -1,7 +1,7 @@
 //! What the engine is asked, and what it answers.
 
-use crate::store::rows::{Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
 use crate::store;
+use crate::store::rows::{Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
 use klnode_crdt::claims::Citation;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
@@ -217,9 +217,7 @@ pub enum Rejection {
     #[error("find record {0} in quarantine")]
     NotQuarantined(Digest),
     /// Not this node's to forget.
-    #[error(
-        "forget entry {0}: only its creator, or owner or admin of its workspace, may"
-    )]
+    #[error("forget entry {0}: only its creator, or owner or admin of its workspace, may")]
     NotEntitled(EntryId),
     /// The judge did not admit it.
     #[error("write the entry: {0}")]

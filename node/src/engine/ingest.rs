@@ -141,9 +141,8 @@ impl Ingest<'_> {
         let entry = record.entry();
         let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &both };
         let stamp = self.writer.clock.stamp(self.now, writer.newest());
-        let carried = writer
-            .carry_over(facet, stamp)
-            .map_err(Error::refused("this node's own records"))?;
+        let carried =
+            writer.carry_over(facet, stamp).map_err(Error::refused("this node's own records"))?;
         let held = batch.holding(entry, carried.author())?;
         self.merge(batch, held, carried, Source::Local)?;
         Ok(())

@@ -27,7 +27,8 @@ impl Ingest<'_> {
             return Err(Rejection::Forgotten(entry));
         }
         let kind = (Register::TYPE, new.kind.name().to_owned());
-        let texts = [(Register::TITLE, new.title.clone()), (Register::CONTENT, new.content.clone())];
+        let texts =
+            [(Register::TITLE, new.title.clone()), (Register::CONTENT, new.content.clone())];
         let registers = texts.into_iter().chain([kind]).chain(new.registers.iter().cloned());
         let mut claims: Vec<Claim> = registers.map(|(at, text)| Claim::Set(at, text)).collect();
         claims.extend(new.claims.iter().cloned());
@@ -60,9 +61,7 @@ impl Ingest<'_> {
         self.must_hold(batch, entry)?;
         let held = held(batch, entry)?;
         let origin = self.own_origin(&held);
-        self.write(batch, entry, |writer, stamp| {
-            writer.claim(&held, origin.clone(), claims, stamp)
-        })
+        self.write(batch, entry, |writer, stamp| writer.claim(&held, origin.clone(), claims, stamp))
     }
 
     pub(super) fn observe(

@@ -1,7 +1,9 @@
 //! What can go wrong with the store, in words that fit after "cannot".
 
 use klnode_crdt::record::Refusal;
-use redb::{CommitError, CompactionError, DatabaseError, StorageError, TableError, TransactionError};
+use redb::{
+    CommitError, CompactionError, DatabaseError, StorageError, TableError, TransactionError,
+};
 use std::io;
 use std::path::PathBuf;
 

@@ -224,6 +224,7 @@ pub(super) fn decode_record(table: &str, bytes: &[u8]) -> Result<(Seq, RawRecord
 
 /// The sequence number before a record row.
 pub(super) fn seq_of(bytes: &[u8]) -> Result<Seq, Error> {
-    let seq = bytes.first_chunk().ok_or_else(|| Error::damaged("a record row", "it is too short"))?;
+    let seq =
+        bytes.first_chunk().ok_or_else(|| Error::damaged("a record row", "it is too short"))?;
     Ok(Seq(u64::from_be_bytes(*seq)))
 }

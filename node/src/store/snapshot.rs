@@ -69,7 +69,9 @@ impl Snapshot {
     }
 
     /// Where each process start began in the feed, oldest first.
-    pub fn epochs(&self) -> Result<impl Iterator<Item = Result<(Seq, Boot), Error>> + use<>, Error> {
+    pub fn epochs(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<(Seq, Boot), Error>> + use<>, Error> {
         let rows = self.transaction.open_table(EPOCHS)?.range::<&[u8; 16]>(..)?;
         Ok(rows.map(|row| {
             let (at, _) = row?;

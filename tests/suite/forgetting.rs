@@ -1,0 +1,89 @@
+//! Forgetting: who may, what is left, and that nothing brings it back.
+
+use klnode::engine::{Command, Ingested, NewEntry, Receipt, Rejection, SourceKey};
+use klnode::store::rows::OverlayRow;
+use klnode_crdt::holding::EntryRecords;
+use klnode_crdt::ids::{EntryId, Nonce, WorkspaceId};
+use klnode_crdt::key::SecretKey;
+use klnode_crdt::tombstone::{AdminGrant, Grounds};
+use klnode_tests::node::{Node, exchange, lesson};
+
+fn create(node: &mut Node, new: NewEntry) -> EntryId {
+    match node.run(Command::Create(Box::new(new))) {
+        Ok(Receipt::Created(entry)) => entry,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn imported() -> NewEntry {
+    let source = SourceKey { format: "jsonl".into(), key: "row 1".into() };
+    NewEntry { source: Some(source), ..lesson("imported") }
+}
+
+#[test]
+fn forgetting_erases_every_payload_and_a_late_peer_does_not_bring_it_back() {
+    let (mut home, mut peer, mut late) = (Node::start(1, 1), Node::start(2, 2), Node::start(3, 3));
+    let entry = home.create("unforgettable");
+    exchange(&mut home, &mut peer);
+    exchange(&mut home, &mut late);
+    peer.retitle(entry, "unforgettable, by a peer");
+    late.succeed(entry);
+    let note = OverlayRow { note: Some("unforgettable note".into()), ..OverlayRow::default() };
+    home.run(Command::Overlay { entry, overlay: note }).unwrap();
+    home.run(Command::Forget { entry, grounds: None }).expect("the creator may");
+    exchange(&mut home, &mut peer);
+    exchange(&mut late, &mut peer);
+    exchange(&mut late, &mut home);
+    for node in [&home, &peer, &late] {
+        assert!(matches!(node.records(entry), EntryRecords::Forgotten(_)));
+        let snapshot = node.engine.store().snapshot().unwrap();
+        assert_eq!(snapshot.overlay(entry).unwrap(), OverlayRow::default());
+        let feed: Vec<_> = snapshot.changes_since(Default::default()).unwrap().collect();
+        assert_eq!(feed.len(), 1, "a forgotten entry counts as its tombstone alone");
+        assert!(snapshot.check().unwrap().is_empty());
+    }
+    assert_eq!(exchange(&mut home, &mut late), 0);
+    let rejection = home.run(Command::Retract { entry }).unwrap_err();
+    assert!(matches!(rejection, Rejection::Forgotten(_)));
+}
+
+#[test]
+fn a_stranger_may_not_forget() {
+    let (mut home, mut stranger) = (Node::start(1, 1), Node::start(2, 2));
+    let entry = home.create("mine");
+    exchange(&mut home, &mut stranger);
+    let rejection = stranger.run(Command::Forget { entry, grounds: None }).unwrap_err();
+    assert!(matches!(rejection, Rejection::NotEntitled(_)));
+    assert_eq!(stranger.title(entry).as_deref(), Some("mine"));
+}
+
+#[test]
+fn creator_and_admin_forget_at_once_and_all_keep_the_same_tombstone() {
+    let (owner, nonce) = (SecretKey::from_bytes(&[9; 32]), Nonce::from_bytes([4; 16]));
+    let workspace = WorkspaceId::of(owner.author(), nonce);
+    let (mut creator, mut admin) = (Node::start(1, 1), Node::start(2, 2));
+    let entry = create(&mut creator, NewEntry { workspace, ..lesson("shared") });
+    exchange(&mut creator, &mut admin);
+    let grant = AdminGrant::sign(&owner, nonce, admin.author());
+    let grounds = Some(Grounds::Admin(grant));
+    admin.run(Command::Forget { entry, grounds }).expect("the admin may");
+    creator.run(Command::Forget { entry, grounds: None }).expect("the creator may");
+    exchange(&mut creator, &mut admin);
+    exchange(&mut creator, &mut admin);
+    assert_eq!(creator.everything(), admin.everything());
+    assert_eq!(exchange(&mut creator, &mut admin), 0);
+}
+
+#[test]
+fn an_import_is_one_entry_for_all_who_import_it_and_stays_forgotten() {
+    let (mut one, mut two) = (Node::start(1, 1), Node::start(2, 2));
+    let entry = create(&mut one, imported());
+    assert_eq!(create(&mut two, imported()), entry);
+    one.run(Command::Forget { entry, grounds: None }).expect("at home");
+    let again = one.run(Command::Create(Box::new(imported()))).unwrap_err();
+    assert!(matches!(again, Rejection::Forgotten(_)), "{again}");
+    // Another person's node does not take the word of a stranger for its own `main`.
+    let EntryRecords::Forgotten(tombstone) = one.records(entry) else { panic!("not forgotten") };
+    assert!(matches!(two.ingest(tombstone, one.author()), Ingested::Refused(_)));
+    assert_eq!(two.title(entry).as_deref(), Some("imported"));
+}

@@ -1,0 +1,256 @@
+//! The store as a file: who owns it, which versions open it, what damage looks like.
+
+use klnode::engine::{Arrival, Command, Engine, Ingested, Receipt, Setup, Source, Verdict};
+use klnode::store::rows::{Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
+use klnode::store::{Error, FileMedium, Migration, OpenError, Options, Store};
+use klnode_crdt::ids::{AuthorId, Digest, StoreId};
+use klnode_crdt::key::Signature;
+use klnode_crdt::record::Record;
+use klnode_crdt::testing::key;
+use klnode_tests::disk::Disk;
+use klnode_tests::node::{Node, START, exchange, setup};
+use std::path::Path;
+
+fn options() -> Options {
+    Options::new(StoreId::from_bytes([5; 16]))
+}
+
+fn open_with(path: &Path, options: &Options) -> Result<Store, OpenError> {
+    Store::open(Box::new(FileMedium::new(path)), options)
+}
+
+fn open(path: &Path) -> Result<Store, OpenError> {
+    open_with(path, &options())
+}
+
+#[test]
+fn a_store_keeps_its_id_and_is_owned_by_one_at_a_time() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store.redb");
+    let store = open(&path).expect("made");
+    let second = open(&path).unwrap_err();
+    assert!(matches!(second, OpenError::InUse { .. }));
+    let told = second.to_string();
+    assert_eq!(told, format!("open the store at {}: another klnode is using it", path.display()));
+    drop(store);
+    let other = Options::new(StoreId::from_bytes([6; 16]));
+    let again = open_with(&path, &other).expect("opens again");
+    assert_eq!(again.id(), StoreId::from_bytes([5; 16]));
+}
+
+#[test]
+fn a_newer_schema_is_refused_with_a_sentence_and_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store.redb");
+    drop(open_with(&path, &Options { schema: 7, ..options() }).expect("made by a later version"));
+    let told = open(&path).unwrap_err().to_string();
+    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 1)"), "{told}");
+    drop(open_with(&path, &Options { schema: 7, ..options() }).expect("the later version's still"));
+}
+
+#[test]
+fn an_older_schema_is_migrated_step_by_step_and_a_missing_step_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store.redb");
+    drop(open(&path).expect("made"));
+    let step = |from| Migration { from, run: |_| Ok(()) };
+    let later = Options { schema: 3, migrations: vec![step(1), step(2)], ..options() };
+    drop(open_with(&path, &later).expect("migrated"));
+    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 3, known: 1, .. }));
+    let gap = Options { schema: 5, migrations: vec![step(4)], ..options() };
+    let told = open_with(&path, &gap).unwrap_err().to_string();
+    assert!(told.contains("schema 3 is unknown"), "{told}");
+    let fails = Migration { from: 3, run: |_| Err(Error::Full) };
+    let failing = Options { schema: 4, migrations: vec![fails], ..options() };
+    assert!(matches!(open_with(&path, &failing).unwrap_err(), OpenError::Prepare { .. }));
+    drop(open_with(&path, &later).expect("a failed step leaves the schema before it"));
+}
+
+#[test]
+fn files_that_are_no_store_are_refused_and_a_half_made_one_is_made_anew() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store.redb");
+    for content in [&b""[..], b"not a store", &[0; 100_000]] {
+        std::fs::write(&path, content).unwrap();
+        let refused = open(&path).unwrap_err();
+        assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+        assert_eq!(std::fs::read(&path).unwrap(), content, "it is left as it was");
+    }
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(path.with_extension("new"), b"half made").unwrap();
+    drop(open(&path).expect("made anew"));
+    assert!(!path.with_extension("new").exists());
+}
+
+#[test]
+fn damage_is_an_error_or_named_by_the_check_and_never_a_wrong_text() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("sound");
+    node.succeed(entry);
+    let disk = node.medium.disk();
+    drop(node);
+    let disk = disk.fork();
+    let mut harmed = 0;
+    for page in 0..disk.page_count() {
+        for at in [17, 700, 2_100] {
+            let damaged: Disk = disk.fork();
+            damaged.flip_bit(page * 4_096 + at, 3);
+            let outcome = std::panic::catch_unwind(|| {
+                let node = Node::start_on(damaged, 1, 2, START).map_err(|_| ())?;
+                let snapshot = node.engine.store().snapshot().map_err(|_| ())?;
+                let held = snapshot.entry(entry).map_err(|_| ())?.to_entry();
+                let is_named = !snapshot.check().map_err(|_| ())?.is_empty();
+                Ok::<_, ()>((held, is_named))
+            });
+            // redb itself may panic on a page that contradicts itself: not a wrong text either.
+            let Ok(Ok((held, is_named))) = outcome else {
+                harmed += 1;
+                continue;
+            };
+            harmed += usize::from(is_named);
+            let texts = held.claims.values().flat_map(|claims| claims.registers.values());
+            for (_, value) in texts.flat_map(klnode_crdt::lww::Lww::iter) {
+                let known = ["sound", "What we learned about sound.", "lesson"];
+                assert!(known.contains(&value.text.as_str()), "page {page}: {}", value.text);
+            }
+        }
+    }
+    assert!(harmed > 0, "some of the flips must have hit something");
+}
+
+#[test]
+fn what_the_judge_quarantines_waits_for_the_operator() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("doubtful");
+    let judge = |_: &Record, source: Source| match source {
+        Source::Local => Verdict::Admit,
+        Source::Peer(_) => Verdict::Quarantine("it looks odd".into()),
+    };
+    let setup = Setup { judge: Box::new(judge), ..setup(2, 2) };
+    let store = Store::open(Box::new(klnode::store::MemoryMedium), &options()).unwrap();
+    let mut careful = Engine::start(store, setup, START).unwrap();
+
+    let EntryRecordsOf(record) = only_record(&home, entry);
+    let arrival = Arrival { record: record.clone(), from: home.author() };
+    let mut step = |command| careful.step(&[command], START).remove(0).expect("done");
+    let told = step(Command::Ingest(vec![arrival.clone()]));
+    assert_eq!(told, Receipt::Ingested(vec![Ingested::Quarantined("it looks odd".into())]));
+    step(Command::Reject(record.digest()));
+    step(Command::Ingest(vec![arrival]));
+    let released = step(Command::Release(record.digest()));
+    assert!(matches!(released, Receipt::Ingested(of) if matches!(of[0], Ingested::Merged(_))));
+    let snapshot = careful.store().snapshot().unwrap();
+    assert!(snapshot.holds(record.digest()).unwrap());
+    assert_eq!(snapshot.quarantine().unwrap().count(), 0);
+    assert!(careful.step(&[Command::Release(record.digest())], START).remove(0).is_err());
+}
+
+struct EntryRecordsOf(Record);
+
+fn only_record(node: &Node, entry: klnode_crdt::ids::EntryId) -> EntryRecordsOf {
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let holding = snapshot.holding(entry, node.author()).unwrap();
+    EntryRecordsOf(holding.records().next().expect("one record").clone())
+}
+
+#[test]
+fn local_facts_are_kept_in_order_and_survive_a_restart() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("facts");
+    let peer = key(2).author();
+    let served = |query: &str| ServedRow {
+        caller: "agent".into(),
+        task: Some("t1".into()),
+        query: query.into(),
+        entries: vec![entry],
+    };
+    let digest = |byte: u8| Digest::from_bytes([byte; 32]);
+    let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
+    let overlay = OverlayRow { is_pinned: true, ..OverlayRow::default() };
+    let refusal = |counter: u64, reason: &str| RefusalRow {
+        header: vec![1, 2],
+        signature: Signature::from_bytes([0; 64]),
+        counter,
+        digest: digest(1),
+        reason: reason.into(),
+    };
+    let store = StoreId::from_bytes([8; 16]);
+    let refuse = |row| Command::Refuse { offered_by: store, slot: [1; 16], refusal: Box::new(row) };
+    for command in [
+        Command::Served(served("first")),
+        Command::Served(served("second")),
+        Command::Advance { consumer: peer, cursor },
+        Command::SetRelease { peer, entry, is_open: true },
+        Command::Queue { peer, digests: vec![digest(1), digest(2), digest(1)] },
+        Command::Queue { peer, digests: vec![digest(3)] },
+        Command::Overlay { entry, overlay: overlay.clone() },
+        refuse(refusal(5, "filter")),
+        refuse(refusal(3, "older")),
+    ] {
+        node.run(command).expect("noted");
+    }
+    let node = node.restart(2);
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let queries: Vec<String> =
+        snapshot.served_since(START).unwrap().map(|row| row.unwrap().1.query).collect();
+    assert_eq!(queries, ["first", "second"]);
+    assert_eq!(snapshot.cursor(peer).unwrap(), Some(cursor));
+    assert_eq!(snapshot.releases(peer).unwrap().count(), 1);
+    assert_eq!(snapshot.releases(AuthorId::default()).unwrap().count(), 0);
+    let outbox: Vec<_> = snapshot.outbox(peer, 1).unwrap().map(Result::unwrap).collect();
+    assert_eq!(outbox, [(2, digest(2)), (3, digest(3))]);
+    assert_eq!(snapshot.overlay(entry).unwrap(), overlay);
+    let refused: Vec<_> = snapshot.refusals(store).unwrap().map(Result::unwrap).collect();
+    assert_eq!(refused, [refusal(5, "filter")]);
+}
+
+#[test]
+fn a_snapshot_does_not_move_while_the_writer_goes_on_and_the_feed_names_live_records() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("moving");
+    let before = node.engine.store().snapshot().unwrap();
+    for _ in 0..10 {
+        node.succeed(entry);
+    }
+    assert_eq!(before.head(), Seq(1));
+    assert_eq!(before.changes_since(Seq(0)).unwrap().count(), 1);
+    let after = node.engine.store().snapshot().unwrap();
+    assert_eq!(after.head(), Seq(11));
+    let changes: Vec<_> = after.changes_since(Seq(0)).unwrap().map(Result::unwrap).collect();
+    assert_eq!(changes.len(), 2, "one row per live record, not per write");
+    assert_eq!(changes[1].seq, Seq(11));
+    for change in changes {
+        assert!(after.record(change.digest).unwrap().is_some());
+    }
+    let mut peer = Node::start(2, 2);
+    exchange(&mut node, &mut peer);
+    assert_eq!(peer.successes(entry), 10);
+}
+
+#[test]
+fn compacting_gives_room_back_and_waits_for_readers() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store.redb");
+    let mut engine = Engine::start(open(&path).unwrap(), setup(1, 1), START).unwrap();
+    let create = |number: u32| {
+        let mut new = klnode_tests::node::lesson(&format!("entry {number}"));
+        new.content = "x".repeat(20_000);
+        Command::Create(Box::new(new))
+    };
+    let made = engine.step(&(0..200).map(create).collect::<Vec<_>>(), START);
+    let forget = made.into_iter().map(|receipt| match receipt {
+        Ok(Receipt::Created(entry)) => Command::Forget { entry, grounds: None },
+        other => panic!("{other:?}"),
+    });
+    for answer in engine.step(&forget.collect::<Vec<_>>(), START) {
+        answer.expect("forgotten");
+    }
+    let before = std::fs::metadata(&path).unwrap().len();
+    let reader = engine.store().snapshot().unwrap();
+    let told = engine.step(&[Command::Compact], START).remove(0).unwrap_err().to_string();
+    assert_eq!(told, "compact the store: it is being read");
+    drop(reader);
+    engine.step(&[Command::Compact], START).remove(0).expect("compacted");
+    let after = std::fs::metadata(&path).unwrap().len();
+    assert!(after * 3 < before, "{before} bytes before, {after} after");
+}
