@@ -1,3 +1,7 @@
-//! The klnode program.
+//! The klnode program: everything is in the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    klnode::wiring::main()
+}

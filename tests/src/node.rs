@@ -123,6 +123,12 @@ impl Node {
         Self::start_on(Disk::new(), key_seed, boot_seed, START).expect("a fresh disk opens")
     }
 
+    /// Starts a home with a fresh disk and a judge.
+    pub fn start_judged(key_seed: u8, boot_seed: u64, judge: Box<dyn Judge>) -> Self {
+        let setup = Setup { judge, ..setup(key_seed, boot_seed) };
+        Self::start_with(Disk::new(), key_seed, setup, START).expect("a fresh disk opens")
+    }
+
     /// Starts a home on a disk.
     pub fn start_on(
         disk: Disk,
@@ -130,10 +136,19 @@ impl Node {
         boot_seed: u64,
         now: WallTime,
     ) -> Result<Self, OpenError> {
+        Self::start_with(disk, key_seed, setup(key_seed, boot_seed), now)
+    }
+
+    fn start_with(
+        disk: Disk,
+        key_seed: u8,
+        setup: Setup,
+        now: WallTime,
+    ) -> Result<Self, OpenError> {
         let medium = DiskMedium::new(disk);
         let options = Options::new(StoreId::from_bytes([key_seed; 16]));
         let store = Store::open(Box::new(medium.clone()), &options)?;
-        let engine = Engine::start(store, setup(key_seed, boot_seed), now)
+        let engine = Engine::start(store, setup, now)
             .map_err(|source| OpenError::Prepare { path: medium.path(), source })?;
         Ok(Self { engine, medium, now, key_seed })
     }

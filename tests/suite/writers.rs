@@ -51,7 +51,11 @@ fn sixty_four_writers_with_five_hundred_observations_each_lose_none() {
 #[test]
 fn stopping_loses_nothing_that_was_acknowledged_and_takes_nothing_new() {
     let home = tempfile::tempdir().expect("a folder");
-    let running = spawn(open(home.path()), Limits { queue_max: 8, group_max: 4 }, || START);
+    let running = spawn(
+        open(home.path()),
+        Limits { queue_max: 8, group_max: 4, ..Limits::default() },
+        || START,
+    );
     let create = Command::Create(Box::new(lesson("stop")));
     let Ok(Receipt::Created(entry)) = running.handle().submit_blocking(create) else {
         panic!("the entry was not created");

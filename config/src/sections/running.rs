@@ -61,10 +61,12 @@ pub struct Network {
 pub struct Engine {
     /// Commands that wait for the writer.
     pub queue_commands_max: Whole<1, 1_000_000>,
-    /// Records in one commit.
-    pub group_records_max: Whole<1, 1_000_000>,
+    /// Commands in one commit.
+    pub group_commands_max: Whole<1, 1_000_000>,
     /// Bytes in one commit.
     pub group_bytes_max: Bytes,
+    /// Memory for cached pages of the store.
+    pub cache_bytes_max: Bytes,
 }
 
 /// `[index]`: the vector index.

@@ -103,6 +103,29 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// About how many bytes it brings into the store.
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Create(new) => new.title.len() + new.content.len(),
+            Self::Claim { claims, .. } => {
+                let text = |claim: &Claim| match claim {
+                    Claim::Set(_, text) | Claim::Add(_, text) | Claim::Withdraw(_, text) => {
+                        text.len()
+                    }
+                    _ => 0,
+                };
+                claims.iter().map(text).sum()
+            }
+            Self::Ingest(arrivals) => {
+                let bytes = |arrival: &Arrival| arrival.record.header().payload_bytes as usize;
+                arrivals.iter().map(bytes).sum()
+            }
+            _ => 0,
+        }
+    }
+}
+
 /// What a new entry holds.
 #[derive(Clone, Debug)]
 pub struct NewEntry {

@@ -19,11 +19,13 @@ pub struct Limits {
     pub queue_max: usize,
     /// Commands in one transaction.
     pub group_max: usize,
+    /// Bytes they carry, so that a group of large records does not hold up the small ones.
+    pub group_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { queue_max: 1_024, group_max: 256 }
+        Self { queue_max: 1_024, group_max: 1_000, group_bytes_max: 4 * 1024 * 1024 }
     }
 }
 
@@ -87,7 +89,7 @@ pub fn spawn(
     let handle = Handle { requests, head, store: engine.store().clone() };
     let thread = std::thread::Builder::new()
         .name("klnode-writer".into())
-        .spawn(move || serve(engine, inbox, limits.group_max.max(1), &publish, now))
+        .spawn(move || serve(engine, inbox, limits, &publish, now))
         .expect("the system has room for one more thread");
     Running { handle, thread }
 }
@@ -113,22 +115,25 @@ impl Running {
 fn serve(
     mut engine: Engine,
     mut inbox: mpsc::Receiver<Request>,
-    group_max: usize,
+    limits: Limits,
     publish: &watch::Sender<Seq>,
     now: impl Fn() -> WallTime,
 ) -> Engine {
-    let mut waiting = Vec::with_capacity(group_max);
-    // Returns 0 when the inbox is closed and empty: then every command has its answer.
-    while inbox.blocking_recv_many(&mut waiting, group_max) > 0 {
-        let (mut commands, mut replies) = (Vec::new(), Vec::new());
-        for request in waiting.drain(..) {
+    // Ends when the inbox is closed and empty: then every command has its answer.
+    while let Some(first) = inbox.blocking_recv() {
+        let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut next = Some(first);
+        while let Some(request) = next {
             match request {
                 Request::Do(command, reply) => {
+                    bytes += command.payload_bytes();
                     commands.push(*command);
                     replies.push(reply);
                 }
                 Request::Stop => inbox.close(),
             }
+            let is_full = commands.len() >= limits.group_max || bytes >= limits.group_bytes_max;
+            next = if is_full { None } else { inbox.try_recv().ok() };
         }
         if commands.is_empty() {
             continue;

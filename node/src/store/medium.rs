@@ -5,7 +5,8 @@
 
 use super::error::OpenError;
 use redb::{Builder, Database, DatabaseError};
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -69,6 +70,12 @@ impl Medium for FileMedium {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io()(error)),
             _ => {}
         }
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unfinished)
+            .map_err(self.io())?;
         let database = builder
             .create(&unfinished)
             .map_err(|error| OpenError::from_redb(unfinished.clone(), error))?;

@@ -1,0 +1,72 @@
+//! `klnode config`: every key, its value, and where the value comes from.
+
+use klnode_config::{Explained, Layered, Origin};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// What to show.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A key or a section; all keys without one.
+    pub key: Option<String>,
+    /// Only what differs from the defaults.
+    #[arg(long)]
+    pub changed: bool,
+    /// As JSON, for programs.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    key: &'a str,
+    value: &'a str,
+    default: &'a str,
+    origin: String,
+    variable: &'a str,
+    comment: &'a str,
+}
+
+/// What to print; nothing if no key matches.
+pub fn render(args: &Args, layered: &Layered) -> Option<String> {
+    let matches = |row: &Explained| {
+        let wanted = args.key.as_deref().is_none_or(|key| {
+            row.key == key || row.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'))
+        });
+        wanted && !(args.changed && row.origin == Origin::Default)
+    };
+    let rows: Vec<Explained> = layered.explain().into_iter().filter(matches).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    if args.json {
+        let rows: Vec<Row<'_>> = rows.iter().map(row).collect();
+        return serde_json::to_string_pretty(&rows).ok().map(|text| text + "\n");
+    }
+    let mut text = String::new();
+    let one = rows.len() == 1;
+    for row in &rows {
+        if one {
+            for line in row.comment.lines() {
+                let _ = writeln!(text, "# {line}");
+            }
+        }
+        let _ = write!(text, "{} = {}", row.key, row.value);
+        if row.origin != Origin::Default {
+            let _ = write!(text, "    # from {}, not {}", row.origin, row.default);
+        }
+        text.push('\n');
+    }
+    Some(text)
+}
+
+fn row(explained: &Explained) -> Row<'_> {
+    Row {
+        key: &explained.key,
+        value: &explained.value,
+        default: &explained.default,
+        origin: explained.origin.to_string(),
+        variable: &explained.variable,
+        comment: &explained.comment,
+    }
+}

@@ -1,0 +1,113 @@
+//! The node's home: one folder with everything it owns, open to nobody else.
+
+use klnode_crdt::key::SecretKey;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Why the home cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HomeError {
+    #[error("find a home: neither HOME nor XDG_DATA_HOME is set")]
+    NoHome,
+    #[error("use the home {path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("use the home {path}: it belongs to another user")]
+    NotOurs { path: PathBuf },
+    #[error("read the node's key {path}: it is not 32 bytes long")]
+    BadKey { path: PathBuf },
+}
+
+/// A home folder. It exists from [`Home::prepare`] on.
+#[derive(Clone, Debug)]
+pub(super) struct Home {
+    path: PathBuf,
+}
+
+impl Home {
+    /// The folder that was named, or the one the platform suggests.
+    pub(super) fn resolve(named: Option<PathBuf>) -> Result<Self, HomeError> {
+        let data = || std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+        let user = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
+        let absolute = |path: &PathBuf| path.is_absolute();
+        let path = named
+            .or_else(|| data().filter(absolute).or_else(user).map(|data| data.join("klnode")))
+            .ok_or(HomeError::NoHome)?;
+        Ok(Self { path })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn config_file(&self) -> PathBuf {
+        self.path.join("klnode.toml")
+    }
+
+    pub(super) fn store_file(&self) -> PathBuf {
+        self.path.join("store.redb")
+    }
+
+    fn key_file(&self) -> PathBuf {
+        self.path.join("node.key")
+    }
+
+    /// Makes the folder if it is not there, and closes it to others.
+    pub(super) fn prepare(&self) -> Result<(), HomeError> {
+        let io = |source| HomeError::Io { path: self.path.clone(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.path).map_err(io)?;
+        let metadata = fs::metadata(&self.path).map_err(io)?;
+        if metadata.uid() != fs::metadata("/proc/self").map_or(metadata.uid(), |me| me.uid()) {
+            return Err(HomeError::NotOurs { path: self.path.clone() });
+        }
+        if metadata.permissions().mode() & 0o077 != 0 {
+            fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700)).map_err(io)?;
+        }
+        Ok(())
+    }
+
+    /// The node's key: read, or drawn and written durably before anything is signed with it.
+    pub(super) fn key(&self) -> Result<SecretKey, HomeError> {
+        let path = self.key_file();
+        let io = |source| HomeError::Io { path: path.clone(), source };
+        match File::open(&path) {
+            Ok(mut file) => {
+                let mut bytes = Zeroizing::new(Vec::new());
+                file.read_to_end(&mut bytes).map_err(io)?;
+                let bytes = bytes.as_slice().try_into();
+                let bytes: &[u8; 32] =
+                    bytes.map_err(|_| HomeError::BadKey { path: path.clone() })?;
+                Ok(SecretKey::from_bytes(bytes))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut bytes = Zeroizing::new([0; 32]);
+                entropy(&mut bytes[..]);
+                self.write_key(&path, &bytes).map_err(io)?;
+                Ok(SecretKey::from_bytes(&bytes))
+            }
+            Err(error) => Err(io(error)),
+        }
+    }
+
+    /// Whole or not at all: under another name first.
+    fn write_key(&self, path: &Path, bytes: &[u8; 32]) -> Result<(), io::Error> {
+        let unfinished = path.with_extension("new");
+        match fs::remove_file(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)?;
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+/// Random bytes from the operating system.
+pub(super) fn entropy(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the operating system has random bytes");
+}

@@ -1,0 +1,246 @@
+//! The bytes are decided: every facet on the wire, a person's key, and every table of the store,
+//! against files kept in `tests/golden`.
+//!
+//! `KLNODE_BLESS=1` writes the files anew. Doing so is a change of format and belongs into the
+//! changelog, under wire or store compatibility.
+
+use klnode::engine::{Command, NewEntry, Source, Verdict};
+use klnode::store::rows::{Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
+use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::gset::Presence;
+use klnode_crdt::holding::Holding;
+use klnode_crdt::ids::{Boot, Digest, EntryId, Nonce, StoreId, WorkspaceId};
+use klnode_crdt::key::Signature;
+use klnode_crdt::lww::Register;
+use klnode_crdt::person::{Cost, LockedKey};
+use klnode_crdt::record::{RawRecord, Record};
+use klnode_crdt::tally::Observation;
+use klnode_crdt::testing::{key, origin};
+use klnode_crdt::time::{Day, Hlc, WallTime};
+use klnode_crdt::tombstone::{AdminGrant, Grounds, Tombstone};
+use klnode_crdt::writer::{Claim, Writer};
+use klnode_tests::disk::Disk;
+use klnode_tests::node::{Node, START, lesson};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+fn check(name: &str, found: &str) {
+    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/golden")).join(name);
+    if std::env::var_os("KLNODE_BLESS").is_some() {
+        std::fs::write(&path, found).expect("written");
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, golden, "{name}: the bytes have changed");
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn stamp(count: u16) -> Hlc {
+    Hlc::new(START, count)
+}
+
+/// One record of every facet, using every field.
+fn every_facet() -> Vec<(&'static str, Record)> {
+    let (author, entry) = (key(1), origin(1).id());
+    let none = Holding::default();
+    let writer = Writer { key: &author, boot: Boot(0xB007), entry, own: &none };
+    let retraction = writer.retract(Some(origin(1)), stamp(1)).unwrap();
+    let after = Holding::from_held([retraction.clone()].into_iter());
+    let writer = Writer { own: &after, ..writer };
+    let citation = Citation {
+        evidence_type: "commit".into(),
+        evidence_ref: "1a2b3c4".into(),
+        cited_by: "agent".into(),
+        cited_at: START,
+        is_context: true,
+    };
+    let link = Link { relation: Relation::SUPERSEDES, to: EntryId::from_bytes([7; 16]) };
+    let claims = [
+        Claim::Set(Register::TITLE, "Check ctx.Err() after upstream calls".into()),
+        Claim::Add(TextSet::TAGS, "auth/jwt".into()),
+        Claim::Withdraw(TextSet::TAGS, "auth".into()),
+        Claim::Cite(citation),
+        Claim::Link(link),
+        Claim::Archive(Presence::Present),
+    ];
+    let claim = writer.claim(&after.to_entry(), Some(origin(1)), &claims, stamp(2)).unwrap();
+    let later = Holding::from_held([retraction.clone(), claim.clone()].into_iter());
+    let writer = Writer { own: &later, boot: Boot(0xB008), ..writer };
+    let edit = [Claim::Set(Register::TITLE, "Check ctx.Err()".into())];
+    let edited = writer.claim(&later.to_entry(), Some(origin(1)), &edit, stamp(3)).unwrap();
+    let tally =
+        writer.observe(Observation::Success, Thousandths(1_500), Day(20_717), stamp(4)).unwrap();
+    let counted = Holding::from_held([tally.clone()].into_iter());
+    let writer = Writer { own: &counted, ..writer };
+    let reset = writer.reset(stamp(5)).unwrap();
+
+    let nonce = Nonce::from_bytes([3; 16]);
+    let workspace = WorkspaceId::of(key(9).author(), nonce);
+    let memory = klnode_crdt::origin::Memory::Procedural;
+    let (format, source) = ("jsonl".to_owned(), "row 1".to_owned());
+    let origin = klnode_crdt::origin::Origin::Imported { workspace, memory, format, key: source };
+    let grounds = Grounds::Admin(AdminGrant::sign(&key(9), nonce, author.author()));
+    let writer = Writer { key: &author, boot: Boot(1), entry: origin.id(), own: &none };
+    let tombstone = writer.forget(Tombstone { origin, grounds }, stamp(6)).unwrap();
+    vec![
+        ("claims", claim),
+        ("claims-absorbing", edited),
+        ("tally", tally),
+        ("tally-reset", reset),
+        ("retraction", retraction),
+        ("tombstone", tombstone),
+    ]
+}
+
+#[test]
+fn records_of_every_facet_have_the_bytes_that_were_decided() {
+    let mut text = String::new();
+    for (name, record) in every_facet() {
+        let raw = record.to_raw();
+        let _ = writeln!(text, "{name}");
+        let _ = writeln!(text, "  digest    {}", record.digest());
+        let _ = writeln!(text, "  header    {}", hex(&raw.header));
+        let _ = writeln!(text, "  signature {}", hex(raw.signature.as_bytes()));
+        let _ = writeln!(text, "  payload   {}", hex(&raw.payload.expect("whole")));
+    }
+    check("records-v1.txt", &text);
+}
+
+#[test]
+fn records_written_by_format_1_still_verify_and_say_the_same() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/records-v1.txt");
+    let golden = std::fs::read_to_string(path).expect("kept in the repository");
+    let lines: Vec<&str> = golden.lines().collect();
+    for (block, (name, written)) in lines.chunks(5).zip(every_facet()) {
+        let bytes = |line: &str| {
+            let hex = line.split_whitespace().nth(1).expect("two columns").as_bytes();
+            hex.chunks(2)
+                .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+                .collect::<Vec<u8>>()
+        };
+        assert_eq!(block[0], name);
+        let signature = Signature::from_bytes(bytes(block[3]).try_into().unwrap());
+        let raw = RawRecord { header: bytes(block[2]), signature, payload: Some(bytes(block[4])) };
+        let read = Record::verify(&raw).expect("still valid");
+        assert_eq!(read.digest().to_string(), block[1].split_whitespace().nth(1).unwrap());
+        assert_eq!(read.payload(), written.payload());
+    }
+}
+
+#[test]
+fn a_persons_key_has_the_bytes_that_were_decided() {
+    let cost = Cost { memory_kib: 64, passes: 1 };
+    let locked = LockedKey::lock(&key(1), "correct horse", cost, [1; 16], [2; 24]).unwrap();
+    check("person-key-v1.txt", &format!("{}\n", hex(&locked.encode())));
+}
+
+/// Every table, by the widths that `store::tables` documents, each in hex.
+fn dump(disk: Disk) -> String {
+    fn fixed<const K: usize>(name: &str, database: &Database, out: &mut String) {
+        let table: TableDefinition<'_, &[u8; K], &[u8]> = TableDefinition::new(name);
+        let reader = database.begin_read().unwrap();
+        let _ = writeln!(out, "{name}");
+        for row in reader.open_table(table).unwrap().iter().unwrap() {
+            let (key, value) = row.unwrap();
+            let _ = writeln!(out, "  {} = {}", hex(key.value()), hex(value.value()));
+        }
+    }
+    fn narrow<const K: usize, const V: usize>(name: &str, database: &Database, out: &mut String) {
+        let table: TableDefinition<'_, &[u8; K], &[u8; V]> = TableDefinition::new(name);
+        let reader = database.begin_read().unwrap();
+        let _ = writeln!(out, "{name}");
+        for row in reader.open_table(table).unwrap().iter().unwrap() {
+            let (key, value) = row.unwrap();
+            let _ = writeln!(out, "  {} = {}", hex(key.value()), hex(value.value()));
+        }
+    }
+    let database = Database::builder().create_with_backend(disk).expect("opens");
+    let mut out = String::new();
+    fixed::<8>("meta", &database, &mut out);
+    fixed::<81>("records", &database, &mut out);
+    narrow::<32, 49>("digests", &database, &mut out);
+    fixed::<16>("views", &database, &mut out);
+    narrow::<8, 48>("feed", &database, &mut out);
+    narrow::<16, 8>("epochs", &database, &mut out);
+    fixed::<16>("tombstones", &database, &mut out);
+    fixed::<32>("equivocations", &database, &mut out);
+    fixed::<32>("quarantine", &database, &mut out);
+    fixed::<48>("releases", &database, &mut out);
+    narrow::<40, 32>("outbox", &database, &mut out);
+    narrow::<64, 8>("queued", &database, &mut out);
+    fixed::<32>("refusals", &database, &mut out);
+    narrow::<32, 32>("cursors", &database, &mut out);
+    fixed::<16>("overlays", &database, &mut out);
+    fixed::<16>("ledger", &database, &mut out);
+    out
+}
+
+#[test]
+fn every_table_of_the_store_has_the_bytes_that_were_decided() {
+    let judge = |record: &Record, source: Source| match source {
+        Source::Peer(_) if record.author() == key(3).author() => Verdict::Quarantine("odd".into()),
+        _ => Verdict::Admit,
+    };
+    let mut node = Node::start_judged(1, 1, Box::new(judge));
+    let mut peer = Node::start(3, 3);
+    let entry = node.create("kept");
+    let gone = node.create("forgotten");
+    node.succeed(entry);
+    node.run(Command::Forget { entry: gone, grounds: None }).unwrap();
+    peer.create("from a peer");
+    peer.send_to(&mut node);
+    for twin in [0, 1] {
+        let own = Holding::default();
+        let author = key(4);
+        let writer = Writer { key: &author, boot: Boot(4), entry, own: &own };
+        let day = Day(20_000 + twin);
+        let record = writer.observe(Observation::Success, Thousandths::ONE, day, stamp(7)).unwrap();
+        node.ingest(record, author.author());
+    }
+    let peer = peer.author();
+    let digest = Digest::from_bytes([1; 32]);
+    let refusal = RefusalRow {
+        header: vec![1, 2, 3],
+        signature: Signature::from_bytes([4; 64]),
+        counter: 5,
+        digest,
+        reason: "filter".into(),
+    };
+    let served = ServedRow {
+        caller: "agent".into(),
+        task: Some("task".into()),
+        query: "what".into(),
+        entries: vec![entry],
+    };
+    let overlay = OverlayRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
+    let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
+    for command in [
+        Command::SetRelease { peer, entry, is_open: true },
+        Command::Queue { peer, digests: vec![digest] },
+        Command::Refuse {
+            offered_by: StoreId::default(),
+            slot: [6; 16],
+            refusal: Box::new(refusal),
+        },
+        Command::Advance { consumer: peer, cursor },
+        Command::Overlay { entry, overlay },
+        Command::Served(served),
+        Command::Create(Box::new(NewEntry {
+            workspace: WorkspaceId::LOCAL,
+            ..lesson("kept at home")
+        })),
+    ] {
+        node.run(command).unwrap();
+    }
+    assert_eq!(node.now, WallTime::from_millis(START.as_millis()));
+    let disk = node.medium.disk();
+    drop(node);
+    check("store-v1.txt", &dump(disk.fork()));
+}

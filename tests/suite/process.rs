@@ -1,0 +1,153 @@
+//! The program as a newcomer meets it: real processes, what they print, how they end.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+fn klnode(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_klnode-under-test"));
+    command.env_clear().arg("--home").arg(home).stdin(Stdio::null());
+    command
+}
+
+/// A node in the foreground; ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a node and waits for its banner.
+fn start(home: &Path) -> (Running, Vec<String>) {
+    let mut child = klnode(home).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
+    let mut banner = Vec::new();
+    for line in lines.map(|line| line.expect("text")) {
+        let is_last = line.starts_with("Stop it");
+        banner.push(line);
+        if is_last {
+            break;
+        }
+    }
+    (Running(child), banner)
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", child.id())).status();
+    assert!(sent.expect("sh runs").success());
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn klnode_alone_starts_a_node_and_stops_when_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("new/home");
+    let mut keys = Vec::new();
+    for name in ["INT", "TERM"] {
+        let (mut node, banner) = start(&home);
+        assert!(banner[0].starts_with("klnode ") && banner[0].ends_with(" is running."));
+        assert_eq!(banner.len(), 5, "{banner:?}");
+        keys.push(banner[1].clone());
+        signal(&node.0, name);
+        let status = node.0.wait().expect("ends");
+        assert!(status.success(), "{name}: {status}");
+    }
+    assert_eq!(keys[0], keys[1], "the key stays");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&home), 0o700);
+    assert_eq!(mode(&home.join("node.key")), 0o600);
+    assert_eq!(mode(&home.join("store.redb")), 0o600);
+}
+
+#[test]
+fn a_second_node_on_the_same_home_gets_a_sentence_and_a_way_out() {
+    let home = tempfile::tempdir().unwrap();
+    let (_first, _) = start(home.path());
+    let second = klnode(home.path()).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let store = home.path().join("store.redb");
+    let expected = format!(
+        "klnode: cannot open the store at {}: another klnode is using it\n  \
+         hint: stop the other node, or start this one with another --home\n",
+        store.display()
+    );
+    assert_eq!(told(&second), expected);
+}
+
+#[test]
+fn a_killed_node_starts_again() {
+    let home = tempfile::tempdir().unwrap();
+    for _ in 0..5 {
+        let (mut node, _) = start(home.path());
+        node.0.kill().unwrap();
+        node.0.wait().unwrap();
+    }
+    let (_node, banner) = start(home.path());
+    assert_eq!(banner[3].trim(), "store  0 entries");
+}
+
+#[test]
+fn mistakes_in_the_configuration_are_named_all_at_once_with_the_nearest_key() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("klnode.toml");
+    std::fs::write(&file, "[retreival]\npin_bonus = 0.2\n[trust]\nquantile = 7\n").unwrap();
+    let output = klnode(home.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = told(&output);
+    assert!(told.contains("did you mean `retrieval"), "{told}");
+    assert!(told.contains("trust.quantile"), "{told}");
+    let missing = klnode(home.path()).args(["--config", "/nowhere.toml"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(!home.path().join("node.key").exists(), "nothing was made");
+}
+
+#[test]
+fn the_configuration_says_where_each_value_comes_from() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("klnode.toml"), "[trust]\nhop_max = 2\n").unwrap();
+    let output = klnode(home.path())
+        .env("KLNODE__LOG__LEVEL", "warn")
+        .args(["--set", "engine.queue_commands_max=9", "config", "--changed"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "log.level = \"warn\"    # from environment variable KLNODE__LOG__LEVEL, not \"info\"",
+        "engine.queue_commands_max = 9    # from flag --set, not 1024",
+        "trust.hop_max = 2    # from ",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(text.lines().count(), 3);
+    let json = klnode(home.path()).args(["config", "trust.hop_max", "--json"]).output().unwrap();
+    let rows: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(rows[0]["value"], "2");
+    let none = klnode(home.path()).args(["config", "no.such.key"]).output().unwrap();
+    assert_eq!(none.status.code(), Some(1));
+    let usage = klnode(home.path()).arg("--no-such-flag").output().unwrap();
+    assert_eq!(usage.status.code(), Some(2));
+}
+
+#[test]
+fn a_damaged_home_is_told_apart_and_left_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("node.key"), b"too short").unwrap();
+    let output = klnode(home.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told(&output).contains("it is not 32 bytes long"), "{}", told(&output));
+    assert_eq!(std::fs::read(home.path().join("node.key")).unwrap(), b"too short");
+    std::fs::remove_file(home.path().join("node.key")).unwrap();
+    std::fs::write(home.path().join("store.redb"), b"").unwrap();
+    let output = klnode(home.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told(&output).contains("it is damaged"), "{}", told(&output));
+}
