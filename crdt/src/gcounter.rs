@@ -22,9 +22,17 @@ impl Thousandths {
     /// One whole observation.
     pub const ONE: Self = Self(1_000);
 
-    /// As a number of observations.
-    pub fn as_f64(self) -> f64 {
+    /// The amount as a number of observations.
+    #[must_use]
+    pub fn observations(self) -> f64 {
         self.0 as f64 / 1_000.0
+    }
+
+    /// The nearest amount to `observations`; below zero, and what is not a number, is nothing.
+    #[must_use]
+    pub fn nearest(observations: f64) -> Self {
+        // A cast from float to integer saturates, and turns NaN into 0.
+        Self((observations * 1_000.0).round() as u64)
     }
 }
 
@@ -102,7 +110,7 @@ impl GCounter {
                 counted.push(Counted { age_days: FOLD_AFTER_DAYS, amount: Thousandths(fold) });
             } else {
                 counted.extend(cells.map(|((_, day), amount)| Counted {
-                    age_days: day.age_days(today),
+                    age_days: today.days_since(*day),
                     amount: Thousandths(amount.0),
                 }));
             }
@@ -127,7 +135,7 @@ impl GCounter {
         for boot in self.boots() {
             let cells = self.cells.range((boot, Day(0))..=(boot, Day(u32::MAX)));
             let newest = cells.clone().map(|((_, day), _)| *day).max();
-            let is_old = newest.is_some_and(|day| day.age_days(today) > FOLD_AFTER_DAYS);
+            let is_old = newest.is_some_and(|day| today.days_since(day) > FOLD_AFTER_DAYS);
             if boot != current && is_old {
                 let sum = cells.map(|(_, amount)| amount.0).fold(0, u64::saturating_add);
                 self.raise_fold(boot, Thousandths(sum.min(CELL_MAX)));
@@ -191,6 +199,16 @@ mod tests {
         counter.add(Boot(2), Day(200), Thousandths::ONE);
         counter.fold(Boot(1), Day(300));
         assert_eq!(counter.folds().len(), 0);
+    }
+
+    #[test]
+    fn an_amount_is_rounded_to_the_nearest_thousandth() {
+        for (given, expect) in
+            [(1.0, 1_000), (0.349_99, 350), (0.343_4, 343), (-2.0, 0), (f64::NAN, 0)]
+        {
+            assert_eq!(Thousandths::nearest(given), Thousandths(expect), "{given}");
+        }
+        assert_eq!(Thousandths(1_470).observations(), 1.47);
     }
 
     #[test]

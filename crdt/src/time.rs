@@ -60,9 +60,10 @@ fn millis(duration: Duration) -> u64 {
 pub struct Day(pub u32);
 
 impl Day {
-    /// Whole days from this day to `today`; 0 if it is still to come.
-    pub fn age_days(self, today: Day) -> u32 {
-        today.0.saturating_sub(self.0)
+    /// Whole days from `earlier` to this day; 0 when `earlier` lies ahead.
+    #[must_use]
+    pub fn days_since(self, earlier: Day) -> u32 {
+        self.0.saturating_sub(earlier.0)
     }
 
     /// The first moment of the day.
@@ -174,7 +175,7 @@ mod tests {
     #[test]
     fn days_are_counted_in_utc_and_never_negative() {
         assert_eq!(WallTime::from_millis(86_400_000).day(), Day(1));
-        assert_eq!(Day(3).age_days(Day(10)), 7);
-        assert_eq!(Day(10).age_days(Day(3)), 0);
+        assert_eq!(Day(10).days_since(Day(3)), 7);
+        assert_eq!(Day(3).days_since(Day(10)), 0);
     }
 }

@@ -1,1 +1,4 @@
-//! federation
+//! How klnode nodes talk to each other: the protocol, the network and a simulator of both.
+//!
+//! Nothing stands here yet. What the store already keeps for it (releases, outboxes, refusals,
+//! cursors, feed epochs) is in the node; why it is shaped so, in `docs/adr`.

@@ -17,12 +17,12 @@
 //! texts have helped passes (0.425), one of a stranger is held back (0.339), and one of a stranger
 //! with a medium finding is rejected (0.214).
 
-use crate::day::Day;
-use crate::kind::Kind;
 use crate::posterior::Posterior;
 use crate::recency::recency;
 use crate::scan::Severity;
 use crate::unit::unit;
+use klnode_crdt::kind::Kind;
+use klnode_crdt::time::Day;
 
 mod params;
 

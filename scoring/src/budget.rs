@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::ids::EntryId;
-use crate::kind::Kind;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::kind::Kind;
 
 /// The numbers of the budget.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::day::Day;
 use crate::decay::{self, Ageing};
-use crate::ids::AuthorId;
 use crate::posterior::Posterior;
-use crate::thousandths::Thousandths;
 use crate::unit::unit;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::AuthorId;
+use klnode_crdt::time::Day;
 
 /// The numbers of confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]

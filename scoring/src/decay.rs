@@ -4,7 +4,7 @@
 //! a year ago. Separate because it is the only place where time acts on evidence; it never changes
 //! what is stored, since counters only grow.
 
-use crate::day::Day;
+use klnode_crdt::time::Day;
 
 /// How fast an entry's evidence fades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -94,7 +94,7 @@ fn power(gamma: f64, days: u32, params: &Params) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{Ageing, Class, Params, weight};
-    use crate::day::Day;
+    use klnode_crdt::time::Day;
 
     const NOW: u32 = 20_000;
 

@@ -5,9 +5,9 @@
 //! was served, which the caller knows.
 
 use crate::decay::Class;
-use crate::ids::EntryId;
 use crate::posterior::Posterior;
-use crate::thousandths::Thousandths;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::EntryId;
 
 /// The numbers of outcomes.
 #[derive(Clone, Copy, Debug, PartialEq)]

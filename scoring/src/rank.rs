@@ -11,9 +11,9 @@ mod weights;
 
 pub use weights::{PerSignal, SUM_TOLERANCE, WEIGHT_MAX, Weights, WeightsError};
 
-use crate::ids::EntryId;
 use crate::status::Status;
 use crate::unit::unit;
+use klnode_crdt::ids::EntryId;
 
 /// The numbers of ranking beside the weights.
 #[derive(Clone, Copy, Debug, PartialEq)]

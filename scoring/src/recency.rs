@@ -2,7 +2,7 @@
 //!
 //! Separate because ranking, admission and conflict all ask it and must give the same answer.
 
-use crate::day::Day;
+use klnode_crdt::time::Day;
 
 /// Days after which a confirmation counts half.
 pub const HALF_LIFE_DAYS: f64 = 90.0;
@@ -16,7 +16,7 @@ pub fn recency(day: Day, now: Day, half_life_days: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{HALF_LIFE_DAYS, recency};
-    use crate::day::Day;
+    use klnode_crdt::time::Day;
 
     #[test]
     fn recency_halves_with_every_half_life() {

@@ -5,10 +5,10 @@
 //! standing plays no part; only what happened here moves what came from elsewhere.
 
 use crate::admission::Decision;
-use crate::day::Day;
 use crate::posterior::Posterior;
 use crate::rank::signals::Check;
 use crate::scan::Severity;
+use klnode_crdt::time::Day;
 
 /// The numbers of status.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,8 +4,8 @@
 //! explainable. Separate because it is the only place in judgement that looks like chance. It draws
 //! none: the seed is an argument.
 
-use crate::ids::EntryId;
 use crate::posterior::Posterior;
+use klnode_crdt::ids::EntryId;
 
 /// How the confidence of a candidate becomes a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub fn sample(posterior: &Posterior, entry: EntryId, sampling: Sampling) -> f64 
 
 /// A number strictly between 0 and 1, spread evenly over seeds and entries.
 fn share(seed: u64, entry: EntryId) -> f64 {
-    let bytes = u128::from_le_bytes(entry.0);
+    let bytes = u128::from_le_bytes(*entry.as_bytes());
     // Each half of the id is mixed in on its own: an exclusive or of the two halves would give the
     // same share to every id whose halves are swapped.
     let low = SplitMix64(seed ^ (bytes as u64)).next();
@@ -70,8 +70,8 @@ impl SplitMix64 {
 #[cfg(test)]
 mod tests {
     use super::{Sampling, SplitMix64, sample, share};
-    use crate::ids::EntryId;
     use crate::posterior::Posterior;
+    use klnode_crdt::ids::EntryId;
 
     #[test]
     fn the_generator_gives_its_published_sequence() {
@@ -83,7 +83,9 @@ mod tests {
     #[test]
     fn a_sample_depends_on_the_query_and_on_the_entry_and_on_nothing_else() {
         let posterior = Posterior::new(5.0, 5.0);
-        let of = |seed, entry| sample(&posterior, EntryId([entry; 16]), Sampling::Seeded(seed));
+        let of = |seed, entry| {
+            sample(&posterior, EntryId::from_bytes([entry; 16]), Sampling::Seeded(seed))
+        };
         assert_eq!(of(7, 1), of(7, 1));
         assert_ne!(of(7, 1), of(8, 1));
         assert_ne!(of(7, 1), of(7, 2));
@@ -91,7 +93,7 @@ mod tests {
         swapped[..8].fill(1);
         let mut halves = [0; 16];
         halves[8..].fill(1);
-        assert_ne!(share(7, EntryId(swapped)), share(7, EntryId(halves)));
+        assert_ne!(share(7, EntryId::from_bytes(swapped)), share(7, EntryId::from_bytes(halves)));
     }
 
     #[test]
@@ -100,7 +102,9 @@ mod tests {
         {
             let posterior = Posterior::new(alpha, beta);
             let samples: Vec<f64> = (0..4_000)
-                .map(|seed| sample(&posterior, EntryId([3; 16]), Sampling::Seeded(seed)))
+                .map(|seed| {
+                    sample(&posterior, EntryId::from_bytes([3; 16]), Sampling::Seeded(seed))
+                })
                 .collect();
             let count = samples.len() as f64;
             let average = samples.iter().sum::<f64>() / count;
@@ -113,6 +117,6 @@ mod tests {
     #[test]
     fn without_a_seed_the_sample_is_the_mean() {
         let posterior = Posterior::new(6.0, 2.0);
-        assert_eq!(sample(&posterior, EntryId([0; 16]), Sampling::Mean), 0.75);
+        assert_eq!(sample(&posterior, EntryId::from_bytes([0; 16]), Sampling::Mean), 0.75);
     }
 }

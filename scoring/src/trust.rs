@@ -17,11 +17,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::day::Day;
 use crate::hop::Hop;
 use crate::outcome::Verdict;
 use crate::posterior::Posterior;
 use crate::unit::unit;
+use klnode_crdt::time::Day;
 
 /// The numbers of trust.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //!
 //! Separate because there are many and each carries its reason.
 
-use crate::kind::Kind;
+use klnode_crdt::kind::Kind;
 
 /// The numbers of admission.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,11 +2,11 @@
 
 use super::Reason::{Borderline, Finding, ForeignBorderline, Passed, TooWeak};
 use super::{Assessment, Decision, Facts, Origin, Params, Reason, assess};
-use crate::day::Day;
-use crate::kind::Kind;
 use crate::posterior::Posterior;
 use crate::scan::Severity;
 use crate::thompson::SplitMix64;
+use klnode_crdt::kind::Kind;
+use klnode_crdt::time::Day;
 
 const NOW: u32 = 20_000;
 

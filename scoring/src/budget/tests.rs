@@ -3,14 +3,14 @@
 use super::Form::{Full, Line, Standard, Summary};
 use super::Reason::{TooLong, TooMany};
 use super::{Coverage, Fitted, Form, Item, Params, Reason, Shown, Tier, Tokens, fit, form};
-use crate::ids::EntryId;
-use crate::kind::Kind;
 use crate::thompson::SplitMix64;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::kind::Kind;
 
 const TOKENS: Tokens = Tokens { line: 10, summary: 15, standard: 75, full: 200 };
 
 fn item(name: u8, kind: Kind, relevance: f64) -> Item {
-    Item { entry: EntryId([name; 16]), kind, relevance, tokens: TOKENS }
+    Item { entry: EntryId::from_bytes([name; 16]), kind, relevance, tokens: TOKENS }
 }
 
 fn lessons(relevances: &[f64]) -> Vec<Item> {
@@ -25,7 +25,7 @@ fn check(
     left_out: &[(u8, Reason)],
 ) -> Fitted {
     let given = fit(items, form, tokens_max, &Params::default());
-    let id = |name| EntryId([name; 16]);
+    let id = |name| EntryId::from_bytes([name; 16]);
     let shown: Vec<Shown> =
         shown.iter().map(|&(name, form)| Shown { entry: id(name), form }).collect();
     let left_out: Vec<(EntryId, Reason)> =

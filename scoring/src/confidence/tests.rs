@@ -1,10 +1,10 @@
 //! Vectors of confidence: the formula, the bounds on what others say, and what follows from them.
 
 use super::{Author, Bound, Cell, Confidence, Params, Standing, confidence};
-use crate::day::Day;
 use crate::decay::{Ageing, Class};
-use crate::ids::AuthorId;
-use crate::thousandths::Thousandths;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::AuthorId;
+use klnode_crdt::time::Day;
 
 const NOW: u32 = 20_000;
 const OWN: Standing = Standing::Own;
@@ -15,7 +15,7 @@ fn cell(age: u32, successes: u64, failures: u64) -> Cell {
 }
 
 fn id(name: u8) -> AuthorId {
-    AuthorId([name; 32])
+    AuthorId::from_bytes([name; 32])
 }
 
 fn member(weight: f64) -> Standing {

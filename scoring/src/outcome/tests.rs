@@ -5,12 +5,12 @@ use super::{
     Outcome, Params, Reason, Reset, Served, Verdict, amount, credits, feedback, reset, restoration,
 };
 use crate::decay::Class;
-use crate::ids::EntryId;
 use crate::posterior::Posterior;
-use crate::thousandths::Thousandths;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::EntryId;
 
 fn entry(name: u8) -> EntryId {
-    EntryId([name; 16])
+    EntryId::from_bytes([name; 16])
 }
 
 /// Checks the credits of a success of quality 0.5, whose whole amount is 1.0.

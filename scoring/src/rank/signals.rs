@@ -3,10 +3,10 @@
 //! Separate from the ranking itself: each is a small formula with a meaning of its own, and a
 //! caller that explains a hit shows them one by one. Thompson samples have their own module.
 
-use crate::day::Day;
 use crate::recency::recency;
 use crate::status::Status;
 use crate::unit::unit;
+use klnode_crdt::time::Day;
 
 /// The numbers behind the signals.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,8 +112,8 @@ pub fn cooccurrence(weight_max: f64, params: &Params) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{Caveat, Check, Params, cooccurrence, freshness, semantic, status, thread};
-    use crate::day::Day;
     use crate::status::Status;
+    use klnode_crdt::time::Day;
 
     fn near(given: f64, expect: f64) -> bool {
         (given - expect).abs() < 1e-6

@@ -3,10 +3,10 @@
 use super::{
     Candidate, Origin, Overlay, Params, PerSignal, Ranking, Weights, foreign_factor, rank,
 };
-use crate::ids::EntryId;
 use crate::posterior::Posterior;
 use crate::status::Status;
 use crate::thompson::{Sampling, SplitMix64, sample};
+use klnode_crdt::ids::EntryId;
 
 const GATE: f64 = 0.2;
 const TRUSTED: Origin = Origin::Foreign { weight: 0.5, lower_bound: 0.9 };
@@ -20,7 +20,7 @@ fn candidate(name: u8, semantic: f64, status: Status, origin: Origin) -> Candida
         thread: 0.0,
         cooccurrence: 0.0,
     };
-    let entry = EntryId([name; 16]);
+    let entry = EntryId::from_bytes([name; 16]);
     Candidate { entry, signals, status, origin, overlay: Overlay::None }
 }
 
@@ -34,7 +34,8 @@ fn order(candidates: &[Candidate]) -> Ranking {
 
 fn check(candidates: &[Candidate], expect: &[u8]) -> Ranking {
     let ranking = order(candidates);
-    let names: Vec<u8> = ranking.placed.iter().map(|one| one.candidate.entry.0[0]).collect();
+    let names: Vec<u8> =
+        ranking.placed.iter().map(|one| one.candidate.entry.as_bytes()[0]).collect();
     assert_eq!(names, expect, "{:#?}", ranking.placed);
     ranking
 }
@@ -72,7 +73,7 @@ fn what_is_not_relevant_is_left_out_and_an_empty_answer_abstains() {
     let far = local(1, 0.19, Status::Verified);
     let farther = local(2, 0.05, Status::Verified);
     let ranking = check(&[farther, far], &[]);
-    let nearest: Vec<u8> = ranking.nearest.iter().map(|one| one.entry.0[0]).collect();
+    let nearest: Vec<u8> = ranking.nearest.iter().map(|one| one.entry.as_bytes()[0]).collect();
     assert_eq!(nearest, [1, 2]);
     check(&[far, local(3, GATE, Status::Candidate)], &[3]);
 }
@@ -112,10 +113,10 @@ fn a_foreign_candidate_goes_below_every_local_verified_entry_that_is_as_relevant
         ..local(1, 0.6, Status::Verified)
     };
     let ranking = check(&[foreign(0.6), weak], &[1, 9]);
-    assert_eq!(ranking.placed[1].put_below, Some(EntryId([1; 16])));
+    assert_eq!(ranking.placed[1].put_below, Some(EntryId::from_bytes([1; 16])));
     assert!(ranking.placed[1].score > ranking.placed[0].score);
     // Below every such entry, not only the first.
-    let weaker = Candidate { entry: EntryId([2; 16]), ..weak };
+    let weaker = Candidate { entry: EntryId::from_bytes([2; 16]), ..weak };
     check(&[foreign(0.6), weak, weaker], &[1, 2, 9]);
     // More relevant than the local one: stays.
     check(&[foreign(0.61), weak], &[9, 1]);
@@ -137,7 +138,7 @@ fn equal_scores_are_ordered_by_entry() {
 #[test]
 fn evidence_changes_the_order() {
     let with = |name, alpha, beta| {
-        let entry = EntryId([name; 16]);
+        let entry = EntryId::from_bytes([name; 16]);
         let thompson = sample(&Posterior::new(alpha, beta), entry, Sampling::Mean);
         let one = local(name, 0.5, Status::Active);
         Candidate { signals: PerSignal { thompson, ..one.signals }, ..one }

@@ -7,10 +7,10 @@ use super::Reason::{
 use super::Status::{Active, Archived, Candidate, Rejected, Retracted, Stale, Verified};
 use super::{Facts, Params, Reason, SourceTask, Status, Withdrawal, Writer, status};
 use crate::admission::Decision;
-use crate::day::Day;
 use crate::posterior::Posterior;
 use crate::rank::signals::Check;
 use crate::scan::Severity;
+use klnode_crdt::time::Day;
 
 const NOW: u32 = 20_000;
 

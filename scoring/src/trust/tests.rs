@@ -1,11 +1,11 @@
 //! Vectors of trust and weight, and the law that evidence never works against its own direction.
 
 use super::{Observed, Params, Reason, Standing, Trust, trust, weight};
-use crate::day::Day;
 use crate::hop::Hop;
 use crate::outcome::Verdict::{Failure, Success};
 use crate::posterior::q10;
 use crate::thompson::SplitMix64;
+use klnode_crdt::time::Day;
 
 const NOW: u32 = 20_000;
 
