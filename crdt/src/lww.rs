@@ -147,17 +147,25 @@ impl Lww {
     /// replaces while a due one exists. Never empty unless the register is: digests cover the
     /// list of replaced digests, so values cannot replace each other in a circle.
     pub fn shown(&self, now: WallTime) -> Option<Shown> {
-        let any_due = self.values.values().any(|value| value.stamp.is_due(now));
-        let pool = || self.values.iter().filter(|(_, v)| v.stamp.is_due(now) == any_due);
-        let replaced: BTreeSet<&Digest> = pool().flat_map(|(_, value)| &value.replaces).collect();
-        let heads = || pool().filter(|(digest, _)| !replaced.contains(digest));
-        let (digest, winner) = heads().max_by_key(|(d, v)| (v.stamp, v.author, **d))?;
-        let rivals = heads().filter(|(_, v)| v.author != winner.author);
+        Self::shown_of(self.values.iter().collect(), now)
+    }
+
+    /// The same, over the values of several authors.
+    pub fn shown_of(values: Vec<(&Digest, &Value)>, now: WallTime) -> Option<Shown> {
+        let any_due = values.iter().any(|(_, value)| value.stamp.is_due(now));
+        let mut heads: BTreeMap<&Digest, &Value> =
+            values.into_iter().filter(|(_, value)| value.stamp.is_due(now) == any_due).collect();
+        let pool: Vec<&Value> = heads.values().copied().collect();
+        for replaced in pool.iter().flat_map(|value| &value.replaces) {
+            heads.remove(replaced);
+        }
+        let (digest, winner) = heads.iter().max_by_key(|(d, v)| (v.stamp, v.author, **d))?;
+        let rivals = heads.values().filter(|value| value.author != winner.author);
         Some(Shown {
-            value: winner.clone(),
-            digest: *digest,
+            value: (*winner).clone(),
+            digest: **digest,
             is_early: !any_due,
-            rivals: rivals.map(|(_, value)| value.clone()).collect(),
+            rivals: rivals.map(|value| (*value).clone()).collect(),
         })
     }
 

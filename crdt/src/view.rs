@@ -6,15 +6,15 @@
 
 use crate::claims::{Citation, Claims, Link, TextSet};
 use crate::entry::Entry;
-use crate::gcounter::{Counted, GCounter};
+use crate::gcounter::Counted;
 use crate::gset::{GSet, Presence};
 use crate::ids::AuthorId;
-use crate::lattice::Lattice;
 use crate::limits::VIEW_ELEMENTS_MAX;
 use crate::lww::{Lww, Register, Shown};
 use crate::origin::Origin;
 use crate::tally::Tally;
 use crate::time::{Hlc, WallTime};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whose word is shown, for one reader and one workspace. The creator's always is.
@@ -110,8 +110,11 @@ impl Entry {
         let mut view = self.blank_view(now);
         let Some(origin) = self.origin.as_ref() else { return view };
         let standing = self.claims.iter().map(|(author, claims)| {
-            let marks = self.marks.get(author).cloned().unwrap_or_default();
-            (*author, claims.clone().without_suppressed(&marks))
+            let standing = match self.marks.get(author) {
+                Some(marks) => Cow::Owned(claims.clone().without_suppressed(marks)),
+                None => Cow::Borrowed(claims),
+            };
+            (*author, standing)
         });
         let (entitled, others): (Vec<_>, Vec<_>) =
             standing.partition(|(author, _)| entitlement.includes(*author, origin));
@@ -170,21 +173,25 @@ impl Entry {
             .flat_map(Lww::iter)
             .filter(|(_, value)| !value.stamp.is_due(now))
             .map(|(_, value)| value.stamp.due_at());
-        let counters = self.tallies.values().flat_map(|tally| {
-            [&tally.successes, &tally.failures, &tally.confirmations].map(GCounter::clone)
-        });
+        let counters = self
+            .tallies
+            .values()
+            .flat_map(|tally| [&tally.successes, &tally.failures, &tally.confirmations]);
         let days =
             counters.filter_map(|counter| counter.next_day(now.day())).map(|day| day.start());
         due.chain(days).min()
     }
 }
 
-fn shown_registers(entitled: &[(AuthorId, Claims)], now: WallTime) -> BTreeMap<Register, Shown> {
-    let mut united: BTreeMap<Register, Lww> = BTreeMap::new();
-    for (_, claims) in entitled {
-        united.join(claims.registers.clone());
+fn shown_registers(
+    entitled: &[(AuthorId, Cow<'_, Claims>)],
+    now: WallTime,
+) -> BTreeMap<Register, Shown> {
+    let mut united: BTreeMap<Register, Vec<_>> = BTreeMap::new();
+    for (register, values) in entitled.iter().flat_map(|(_, claims)| &claims.registers) {
+        united.entry(*register).or_default().extend(values.iter());
     }
-    let shown = united.into_iter().map(|(register, values)| (register, values.shown(now)));
+    let shown = united.into_iter().map(|(register, values)| (register, Lww::shown_of(values, now)));
     shown.filter_map(|(register, shown)| Some((register, shown?))).collect()
 }
 

@@ -253,11 +253,8 @@ fn disk() {
     let payload: u64 = {
         let snapshot = engine.store().snapshot().expect("readable");
         let changes = snapshot.changes_since(<_>::default()).expect("readable");
-        let bytes = |change: Result<klnode::store::Change, _>| {
-            let record = snapshot.record(change.expect("readable").digest).expect("readable");
-            u64::from(record.expect("held").header().payload_bytes)
-        };
-        changes.map(bytes).sum()
+        let bytes = |record: klnode_crdt::record::Record| record.header().payload_bytes;
+        changes.map(|change| u64::from(bytes(change.expect("readable").record))).sum()
     };
     let file = folder.path().join("store.redb");
     let size = || std::fs::metadata(&file).expect("there").len();

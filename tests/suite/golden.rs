@@ -164,12 +164,12 @@ fn dump(disk: Disk) -> String {
     let database = Database::builder().create_with_backend(disk).expect("opens");
     let mut out = String::new();
     fixed::<8>("meta", &database, &mut out);
-    fixed::<81>("records", &database, &mut out);
-    narrow::<32, 49>("digests", &database, &mut out);
+    fixed::<8>("records", &database, &mut out);
+    narrow::<81, 8>("held", &database, &mut out);
+    narrow::<32, 8>("digests", &database, &mut out);
     fixed::<16>("views", &database, &mut out);
-    narrow::<8, 48>("feed", &database, &mut out);
     narrow::<16, 8>("epochs", &database, &mut out);
-    fixed::<16>("tombstones", &database, &mut out);
+    narrow::<16, 8>("tombstones", &database, &mut out);
     fixed::<32>("equivocations", &database, &mut out);
     fixed::<32>("quarantine", &database, &mut out);
     fixed::<48>("releases", &database, &mut out);

@@ -220,7 +220,8 @@ fn a_snapshot_does_not_move_while_the_writer_goes_on_and_the_feed_names_live_rec
     assert_eq!(changes.len(), 2, "one row per live record, not per write");
     assert_eq!(changes[1].seq, Seq(11));
     for change in changes {
-        assert!(after.record(change.digest).unwrap().is_some());
+        let found = after.record(change.record.digest()).unwrap();
+        assert_eq!(found, Some(change.record));
     }
     let mut peer = Node::start(2, 2);
     exchange(&mut node, &mut peer);

@@ -4,17 +4,16 @@
 //! engine decides.
 
 use super::error::Error;
-use super::read::{self, Stored};
+use super::read;
 use super::rows::{
     self, Cursor, OverlayRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow, ViewRow,
 };
 use super::tables::{
-    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, FEED, LEDGER, META, META_HEAD, OUTBOX, OVERLAYS,
-    QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES, RecordKey, TOMBSTONES, VIEWS, key, part,
-    record_key, span,
+    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD, OUTBOX,
+    OVERLAYS, QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES, TOMBSTONES, VIEWS, held_key, key,
+    part, span,
 };
 use klnode_crdt::equivocation::Proof;
-use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
 use klnode_crdt::record::Record;
@@ -63,7 +62,7 @@ impl Batch {
         t.open_table(RECORDS)?;
         t.open_table(DIGESTS)?;
         t.open_table(VIEWS)?;
-        t.open_table(FEED)?;
+        t.open_table(HELD)?;
         t.open_table(EPOCHS)?;
         t.open_table(TOMBSTONES)?;
         t.open_table(EQUIVOCATIONS)?;
@@ -104,17 +103,20 @@ impl Batch {
     // Reads within the transaction.
 
     pub(crate) fn holding(&self, entry: EntryId, author: AuthorId) -> Result<Holding, Error> {
-        read::holding(&self.transaction.open_table(RECORDS)?, entry, author)
+        let held = self.transaction.open_table(HELD)?;
+        read::holding(&held, &self.transaction.open_table(RECORDS)?, entry, author)
     }
 
     pub(crate) fn records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
-        let stored = read::records(&self.transaction.open_table(RECORDS)?, entry, None)?;
-        Ok(stored.into_iter().map(|stored| stored.record).collect())
+        let held = self.transaction.open_table(HELD)?;
+        let records = self.transaction.open_table(RECORDS)?;
+        let found = read::records_of(&held, &records, entry, None)?;
+        Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
     pub(crate) fn tombstone(&self, entry: EntryId) -> Result<Option<Record>, Error> {
-        let stored = read::tombstone(&self.transaction.open_table(TOMBSTONES)?, entry)?;
-        Ok(stored.map(|stored| stored.record))
+        let tombstones = self.transaction.open_table(TOMBSTONES)?;
+        read::tombstone(&tombstones, &self.transaction.open_table(RECORDS)?, entry)
     }
 
     pub(crate) fn view_row(&self, entry: EntryId) -> Result<Option<ViewRow>, Error> {
@@ -129,89 +131,67 @@ impl Batch {
 
     // Records, and what follows from them.
 
-    /// Puts a live record in, at the next position of the feed.
+    /// Puts a live record in, at the end of the feed.
     pub(crate) fn put_record(&self, record: &Record) -> Result<Seq, Error> {
-        let header = record.header();
-        let seq = self.append(record)?;
-        let at = record_key(header.entry, header.author, header.facet, record.digest());
-        let value = rows::encode_record(seq, &record.to_raw());
-        self.transaction.open_table(RECORDS)?.insert(&at, value.as_slice())?;
-        let mut digests = self.transaction.open_table(DIGESTS)?;
-        digests.insert(record.digest().as_bytes(), &part::<49>(&at, 0))?;
+        let seq = Seq(self.head()?.0 + 1);
+        let at = seq.0.to_be_bytes();
+        self.put_meta(META_HEAD, &at)?;
+        let row = rows::encode(&record.to_raw());
+        self.transaction.open_table(RECORDS)?.insert(&at, row.as_slice())?;
+        self.transaction.open_table(HELD)?.insert(&held_key(record), &at)?;
+        self.transaction.open_table(DIGESTS)?.insert(record.digest().as_bytes(), &at)?;
         Ok(seq)
     }
 
     /// Takes a record's payload away and leaves the rest in its place.
     pub(crate) fn erase_payload(&self, record: &Record) -> Result<(), Error> {
-        let header = record.header();
-        let at = record_key(header.entry, header.author, header.facet, record.digest());
-        let mut table = self.transaction.open_table(RECORDS)?;
-        let seq = match table.get(&at)? {
-            Some(row) => rows::seq_of(row.value())?,
-            None => return Ok(()),
-        };
-        let erased = rows::encode_record(seq, &record.clone().erased().to_raw());
-        table.insert(&at, erased.as_slice())?;
+        let digests = self.transaction.open_table(DIGESTS)?;
+        let Some(seq) = digests.get(record.digest().as_bytes())? else { return Ok(()) };
+        let row = rows::encode(&record.clone().erased().to_raw());
+        self.transaction.open_table(RECORDS)?.insert(seq.value(), row.as_slice())?;
         Ok(())
     }
 
     /// Drops a live record and its place in the feed.
     pub(crate) fn drop_record(&self, record: &Record) -> Result<(), Error> {
-        let header = record.header();
-        let at = record_key(header.entry, header.author, header.facet, record.digest());
-        let mut records = self.transaction.open_table(RECORDS)?;
-        let Some(row) = records.remove(&at)? else { return Ok(()) };
-        let seq = rows::seq_of(row.value())?;
-        self.transaction.open_table(FEED)?.remove(&seq.0.to_be_bytes())?;
-        self.transaction.open_table(DIGESTS)?.remove(record.digest().as_bytes())?;
+        self.drop_held(&[held_key(record)])
+    }
+
+    fn held_keys(&self, entry: EntryId) -> Result<Vec<HeldKey>, Error> {
+        let (first, last) = span::<81>(entry.as_bytes());
+        let held = self.transaction.open_table(HELD)?;
+        let rows = held.range::<&HeldKey>(&first..=&last)?;
+        rows.map(|row| Ok(*row?.0.value())).collect()
+    }
+
+    /// Works by keys alone, so that a damaged record goes like any other.
+    fn drop_held(&self, keys: &[HeldKey]) -> Result<(), Error> {
+        let (mut held, mut records, mut digests) = (
+            self.transaction.open_table(HELD)?,
+            self.transaction.open_table(RECORDS)?,
+            self.transaction.open_table(DIGESTS)?,
+        );
+        for key in keys {
+            if let Some(seq) = held.remove(key)? {
+                records.remove(seq.value())?;
+            }
+            digests.remove(&part::<32>(key, 49))?;
+        }
         Ok(())
     }
 
     /// Erases all that is held of an entry and leaves its tombstone.
     pub(crate) fn put_tombstone(&self, tombstone: &Record, row: &ViewRow) -> Result<Seq, Error> {
         let entry = tombstone.entry();
-        self.drop_records_of(entry)?;
+        self.drop_held(&self.held_keys(entry)?)?;
         self.transaction.open_table(OVERLAYS)?.remove(entry.as_bytes())?;
         self.drop_quarantined_of(entry)?;
-        let held = read::tombstone(&self.transaction.open_table(TOMBSTONES)?, entry)?;
-        if let Some(Stored { seq, record }) = held {
-            self.transaction.open_table(FEED)?.remove(&seq.0.to_be_bytes())?;
-            self.transaction.open_table(DIGESTS)?.remove(record.digest().as_bytes())?;
-        }
-        let seq = self.append(tombstone)?;
-        let value = rows::encode_record(seq, &tombstone.to_raw());
-        self.transaction.open_table(TOMBSTONES)?.insert(entry.as_bytes(), value.as_slice())?;
-        let locus =
-            key(&[entry.as_bytes(), tombstone.author().as_bytes(), &[Facet::Tombstone.code()]]);
-        let mut digests = self.transaction.open_table(DIGESTS)?;
-        digests.insert(tombstone.digest().as_bytes(), &locus)?;
+        let seq = self.put_record(tombstone)?;
+        let mut tombstones = self.transaction.open_table(TOMBSTONES)?;
+        tombstones.insert(entry.as_bytes(), &seq.0.to_be_bytes())?;
         let mut row = row.clone();
-        (row.records, row.seq, row.is_forgotten) = (0, seq, true);
+        (row.records, row.seq, row.is_forgotten) = (1, seq, true);
         self.put_view_row(entry, &row)?;
-        Ok(seq)
-    }
-
-    /// Works by keys alone, so that a damaged record is forgotten like any other.
-    fn drop_records_of(&self, entry: EntryId) -> Result<(), Error> {
-        let (mut records, mut feed, mut digests) = (
-            self.transaction.open_table(RECORDS)?,
-            self.transaction.open_table(FEED)?,
-            self.transaction.open_table(DIGESTS)?,
-        );
-        let (first, last) = span::<81>(entry.as_bytes());
-        for row in records.extract_from_if::<&RecordKey, _>(&first..=&last, |_, _| true)? {
-            let (at, row) = row?;
-            feed.remove(&rows::seq_of(row.value())?.0.to_be_bytes())?;
-            digests.remove(&part::<32>(at.value(), 49))?;
-        }
-        Ok(())
-    }
-
-    fn append(&self, record: &Record) -> Result<Seq, Error> {
-        let seq = Seq(self.head()?.0 + 1);
-        self.put_meta(META_HEAD, &seq.0.to_be_bytes())?;
-        let row = key(&[record.entry().as_bytes(), record.digest().as_bytes()]);
-        self.transaction.open_table(FEED)?.insert(&seq.0.to_be_bytes(), &row)?;
         Ok(seq)
     }
 

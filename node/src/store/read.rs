@@ -2,72 +2,85 @@
 
 use super::error::Error;
 use super::rows::{self, Seq, ViewRow};
-use super::tables::{RecordKey, part, span};
-use klnode_crdt::header::Facet;
+use super::tables::{HeldKey, part, span};
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
-use klnode_crdt::record::Record;
+use klnode_crdt::record::{RawRecord, Record};
 use redb::ReadableTable;
 
-/// A live record and the moment it was committed.
-#[derive(Clone, Debug)]
-pub(super) struct Stored {
-    pub(super) seq: Seq,
-    pub(super) record: Record,
+/// `records`, from either side.
+pub(super) trait Records: ReadableTable<&'static [u8; 8], &'static [u8]> {}
+impl<T: ReadableTable<&'static [u8; 8], &'static [u8]>> Records for T {}
+
+/// `held`, from either side.
+pub(super) trait Held: ReadableTable<&'static HeldKey, &'static [u8; 8]> {}
+impl<T: ReadableTable<&'static HeldKey, &'static [u8; 8]>> Held for T {}
+
+/// Reads a live record. Its header and payload are checked against each other; whoever knows the
+/// digest it should have checks that too.
+pub(super) fn record(seq: Seq, row: &[u8]) -> Result<Record, Error> {
+    let raw: RawRecord = rows::decode("records", row)?;
+    Record::read_back(&raw).map_err(Error::refused(format!("record number {}", seq.0)))
 }
 
-/// Reads a record and checks that it is the one its key names.
-pub(super) fn stored(key: &RecordKey, value: &[u8]) -> Result<Stored, Error> {
-    let digest = Digest::from_bytes(part(key, 49));
-    let what = || format!("record {digest}");
-    let (seq, raw) = rows::decode_record("records", value)?;
-    let record = Record::read_back(&raw).map_err(Error::refused(what()))?;
-    if record.digest() != digest || record.entry().as_bytes() != &part::<16>(key, 0) {
-        return Err(Error::damaged(what(), "its header is not the one that was stored"));
+/// Reads the record that another table says is at a sequence number.
+pub(super) fn record_at(records: &impl Records, seq: Seq, digest: Digest) -> Result<Record, Error> {
+    let row = records.get(&seq.0.to_be_bytes())?;
+    let row = row.ok_or_else(|| Error::damaged(format!("record {digest}"), "it is missing"))?;
+    let record = record(seq, row.value())?;
+    if record.digest() == digest {
+        return Ok(record);
     }
-    Ok(Stored { seq, record })
+    Err(Error::damaged(format!("record {digest}"), "another record is in its place"))
 }
 
-/// The live records of one entry, of one author if given.
-pub(super) fn records(
-    table: &impl ReadableTable<&'static RecordKey, &'static [u8]>,
+/// The live records of one entry, of one author if given, with their sequence numbers.
+pub(super) fn records_of(
+    held: &impl Held,
+    records: &impl Records,
     entry: EntryId,
     author: Option<AuthorId>,
-) -> Result<Vec<Stored>, Error> {
+) -> Result<Vec<(Seq, Record)>, Error> {
     let mut prefix = entry.as_bytes().to_vec();
     prefix.extend(author.iter().flat_map(|author| author.as_bytes()));
     let (first, last) = span::<81>(&prefix);
     let mut found = Vec::new();
-    for row in table.range::<&RecordKey>(&first..=&last)? {
-        let (key, value) = row?;
-        found.push(stored(key.value(), value.value())?);
+    for row in held.range::<&HeldKey>(&first..=&last)? {
+        let (at, seq) = row?;
+        let seq = Seq(u64::from_be_bytes(*seq.value()));
+        let digest = Digest::from_bytes(part(at.value(), 49));
+        found.push((seq, record_at(records, seq, digest)?));
     }
     Ok(found)
 }
 
 /// One author's live records on one entry.
 pub(super) fn holding(
-    table: &impl ReadableTable<&'static RecordKey, &'static [u8]>,
+    held: &impl Held,
+    records: &impl Records,
     entry: EntryId,
     author: AuthorId,
 ) -> Result<Holding, Error> {
-    let records = records(table, entry, Some(author))?;
-    Ok(Holding::from_held(records.into_iter().map(|stored| stored.record)))
+    let found = records_of(held, records, entry, Some(author))?;
+    Ok(Holding::from_held(found.into_iter().map(|(_, record)| record)))
 }
 
 /// The tombstone of an entry.
 pub(super) fn tombstone(
-    table: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
+    tombstones: &impl ReadableTable<&'static [u8; 16], &'static [u8; 8]>,
+    records: &impl Records,
     entry: EntryId,
-) -> Result<Option<Stored>, Error> {
-    let Some(row) = table.get(entry.as_bytes())? else { return Ok(None) };
-    let (seq, raw) = rows::decode_record("tombstones", row.value())?;
-    let record =
-        Record::read_back(&raw).map_err(Error::refused(format!("the tombstone of {entry}")))?;
-    if record.entry() != entry || record.header().facet != Facet::Tombstone {
-        return Err(Error::damaged(format!("the tombstone of {entry}"), "it is another record"));
+) -> Result<Option<Record>, Error> {
+    let Some(seq) = tombstones.get(entry.as_bytes())? else { return Ok(None) };
+    let seq = Seq(u64::from_be_bytes(*seq.value()));
+    let what = || format!("the tombstone of {entry}");
+    let row = records.get(&seq.0.to_be_bytes())?;
+    let row = row.ok_or_else(|| Error::damaged(what(), "it is missing"))?;
+    let record = record(seq, row.value())?;
+    if record.entry() == entry {
+        return Ok(Some(record));
     }
-    Ok(Some(Stored { seq, record }))
+    Err(Error::damaged(what(), "another record is in its place"))
 }
 
 /// The view row of an entry.

@@ -209,22 +209,3 @@ pub(super) fn decode<T: DeserializeOwned>(table: &str, bytes: &[u8]) -> Result<T
         None => Err(Error::damaged(format!("a row of {table}"), "it is empty")),
     }
 }
-
-/// A record row with its sequence number before it.
-pub(super) fn encode_record(seq: Seq, record: &RawRecord) -> Vec<u8> {
-    let mut bytes = seq.0.to_be_bytes().to_vec();
-    bytes.extend(encode(record));
-    bytes
-}
-
-pub(super) fn decode_record(table: &str, bytes: &[u8]) -> Result<(Seq, RawRecord), Error> {
-    let seq = seq_of(bytes)?;
-    Ok((seq, decode(table, &bytes[8..])?))
-}
-
-/// The sequence number before a record row.
-pub(super) fn seq_of(bytes: &[u8]) -> Result<Seq, Error> {
-    let seq =
-        bytes.first_chunk().ok_or_else(|| Error::damaged("a record row", "it is too short"))?;
-    Ok(Seq(u64::from_be_bytes(*seq)))
-}

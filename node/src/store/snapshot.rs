@@ -8,16 +8,16 @@ use super::rows::{
     self, Cursor, OverlayRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow, ViewRow,
 };
 use super::tables::{
-    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, FEED, LEDGER, META, META_HEAD, OUTBOX, OVERLAYS,
+    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, LEDGER, META, META_HEAD, OUTBOX, OVERLAYS,
     QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, VIEWS, key, part, span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
-use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{EntryRecords, Holding};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
+use std::collections::BTreeMap;
 
 /// An immutable view of the store.
 pub struct Snapshot {
@@ -26,14 +26,12 @@ pub struct Snapshot {
 }
 
 /// One row of the feed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// When.
     pub seq: Seq,
-    /// Which entry.
-    pub entry: EntryId,
     /// By which record.
-    pub digest: Digest,
+    pub record: Record,
 }
 
 impl Snapshot {
@@ -57,14 +55,11 @@ impl Snapshot {
         seq: Seq,
     ) -> Result<impl Iterator<Item = Result<Change, Error>> + use<>, Error> {
         let first = seq.0.saturating_add(1).to_be_bytes();
-        let rows = self.transaction.open_table(FEED)?.range::<&[u8; 8]>(&first..)?;
+        let rows = self.transaction.open_table(RECORDS)?.range::<&[u8; 8]>(&first..)?;
         Ok(rows.map(|row| {
             let (seq, row) = row?;
-            Ok(Change {
-                seq: Seq(u64::from_be_bytes(*seq.value())),
-                entry: EntryId::from_bytes(part(row.value(), 0)),
-                digest: Digest::from_bytes(part(row.value(), 16)),
-            })
+            let seq = Seq(u64::from_be_bytes(*seq.value()));
+            Ok(Change { seq, record: read::record(seq, row.value())? })
         }))
     }
 
@@ -115,9 +110,11 @@ impl Snapshot {
         if let Some(tombstone) = self.tombstone(entry)? {
             return Ok(EntryRecords::Forgotten(tombstone));
         }
-        let mut authors = std::collections::BTreeMap::<AuthorId, Vec<Record>>::new();
-        for stored in read::records(&self.transaction.open_table(RECORDS)?, entry, None)? {
-            authors.entry(stored.record.author()).or_default().push(stored.record);
+        let mut authors = BTreeMap::<AuthorId, Vec<Record>>::new();
+        let (held, records) =
+            (self.transaction.open_table(HELD)?, self.transaction.open_table(RECORDS)?);
+        for (_, record) in read::records_of(&held, &records, entry, None)? {
+            authors.entry(record.author()).or_default().push(record);
         }
         let holdings =
             authors.into_iter().map(|(by, records)| (by, Holding::from_held(records.into_iter())));
@@ -126,21 +123,17 @@ impl Snapshot {
 
     /// One author's records on an entry.
     pub fn holding(&self, entry: EntryId, author: AuthorId) -> Result<Holding, Error> {
-        read::holding(&self.transaction.open_table(RECORDS)?, entry, author)
+        let held = self.transaction.open_table(HELD)?;
+        read::holding(&held, &self.transaction.open_table(RECORDS)?, entry, author)
     }
 
     /// The record with this digest, if it is live.
     pub fn record(&self, digest: Digest) -> Result<Option<Record>, Error> {
-        let locus = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
-        let Some(locus) = locus.map(|locus| *locus.value()) else { return Ok(None) };
-        let entry = EntryId::from_bytes(part(&locus, 0));
-        if Facet::from_code(locus[48]) == Some(Facet::Tombstone) {
-            return self.tombstone(entry);
-        }
-        let at = key(&[&locus, digest.as_bytes()]);
-        let row = self.transaction.open_table(RECORDS)?.get(&at)?;
-        let row = row.ok_or_else(|| Error::damaged(format!("record {digest}"), "it is missing"))?;
-        Ok(Some(read::stored(&at, row.value())?.record))
+        let seq = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
+        let Some(seq) = seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))) else {
+            return Ok(None);
+        };
+        read::record_at(&self.transaction.open_table(RECORDS)?, seq, digest).map(Some)
     }
 
     /// Whether a record is held.
@@ -150,8 +143,8 @@ impl Snapshot {
 
     /// The tombstone of an entry.
     pub fn tombstone(&self, entry: EntryId) -> Result<Option<Record>, Error> {
-        let stored = read::tombstone(&self.transaction.open_table(TOMBSTONES)?, entry)?;
-        Ok(stored.map(|stored| stored.record))
+        let tombstones = self.transaction.open_table(TOMBSTONES)?;
+        read::tombstone(&tombstones, &self.transaction.open_table(RECORDS)?, entry)
     }
 
     /// The proof that an author equivocated.
@@ -240,31 +233,29 @@ impl Snapshot {
         Ok(rows.map(|row| rows::decode("refusals", row?.1.value())))
     }
 
-    /// Reads every record and every row of the feed: what it returns is damage.
+    /// Reads and verifies every record, from each table that names it: what it returns is damage.
     pub fn check(&self) -> Result<Vec<Error>, Error> {
         let mut damage = Vec::new();
-        for row in self.transaction.open_table(RECORDS)?.iter()? {
-            let (at, value) = row?;
-            match read::stored(at.value(), value.value()) {
-                Ok(stored) => {
-                    let raw = stored.record.to_raw();
-                    if let Err(refusal) = Record::verify(&raw) {
-                        damage.push(Error::refused("a record")(refusal));
-                    }
-                }
-                Err(error) => damage.push(error),
-            }
-        }
         for change in self.changes_since(Seq(0))? {
-            let change = change?;
-            match self.record(change.digest) {
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    let what = format!("record {}", change.digest);
-                    damage.push(Error::damaged(what, "the feed names it and it is not there"));
+            let checked = change.and_then(|change| {
+                Record::verify(&change.record.to_raw())
+                    .map_err(Error::refused(format!("record number {}", change.seq.0)))?;
+                match self.record(change.record.digest())? {
+                    Some(found) if found == change.record => Ok(()),
+                    _ => Err(Error::damaged(
+                        format!("record {}", change.record.digest()),
+                        "it is not found by its digest",
+                    )),
                 }
-                Err(error) => damage.push(error),
-            }
+            });
+            damage.extend(checked.err());
+        }
+        let records = self.transaction.open_table(RECORDS)?;
+        for row in self.transaction.open_table(HELD)?.iter()? {
+            let (at, seq) = row?;
+            let seq = Seq(u64::from_be_bytes(*seq.value()));
+            let digest = Digest::from_bytes(part(at.value(), 49));
+            damage.extend(read::record_at(&records, seq, digest).err());
         }
         Ok(damage)
     }

@@ -7,12 +7,12 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64 |
-//! | `records` | entry 16, author 32, facet 1, digest 32 | sequence number 8, then a record row |
-//! | `digests` | digest 32 | entry 16, author 32, facet 1: where the record is |
+//! | `records` | sequence number 8 | a live record: this table is also the feed |
+//! | `held` | entry 16, author 32, facet 1, digest 32 | sequence number 8 of the record |
+//! | `digests` | digest 32 | sequence number 8 of the record |
 //! | `views` | entry 16 | what listings need without reading records |
-//! | `feed` | sequence number 8 | entry 16, digest 32 of the record committed then |
 //! | `epochs` | first sequence number 8, boot 8 | moment 8: when that process start took over |
-//! | `tombstones` | entry 16 | sequence number 8, then a record row |
+//! | `tombstones` | entry 16 | sequence number 8 of the tombstone, the only record left of it |
 //! | `equivocations` | author 32 | two contradicting headers |
 //! | `quarantine` | digest 32 | a record, where it came from, why it waits |
 //! | `releases` | peer 32, entry 16 | whether the entry is released to the peer, since when |
@@ -23,26 +23,26 @@
 //! | `overlays` | entry 16 | the operator's pin, mute, note |
 //! | `ledger` | moment 8, number 8 | what was served, to whom |
 //!
-//! The feed has one row per live record: a record that is covered takes its row along, so the feed
-//! grows with what is held and not with what has happened.
+//! Records stand in the order of their commits, so that long rows are appended and not spread over
+//! half-empty pages, and so that reading on from a sequence number is reading the feed. A record
+//! that is covered takes its row along: the feed grows with what is held, not with what happened.
 
-use klnode_crdt::header::Facet;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId};
+use klnode_crdt::record::Record;
 use redb::TableDefinition;
 
 /// The schema this version writes.
 pub const SCHEMA: u32 = 1;
 
-pub(super) type RecordKey = [u8; 81];
-pub(super) type Locus = [u8; 49];
+pub(super) type HeldKey = [u8; 81];
 
 pub(super) const META: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("meta");
-pub(super) const RECORDS: TableDefinition<'_, &RecordKey, &[u8]> = TableDefinition::new("records");
-pub(super) const DIGESTS: TableDefinition<'_, &[u8; 32], &Locus> = TableDefinition::new("digests");
+pub(super) const RECORDS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("records");
+pub(super) const HELD: TableDefinition<'_, &HeldKey, &[u8; 8]> = TableDefinition::new("held");
+pub(super) const DIGESTS: TableDefinition<'_, &[u8; 32], &[u8; 8]> =
+    TableDefinition::new("digests");
 pub(super) const VIEWS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("views");
-pub(super) const FEED: TableDefinition<'_, &[u8; 8], &[u8; 48]> = TableDefinition::new("feed");
 pub(super) const EPOCHS: TableDefinition<'_, &[u8; 16], &[u8; 8]> = TableDefinition::new("epochs");
-pub(super) const TOMBSTONES: TableDefinition<'_, &[u8; 16], &[u8]> =
+pub(super) const TOMBSTONES: TableDefinition<'_, &[u8; 16], &[u8; 8]> =
     TableDefinition::new("tombstones");
 pub(super) const EQUIVOCATIONS: TableDefinition<'_, &[u8; 32], &[u8]> =
     TableDefinition::new("equivocations");
@@ -74,13 +74,10 @@ pub(super) fn key<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     key
 }
 
-pub(super) fn record_key(
-    entry: EntryId,
-    author: AuthorId,
-    facet: Facet,
-    digest: Digest,
-) -> RecordKey {
-    key(&[entry.as_bytes(), author.as_bytes(), &[facet.code()], digest.as_bytes()])
+pub(super) fn held_key(record: &Record) -> HeldKey {
+    let header = record.header();
+    let facet = [header.facet.code()];
+    key(&[header.entry.as_bytes(), header.author.as_bytes(), &facet, record.digest().as_bytes()])
 }
 
 /// The first and last key of all that start with a prefix.
