@@ -1,7 +1,7 @@
 //! The records that are held of one entry, and what happens when another arrives.
 //!
 //! This is the merge that every record takes, local or foreign. Records of one author on one entry
-//! form a [`Holding`]; claims and tallies take each other's place by [`Version`]; retractions never
+//! form a [`Holding`]; claims and tallies take each other's place by [`crate::version`]; retractions never
 //! replace each other, so that nothing an author retracted is ever un-retracted by a later lie of
 //! the same author; a tombstone stands alone for the whole entry.
 
@@ -151,7 +151,7 @@ pub enum EntryRecords {
     /// What each author said.
     Live(BTreeMap<AuthorId, Holding>),
     /// Forgotten: the tombstone with the least digest and nothing else.
-    Forgotten(Record),
+    Forgotten(Box<Record>),
 }
 
 impl Default for EntryRecords {
@@ -163,7 +163,7 @@ impl Default for EntryRecords {
 impl Lattice for EntryRecords {
     fn join(&mut self, other: Self) {
         match other {
-            Self::Forgotten(tombstone) => self.merge(tombstone),
+            Self::Forgotten(tombstone) => self.merge(*tombstone),
             Self::Live(theirs) => {
                 if let Self::Live(ours) = self {
                     ours.join(theirs);
@@ -178,13 +178,13 @@ impl EntryRecords {
     pub fn merge(&mut self, record: Record) {
         let is_tombstone = record.header().facet == Facet::Tombstone;
         match self {
-            Self::Live(_) if is_tombstone => *self = Self::Forgotten(record),
+            Self::Live(_) if is_tombstone => *self = Self::Forgotten(Box::new(record)),
             Self::Live(authors) => {
                 authors.entry(record.author()).or_default().merge(record);
             }
             Self::Forgotten(held) => {
                 if is_tombstone && record.digest() < held.digest() {
-                    *held = record;
+                    **held = record;
                 }
             }
         }

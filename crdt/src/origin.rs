@@ -132,52 +132,21 @@ impl Origin {
 mod tests {
     use super::*;
 
-    fn origin() -> Origin {
-        Origin::Created {
-            creator: AuthorId::from_bytes([1; 32]),
-            stamp: Hlc::from_bits(7),
-            nonce: Nonce::from_bytes([2; 16]),
-            workspace: WorkspaceId::MAIN,
-            memory: Memory::Semantic,
-        }
-    }
-
     #[test]
     fn every_part_of_the_origin_is_in_the_id() {
-        let id = origin().id();
-        let change = |edit: fn(&mut Origin)| {
-            let mut changed = origin();
-            edit(&mut changed);
-            changed.id()
+        let base = (AuthorId::from_bytes([1; 32]), 7, 2, WorkspaceId::MAIN, Memory::Semantic);
+        let id = |(creator, stamp, nonce, workspace, memory): (_, u64, u8, _, _)| {
+            let (stamp, nonce) = (Hlc::from_bits(stamp), Nonce::from_bytes([nonce; 16]));
+            Origin::Created { creator, stamp, nonce, workspace, memory }.id()
         };
         for changed in [
-            change(|o| {
-                if let Origin::Created { creator, .. } = o {
-                    *creator = AuthorId::default()
-                }
-            }),
-            change(|o| {
-                if let Origin::Created { stamp, .. } = o {
-                    *stamp = Hlc::from_bits(8)
-                }
-            }),
-            change(|o| {
-                if let Origin::Created { nonce, .. } = o {
-                    *nonce = Nonce::default()
-                }
-            }),
-            change(|o| {
-                if let Origin::Created { workspace, .. } = o {
-                    *workspace = WorkspaceId::LOCAL
-                }
-            }),
-            change(|o| {
-                if let Origin::Created { memory, .. } = o {
-                    *memory = Memory::Episodic
-                }
-            }),
+            (AuthorId::default(), base.1, base.2, base.3, base.4),
+            (base.0, 8, base.2, base.3, base.4),
+            (base.0, base.1, 3, base.3, base.4),
+            (base.0, base.1, base.2, WorkspaceId::LOCAL, base.4),
+            (base.0, base.1, base.2, base.3, Memory::Episodic),
         ] {
-            assert_ne!(changed, id);
+            assert_ne!(id(changed), id(base), "{changed:?}");
         }
     }
 

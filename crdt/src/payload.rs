@@ -21,7 +21,6 @@ use crate::wire;
 
 /// What one record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "claims are what nearly all payloads are")]
 pub enum Payload {
     /// Texts and sets; the origin if the author is the creator or imported the entry.
     Claims {

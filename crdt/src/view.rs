@@ -13,7 +13,7 @@ use crate::limits::VIEW_ELEMENTS_MAX;
 use crate::lww::{Lww, Register, Shown};
 use crate::origin::Origin;
 use crate::tally::Tally;
-use crate::time::{Hlc, WallTime};
+use crate::time::{Day, Hlc, WallTime};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -177,8 +177,7 @@ impl Entry {
             .tallies
             .values()
             .flat_map(|tally| [&tally.successes, &tally.failures, &tally.confirmations]);
-        let days =
-            counters.filter_map(|counter| counter.next_day(now.day())).map(|day| day.start());
+        let days = counters.filter_map(|counter| counter.next_day(now.day())).map(Day::start);
         due.chain(days).min()
     }
 }

@@ -247,7 +247,7 @@ impl Node {
             .everything()
             .into_values()
             .flat_map(|records| match records {
-                EntryRecords::Forgotten(tombstone) => vec![tombstone],
+                EntryRecords::Forgotten(tombstone) => vec![*tombstone],
                 EntryRecords::Live(authors) => {
                     authors.values().flat_map(|held| held.records().cloned()).collect()
                 }

@@ -84,6 +84,6 @@ fn an_import_is_one_entry_for_all_who_import_it_and_stays_forgotten() {
     assert!(matches!(again, Rejection::Forgotten(_)), "{again}");
     // Another person's node does not take the word of a stranger for its own `main`.
     let EntryRecords::Forgotten(tombstone) = one.records(entry) else { panic!("not forgotten") };
-    assert!(matches!(two.ingest(tombstone, one.author()), Ingested::Refused(_)));
+    assert!(matches!(two.ingest(*tombstone, one.author()), Ingested::Refused(_)));
     assert_eq!(two.title(entry).as_deref(), Some("imported"));
 }

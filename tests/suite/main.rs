@@ -1,5 +1,7 @@
 //! The one suite binary of the workspace: one link instead of many.
 
+#![expect(clippy::unwrap_used, reason = "in a suite, whatever does not unwrap has failed")]
+
 mod architecture;
 mod crash;
 mod forgetting;

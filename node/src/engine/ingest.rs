@@ -28,11 +28,11 @@ impl Ingest<'_> {
     pub(super) fn ingest(
         &mut self,
         batch: &Batch,
-        record: Record,
+        record: &Record,
         source: Source,
     ) -> Result<Ingested, Error> {
         if record.header().facet == Facet::Tombstone {
-            return self.bury(batch, &record);
+            return self.bury(batch, record);
         }
         if batch.tombstone(record.entry())?.is_some() {
             return Ok(Ingested::Forgotten);
@@ -43,10 +43,10 @@ impl Ingest<'_> {
         }
         // What is taken back is always heard, whoever takes it back.
         if record.header().facet != Facet::Retraction {
-            match self.judge.judge(&record, source) {
+            match self.judge.judge(record, source) {
                 Verdict::Admit => {}
                 Verdict::Quarantine(reason) => {
-                    return self.quarantine(batch, &record, source, reason);
+                    return self.quarantine(batch, record, source, reason);
                 }
                 Verdict::Refuse(reason) => return Ok(Ingested::Refused(reason)),
             }
@@ -59,7 +59,7 @@ impl Ingest<'_> {
         &mut self,
         batch: &Batch,
         mut held: Holding,
-        record: Record,
+        record: &Record,
         source: Source,
     ) -> Result<Ingested, Error> {
         let before = held.clone();
@@ -77,9 +77,9 @@ impl Ingest<'_> {
             }
             Outcome::Merged(changes) => changes,
         };
-        let ingested = self.apply(batch, &before, &held, &record, &changes)?;
+        let ingested = self.apply(batch, &before, &held, record, &changes)?;
         if source != Source::Local && record.author() == self.writer.key.author() {
-            self.meet_own_past(batch, &before, &record)?;
+            self.meet_own_past(batch, &before, record)?;
         }
         Ok(ingested)
     }
@@ -144,7 +144,7 @@ impl Ingest<'_> {
         let carried =
             writer.carry_over(facet, stamp).map_err(Error::refused("this node's own records"))?;
         let held = batch.holding(entry, carried.author())?;
-        self.merge(batch, held, carried, Source::Local)?;
+        self.merge(batch, held, &carried, Source::Local)?;
         Ok(())
     }
 

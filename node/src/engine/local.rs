@@ -130,7 +130,7 @@ impl Ingest<'_> {
         let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &own };
         let stamp = self.writer.clock.stamp(self.now, writer.newest());
         let record = make(&writer, stamp)?;
-        match self.ingest(batch, record, Source::Local)? {
+        match self.ingest(batch, &record, Source::Local)? {
             Ingested::Merged(seq) => Ok(Receipt::Done(seq)),
             Ingested::Quarantined(why) | Ingested::Refused(why) | Ingested::Deferred(why) => {
                 Err(Rejection::Judged(why))

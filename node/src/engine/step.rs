@@ -196,9 +196,9 @@ impl Ingest<'_> {
                 return self.forget(batch, *entry, grounds.clone());
             }
             Command::Ingest(arrivals) => {
-                let ingested = arrivals.iter().map(|arrival| {
-                    self.ingest(batch, arrival.record.clone(), Source::Peer(arrival.from))
-                });
+                let ingested = arrivals
+                    .iter()
+                    .map(|arrival| self.ingest(batch, &arrival.record, Source::Peer(arrival.from)));
                 return Ok(Receipt::Ingested(ingested.collect::<Result<_, _>>()?));
             }
             Command::Release(digest) => return self.release(batch, *digest),
@@ -236,6 +236,6 @@ impl Ingest<'_> {
         }
         let held = batch.holding(record.entry(), record.author())?;
         let source = row.from.map_or(Source::Local, Source::Peer);
-        Ok(Receipt::Ingested(vec![self.merge(batch, held, record, source)?]))
+        Ok(Receipt::Ingested(vec![self.merge(batch, held, &record, source)?]))
     }
 }

@@ -45,7 +45,7 @@ impl Batch {
             Durability::DurableForeign => transaction.set_two_phase_commit(true),
             Durability::Deferred => transaction
                 .set_durability(redb::Durability::None)
-                .map_err(|error| Error::damaged("the transaction", error))?,
+                .map_err(|error| Error::damaged("the transaction", &error))?,
         }
         Ok(Self { transaction })
     }

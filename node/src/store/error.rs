@@ -80,12 +80,12 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn damaged(what: impl Into<String>, detail: impl ToString) -> Self {
+    pub(crate) fn damaged(what: impl Into<String>, detail: &(impl ToString + ?Sized)) -> Self {
         Self::Damaged { what: what.into(), detail: detail.to_string() }
     }
 
     pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(Refusal) -> Self {
-        move |refusal| Self::damaged(what, refusal)
+        move |refusal| Self::damaged(what, &refusal)
     }
 }
 
@@ -95,7 +95,7 @@ impl From<StorageError> for Error {
             StorageError::Io(error) if error.kind() == io::ErrorKind::StorageFull => Self::Full,
             StorageError::Io(error) => Self::Io(error),
             StorageError::PreviousIo | StorageError::DatabaseClosed => Self::Closed,
-            other => Self::damaged("the file", other),
+            other => Self::damaged("the file", &other),
         }
     }
 }
@@ -104,7 +104,7 @@ impl From<TransactionError> for Error {
     fn from(error: TransactionError) -> Self {
         match error {
             TransactionError::Storage(error) => error.into(),
-            other => Self::damaged("the file", other),
+            other => Self::damaged("the file", &other),
         }
     }
 }
@@ -113,7 +113,7 @@ impl From<TableError> for Error {
     fn from(error: TableError) -> Self {
         match error {
             TableError::Storage(error) => error.into(),
-            other => Self::damaged("a table", other),
+            other => Self::damaged("a table", &other),
         }
     }
 }
@@ -122,7 +122,7 @@ impl From<CommitError> for Error {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Storage(error) => error.into(),
-            other => Self::damaged("the transaction", other),
+            other => Self::damaged("the transaction", &other),
         }
     }
 }
@@ -132,7 +132,7 @@ impl From<CompactionError> for Error {
         match error {
             CompactionError::Storage(error) => error.into(),
             CompactionError::TransactionInProgress => Self::Busy,
-            other => Self::damaged("the file", other),
+            other => Self::damaged("the file", &other),
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn records_of(
     author: Option<AuthorId>,
 ) -> Result<Vec<(Seq, Record)>, Error> {
     let mut prefix = entry.as_bytes().to_vec();
-    prefix.extend(author.iter().flat_map(|author| author.as_bytes()));
+    prefix.extend(author.iter().flat_map(AuthorId::as_bytes));
     let (first, last) = span::<81>(&prefix);
     let mut found = Vec::new();
     for row in held.range::<&HeldKey>(&first..=&last)? {

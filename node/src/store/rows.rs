@@ -204,7 +204,7 @@ pub(super) fn decode<T: DeserializeOwned>(table: &str, bytes: &[u8]) -> Result<T
             wire::decode(body, BOUNDS).map_err(Error::refused(format!("a row of {table}")))
         }
         Some((version, _)) => {
-            Err(Error::damaged(format!("a row of {table}"), format!("row version {version}")))
+            Err(Error::damaged(format!("a row of {table}"), &format!("row version {version}")))
         }
         None => Err(Error::damaged(format!("a row of {table}"), "it is empty")),
     }

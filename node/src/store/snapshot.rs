@@ -108,7 +108,7 @@ impl Snapshot {
     /// All records of an entry.
     pub fn entry(&self, entry: EntryId) -> Result<EntryRecords, Error> {
         if let Some(tombstone) = self.tombstone(entry)? {
-            return Ok(EntryRecords::Forgotten(tombstone));
+            return Ok(EntryRecords::Forgotten(Box::new(tombstone)));
         }
         let mut authors = BTreeMap::<AuthorId, Vec<Record>>::new();
         let (held, records) =
