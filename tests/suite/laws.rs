@@ -21,6 +21,7 @@ fn cases() -> u64 {
 }
 
 fn check_laws<T: Lattice + Arbitrary + PartialEq + Debug>() {
+    #[expect(clippy::needless_pass_by_value, reason = "quickcheck hands values over")]
     fn holds<T: Lattice + Arbitrary + PartialEq + Debug>(a: T, b: T, c: T) -> bool {
         assert_laws(&a, &b, &c);
         true
