@@ -87,8 +87,8 @@ pub struct View {
     pub citations: BTreeMap<Citation, BTreeSet<AuthorId>>,
     /// Edges, with the authors who draw them.
     pub links: BTreeMap<Link, BTreeSet<AuthorId>>,
-    /// Entitled authors who want it archived.
-    pub archived_by: BTreeSet<AuthorId>,
+    /// Entitled authors who want it archived, and since when.
+    pub archived_by: BTreeMap<AuthorId, Hlc>,
     /// Texts by authors who are not entitled.
     pub proposals: Vec<Proposal>,
     /// Counters by author.
@@ -128,11 +128,11 @@ impl Entry {
         }
         view.citations = united(entitled.iter().map(|(a, claims)| (*a, &claims.citations)));
         view.links = united(entitled.iter().map(|(a, claims)| (*a, &claims.links)));
-        let archives = |claims: &Claims| {
-            claims.archival.as_ref().is_some_and(|word| word.presence == Presence::Present)
-        };
-        let archivers = entitled.iter().filter(|(_, claims)| archives(claims));
-        view.archived_by = archivers.map(|(author, _)| *author).collect();
+        let archived = entitled.iter().filter_map(|(author, claims)| {
+            let word = claims.archival.as_ref()?;
+            (word.presence == Presence::Present).then_some((*author, word.stamp))
+        });
+        view.archived_by = archived.collect();
         view.state = if view.registers.is_empty() { State::Retracted } else { State::Live };
         view
     }
@@ -159,7 +159,7 @@ impl Entry {
             texts: BTreeMap::new(),
             citations: BTreeMap::new(),
             links: BTreeMap::new(),
-            archived_by: BTreeSet::new(),
+            archived_by: BTreeMap::new(),
             proposals: Vec::new(),
             counts: self.tallies.iter().map(|(author, tally)| (*author, count(tally))).collect(),
             next_change: self.next_change(now),

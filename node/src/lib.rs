@@ -1,12 +1,15 @@
 //! The klnode node, as a library: everything but `main`.
 //!
 //! Modules in the order of their dependencies, each using only those before it (a test reads the
-//! `use` lines): [`store`], [`engine`], [`cli`], [`wiring`]. Between them index, query, replicate,
-//! api and surface will stand.
+//! `use` lines). Index, replicate and surface are still to come.
 
 pub mod store;
 
 pub mod engine;
+
+pub mod query;
+
+pub mod api;
 
 pub mod cli;
 

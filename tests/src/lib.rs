@@ -5,3 +5,4 @@ pub mod disk;
 pub mod node;
 pub mod script;
 pub mod source;
+pub mod transcript;

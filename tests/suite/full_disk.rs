@@ -8,7 +8,7 @@ use klnode_crdt::tally::Observation;
 use klnode_tests::disk::{Disk, Fault, PowerCut};
 use klnode_tests::node::{Node, START, lesson};
 
-const WRITES: u64 = 12;
+const WRITES: u64 = 14;
 
 fn observe(entry: EntryId) -> Command {
     Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE }
@@ -23,18 +23,23 @@ fn prepared() -> (Disk, EntryId) {
     (disk.fork(), entry)
 }
 
-/// Runs the script with one fault and returns how many calls it took.
+/// Runs a script with one fault and returns how many calls it took. Every other write is a new
+/// entry, so that the writes spread over many pages.
 fn survive(fault: Fault, at_call: u64) -> u64 {
     let (disk, entry) = prepared();
     let mut node = Node::start_on(disk, 1, 3, START).expect("opens");
     let faulty = node.medium.disk();
     let calls_before = faulty.counts().calls();
     faulty.fail_at_call(at_call, fault);
-    let (mut acknowledged, mut in_doubt) = (0, 0);
-    for _ in 0..WRITES {
-        match node.run(observe(entry)) {
-            Ok(Receipt::Done(_)) => acknowledged += 1,
-            Ok(other) => panic!("{other:?}"),
+    let (mut observed, mut created, mut in_doubt) = (0, Vec::new(), 0);
+    for write in 0..WRITES {
+        let command = match write % 2 {
+            0 => observe(entry),
+            _ => Command::Create(Box::new(lesson(&format!("{write} {}", "x".repeat(150))))),
+        };
+        match node.run(command) {
+            Ok(Receipt::Created(entry)) => created.push(entry),
+            Ok(_) => observed += 1,
             Err(rejection) => {
                 in_doubt += 1;
                 let told = rejection.to_string();
@@ -45,15 +50,20 @@ fn survive(fault: Fault, at_call: u64) -> u64 {
     }
     assert!(in_doubt <= 1, "{fault:?} at call {at_call}: it works again at the next write");
     let calls = faulty.counts().calls() - calls_before;
-    let image = node.medium.disk().crash_image(PowerCut::DropAll, 0);
-    drop(node);
-    let after = Node::start_on(image, 1, 4, START).expect("opens after the fault");
-    let found = after.successes(entry);
-    assert!(
-        (acknowledged..=acknowledged + in_doubt).contains(&found),
-        "{fault:?} at call {at_call}: {acknowledged} acknowledged, {in_doubt} in doubt, {found} found"
-    );
-    assert!(after.engine.store().snapshot().unwrap().check().unwrap().is_empty());
+    for cut in [PowerCut::DropAll, PowerCut::Scatter] {
+        let image = node.medium.disk().crash_image(cut, at_call);
+        let after = Node::start_on(image, 1, 4, START)
+            .unwrap_or_else(|error| panic!("{fault:?} at call {at_call}, {cut:?}: {error}"));
+        let found = after.successes(entry);
+        assert!(
+            (observed..=observed + in_doubt).contains(&found),
+            "{fault:?} at call {at_call}, {cut:?}: {observed} observed, {found} found"
+        );
+        for entry in &created {
+            assert!(after.title(*entry).is_some(), "{fault:?} at call {at_call}, {cut:?}");
+        }
+        assert!(after.engine.store().snapshot().unwrap().check().unwrap().is_empty());
+    }
     calls
 }
 

@@ -197,6 +197,26 @@ fn a_copy_more_than_a_thousand_starts_old_still_loses_nothing() {
 }
 
 #[test]
+fn an_edit_from_a_slow_clock_is_shown_over_what_it_was_written_over() {
+    let (mut home, mut slow) = (Node::start(1, 1), Node::start(2, 2));
+    let entry = home.create("first");
+    exchange(&mut home, &mut slow);
+    slow.now = START.minus(YEAR);
+    slow.retitle(entry, "second, from a slow clock");
+    exchange(&mut home, &mut slow);
+    for node in [&home, &slow] {
+        assert_eq!(node.title(entry).as_deref(), Some("second, from a slow clock"));
+        assert!(node.view(entry).registers[&Register::TITLE].rivals.is_empty());
+    }
+    home.retitle(entry, "third, by one");
+    slow.retitle(entry, "third, by the other");
+    exchange(&mut home, &mut slow);
+    slow.now = START;
+    assert_eq!(home.view(entry).registers[&Register::TITLE].rivals.len(), 1, "both stay visible");
+    assert_eq!(home.title(entry), slow.title(entry));
+}
+
+#[test]
 fn a_reset_voids_what_was_counted_and_nothing_after() {
     let mut home = Node::start(1, 1);
     let entry = home.create("reset");

@@ -10,6 +10,7 @@ mod golden;
 mod laws;
 mod lives;
 mod process;
+mod session;
 mod signatures;
 mod store;
 mod tidy;

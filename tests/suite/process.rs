@@ -5,14 +5,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-fn klnode(home: &Path) -> Command {
+pub(crate) fn klnode(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_klnode-under-test"));
     command.env_clear().arg("--home").arg(home).stdin(Stdio::null());
     command
 }
 
 /// A node in the foreground; ended with the test.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -23,12 +23,12 @@ impl Drop for Running {
 }
 
 /// Starts a node and waits for its banner.
-fn start(home: &Path) -> (Running, Vec<String>) {
+pub(crate) fn start(home: &Path) -> (Running, Vec<String>) {
     let mut child = klnode(home).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
     let mut banner = Vec::new();
     for line in lines.map(|line| line.expect("text")) {
-        let is_last = line.starts_with("Stop it");
+        let is_last = line.starts_with("Try ");
         banner.push(line);
         if is_last {
             break;
@@ -42,7 +42,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.expect("sh runs").success());
 }
 
-fn told(output: &Output) -> String {
+pub(crate) fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 

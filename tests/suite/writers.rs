@@ -49,6 +49,39 @@ fn sixty_four_writers_with_five_hundred_observations_each_lose_none() {
 }
 
 #[test]
+fn stopping_finishes_what_waits() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (entered, inside) = std::sync::mpsc::channel();
+    let (release, gate) = std::sync::mpsc::channel::<()>();
+    // The writer asks for the time before each group: here it waits until it is let through.
+    let clock = move || {
+        entered.send(()).expect("the test listens");
+        gate.recv().expect("the test lets it through");
+        START
+    };
+    let running = spawn(open(home.path()), Limits::default(), clock);
+    let create = |handle: klnode::engine::Handle| {
+        std::thread::spawn(move || {
+            handle.submit_blocking(Command::Create(Box::new(lesson("waits"))))
+        })
+    };
+    let first = create(running.handle());
+    inside.recv().expect("the writer is at work on the first");
+    let waiting: Vec<_> = (0..5).map(|_| create(running.handle())).collect();
+    while running.handle().waiting() < 5 {
+        std::thread::yield_now();
+    }
+    let stopper = std::thread::spawn(move || running.stop());
+    for _ in 0..2 {
+        release.send(()).expect("the writer waits");
+    }
+    drop(stopper.join().expect("stops"));
+    for caller in waiting.into_iter().chain([first]) {
+        assert!(caller.join().expect("no panic").is_ok());
+    }
+}
+
+#[test]
 fn stopping_loses_nothing_that_was_acknowledged_and_takes_nothing_new() {
     let home = tempfile::tempdir().expect("a folder");
     let running = spawn(

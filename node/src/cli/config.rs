@@ -1,5 +1,6 @@
 //! `klnode config`: every key, its value, and where the value comes from.
 
+use super::Reply;
 use klnode_config::{Explained, Layered, Origin};
 use serde::Serialize;
 use std::fmt::Write;
@@ -12,9 +13,6 @@ pub struct Args {
     /// Only what differs from the defaults.
     #[arg(long)]
     pub changed: bool,
-    /// As JSON, for programs.
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Serialize)]
@@ -27,8 +25,8 @@ struct Row<'a> {
     comment: &'a str,
 }
 
-/// What to print; nothing if no key matches.
-pub fn render(args: &Args, layered: &Layered) -> Option<String> {
+/// What to show; nothing if no key matches.
+pub fn show(args: &Args, layered: &Layered) -> Option<Reply> {
     let matches = |row: &Explained| {
         let wanted = args.key.as_deref().is_none_or(|key| {
             row.key == key || row.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'))
@@ -38,10 +36,6 @@ pub fn render(args: &Args, layered: &Layered) -> Option<String> {
     let rows: Vec<Explained> = layered.explain().into_iter().filter(matches).collect();
     if rows.is_empty() {
         return None;
-    }
-    if args.json {
-        let rows: Vec<Row<'_>> = rows.iter().map(row).collect();
-        return serde_json::to_string_pretty(&rows).ok().map(|text| text + "\n");
     }
     let mut text = String::new();
     let one = rows.len() == 1;
@@ -57,7 +51,8 @@ pub fn render(args: &Args, layered: &Layered) -> Option<String> {
         }
         text.push('\n');
     }
-    Some(text)
+    let rows: Vec<Row<'_>> = rows.iter().map(row).collect();
+    Some(Reply::new(&rows, text))
 }
 
 fn row(explained: &Explained) -> Row<'_> {

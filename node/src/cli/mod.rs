@@ -1,13 +1,23 @@
-//! The command line: what can be typed, and nothing of what it does.
+//! The command line: what can be typed, and what is said in return.
+//!
+//! Every verb but `serve` and `config` is a thin client of the running node. A verb returns a
+//! [`Reply`]; whether people or programs read it is decided in one place.
 
+mod add;
+mod change;
 pub mod config;
+mod entry;
+mod read;
 
+use crate::api::{Client, ClientError};
 use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// A node that remembers what coding agents learn, judges it, and shares it peer to peer.
 ///
-/// `klnode` alone starts the node in the foreground; it needs no configuration.
+/// `klnode` alone starts the node in the foreground; it needs no configuration. Every other verb
+/// talks to the running node.
 #[derive(Debug, Parser)]
 #[command(name = "klnode", version, max_term_width = 100)]
 pub struct Cli {
@@ -37,6 +47,9 @@ pub struct Global {
     /// How much to log: error, warn, info, debug or trace; `RUST_LOG` overrides it.
     #[arg(long, global = true, value_name = "LEVEL")]
     pub log: Option<String>,
+    /// Answer in JSON, for programs.
+    #[arg(long, global = true)]
+    pub json: bool,
 }
 
 /// What to do.
@@ -48,4 +61,93 @@ pub enum Verb {
     ///
     /// Example: klnode config trust
     Config(config::Args),
+    /// Ask the running node how it is.
+    Status,
+    /// Write an entry, from flags or from a JSON object in a file or on standard input.
+    ///
+    /// Example: klnode add --title "Check ctx.Err() after upstream calls" --content "Auth
+    /// middleware swallows cancellation." --tag auth --evidence commit:1a2b3c4
+    Add(add::Add),
+    /// Show one entry, by id, code or any unambiguous beginning of it.
+    ///
+    /// Example: klnode show L-7F3K
+    Show(read::Show),
+    /// List what the node holds.
+    List(read::List),
+    /// Count an observation: the entry helped, or it misled.
+    ///
+    /// Example: klnode observe L-7F3K --success
+    Observe(change::Observe),
+    /// Change an entry.
+    ///
+    /// Example: klnode edit L-7F3K --title "Check ctx.Err()" --tag go
+    Edit(change::Edit),
+    /// Put an entry away: kept whole, not served.
+    Archive(change::One),
+    /// Bring an archived entry back.
+    Unarchive(change::One),
+    /// Take back what this node said about an entry. Its text is erased wherever this arrives.
+    Retract(change::One),
+    /// Forget an entry for good, here and wherever this arrives.
+    Forget(change::One),
+    /// Rank an entry up, on this node alone.
+    Pin(change::Mark),
+    /// Hide an entry, on this node alone.
+    Mute(change::Mark),
+    /// Hold an entry to be wrong, on this node alone.
+    Invalidate(change::Mark),
+    /// Put a note on an entry, on this node alone; an empty note removes it.
+    Annotate(change::Note),
+}
+
+/// What a verb answers, for programs and for people.
+pub struct Reply {
+    json: Result<String, serde_json::Error>,
+    text: String,
+}
+
+impl Reply {
+    fn new(json: &impl Serialize, text: String) -> Self {
+        Self { json: serde_json::to_string_pretty(json), text }
+    }
+
+    /// What to print.
+    pub fn render(self, global: &Global) -> String {
+        match self.json {
+            Ok(json) if global.json => json + "\n",
+            _ => self.text,
+        }
+    }
+}
+
+/// Why a verb has no answer. Messages fit after "cannot".
+#[derive(Debug, thiserror::Error)]
+pub enum VerbError {
+    /// The node said no, or is not there.
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    /// What was typed does not make sense.
+    #[error("{0}")]
+    Input(String),
+}
+
+/// Carries out a verb of the running node.
+pub async fn run(verb: Verb, client: &Client) -> Result<Reply, VerbError> {
+    match verb {
+        Verb::Serve | Verb::Config(_) => unreachable!("these need no running node"),
+        Verb::Status => read::status(client).await,
+        Verb::Add(add) => add.run(client).await,
+        Verb::Show(show) => show.run(client).await,
+        Verb::List(list) => list.run(client).await,
+        Verb::Observe(observe) => observe.run(client).await,
+        Verb::Edit(edit) => edit.run(client).await,
+        Verb::Archive(one) => one.archive(client, true).await,
+        Verb::Unarchive(one) => one.archive(client, false).await,
+        Verb::Retract(one) => one.post(client, "retract", "retracted").await,
+        Verb::Forget(one) => one.post(client, "forget", "forgotten").await,
+        Verb::Pin(mark) => mark.run(client, change::Marking::Pin).await,
+        Verb::Mute(mark) => mark.run(client, change::Marking::Mute).await,
+        Verb::Invalidate(mark) => mark.run(client, change::Marking::Invalidate).await,
+        Verb::Annotate(note) => note.run(client).await,
+    }
 }

@@ -59,6 +59,11 @@ impl Handle {
         answer.blocking_recv().map_err(|_| Rejection::Stopping)?
     }
 
+    /// Commands that wait for the writer.
+    pub fn waiting(&self) -> usize {
+        self.requests.max_capacity() - self.requests.capacity()
+    }
+
     /// The newest position of the feed; changes after every commit. Facts are pulled: a reader
     /// that hears of a new position reads the feed at its own pace.
     pub fn head(&self) -> watch::Receiver<Seq> {

@@ -5,7 +5,8 @@
 mod home;
 mod serve;
 
-use crate::cli::{self, Cli, Global, Verb};
+use crate::api::{self, Client, ClientError};
+use crate::cli::{self, Cli, Global, Verb, VerbError};
 use crate::store;
 use clap::Parser;
 use home::{Home, HomeError};
@@ -27,6 +28,10 @@ enum Failure {
     #[error("show `{0}`: there is no such key or section, or nothing in it was changed")]
     NoSuchKey(String),
     #[error("{0}")]
+    Verb(#[from] cli::VerbError),
+    #[error("{0}")]
+    Serve(#[from] api::ServeError),
+    #[error("{0}")]
     Open(#[from] store::OpenError),
     #[error("{0}")]
     Store(#[from] store::Error),
@@ -36,8 +41,21 @@ enum Failure {
 
 impl Failure {
     /// The one table from kinds to exit codes and ways out.
-    fn way_out(&self) -> (u8, Option<&'static str>) {
+    fn way_out(&self) -> (u8, Option<&str>) {
         match self {
+            Self::Verb(VerbError::Client(error)) => {
+                let hint = match error {
+                    ClientError::NoNode { .. } => Some("start one with `klnode`"),
+                    ClientError::Refused(detail) => detail.hint.as_deref(),
+                    ClientError::Closed { .. } | ClientError::Garbled(_) => None,
+                };
+                (error.exit_code(), hint)
+            }
+            Self::Verb(VerbError::Input(_)) => (2, None),
+            Self::Serve(api::ServeError::TooLong { .. }) => {
+                (2, Some("choose a shorter --home, or set api.socket to a short absolute path"))
+            }
+            Self::Serve(_) => (1, None),
             Self::Home(HomeError::NoHome) => (2, Some("name one with --home or KLNODE_HOME")),
             Self::Home(HomeError::BadKey { .. }) => {
                 (1, Some("restore the file from a backup; a new key would be another author"))
@@ -82,9 +100,18 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb.unwrap_or(Verb::Serve) {
         Verb::Serve => serve::serve(&home, layered.config(), &cli.global),
         Verb::Config(args) => {
-            let text = cli::config::render(&args, &layered)
+            let reply = cli::config::show(&args, &layered)
                 .ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?;
-            print(&text)
+            print(&reply.render(&cli.global))
+        }
+        verb => {
+            let client = Client::new(&layered.config().api.socket.in_home(home.path()));
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|source| Failure::System { what: "start", source })?;
+            let reply = runtime.block_on(cli::run(verb, &client))?;
+            print(&reply.render(&cli.global))
         }
     }
 }

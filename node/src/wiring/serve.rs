@@ -2,8 +2,10 @@
 
 use super::home::{Home, entropy};
 use super::{Failure, print};
+use crate::api::{Bound, Service};
 use crate::cli::Global;
 use crate::engine::{self, Engine, Limits, Setup, Source, Verdict};
+use crate::query::{Numbers, Reader};
 use crate::store::{Durability, FileMedium, Options, Store};
 use klnode_config::Config;
 use klnode_crdt::ids::StoreId;
@@ -11,23 +13,57 @@ use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(), Failure> {
     start_log(config, global);
-    let stop = StopSignal::listen()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::System { what: "start", source })?;
+    // Before anything else, so that no signal meets a node that does not yet know how to stop.
+    let stop = runtime
+        .block_on(async { stop_signal() })
         .map_err(|source| Failure::System { what: "listen for signals", source })?;
     home.prepare()?;
+    let engine = open(home, config)?;
+    let socket = runtime.block_on(Bound::bind(&config.api.socket.in_home(home.path())))?;
+    let text = banner(home, &engine)?;
+    let (author, limits) = (engine.author(), limits(config));
+    let running = engine::spawn(engine, limits, now);
+    let service = Service {
+        engine: running.handle(),
+        reader: Arc::new(Reader { mine: [author].into(), numbers: Numbers::new(config) }),
+        author,
+        home: Arc::new(home.path().to_owned()),
+        now,
+    };
+    print(&text)?;
+    tracing::info!(home = %home.path().display(), "started");
+    let connections_max = config.api.connections_max.as_usize();
+    let body_bytes_max = config.api.body_bytes_max.as_usize();
+    let served = runtime.block_on(socket.serve(service, connections_max, body_bytes_max, stop));
+    drop(runtime);
+    drop(running.stop());
+    tracing::info!("stopped");
+    served?;
+    print("Stopped; everything that was acknowledged is on disk.\n")
+}
+
+/// Answers take microseconds; two threads keep one long listing from holding up the rest.
+const WORKER_THREADS: usize = 2;
+
+fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
     let key = home.key()?;
     let mut id = [0; StoreId::LEN];
     entropy(&mut id);
     let mut options = Options::new(StoreId::from_bytes(id));
     options.cache_bytes_max = config.engine.cache_bytes_max.as_usize();
-    let medium = Box::new(FileMedium::new(home.store_file()));
-    let store = Store::open(medium, &options)?;
+    let store = Store::open(Box::new(FileMedium::new(home.store_file())), &options)?;
     let setup = Setup {
         key,
         mine: BTreeSet::new(),
@@ -35,26 +71,22 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
         judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
         durability: Durability::Durable,
     };
-    let engine = Engine::start(store, setup, now())?;
-    print(&banner(home, &engine)?)?;
-    let limits = Limits {
+    Ok(Engine::start(store, setup, now())?)
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
         queue_max: config.engine.queue_commands_max.as_usize(),
         group_max: config.engine.group_commands_max.as_usize(),
         group_bytes_max: config.engine.group_bytes_max.as_usize(),
-    };
-    let running = engine::spawn(engine, limits, now);
-    tracing::info!(home = %home.path().display(), "started");
-    stop.wait();
-    drop(running.stop());
-    tracing::info!("stopped");
-    print("Stopped; everything that was acknowledged is on disk.\n")
+    }
 }
 
 fn banner(home: &Home, engine: &Engine) -> Result<String, Failure> {
     let entries = engine.store().snapshot()?.entry_count()?;
     Ok(format!(
         "klnode {} is running.\n  node   {}\n  home   {}\n  store  {entries} entries\n\
-         Stop it with Ctrl-C.\n",
+         Try `klnode add --help` in another terminal; stop with Ctrl-C.\n",
         env!("CARGO_PKG_VERSION"),
         engine.author(),
         home.path().display(),
@@ -71,34 +103,16 @@ fn start_log(config: &Config, global: &Global) {
         .init();
 }
 
-/// The signals that end the node. Listening starts before anything else does, so that no signal
-/// meets a node that does not yet know how to stop.
-struct StopSignal {
-    runtime: Runtime,
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl StopSignal {
-    fn listen() -> std::io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        let (interrupt, terminate) = runtime.block_on(async {
-            Ok::<_, std::io::Error>((
-                signal(SignalKind::interrupt())?,
-                signal(SignalKind::terminate())?,
-            ))
-        })?;
-        Ok(Self { runtime, interrupt, terminate })
-    }
-
-    fn wait(mut self) {
-        self.runtime.block_on(async {
-            tokio::select! {
-                _ = self.interrupt.recv() => {}
-                _ = self.terminate.recv() => {}
-            }
-        });
-    }
+/// Done when the process is told to stop.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }
 
 fn now() -> WallTime {

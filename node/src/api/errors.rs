@@ -1,0 +1,136 @@
+//! Errors at the edge: the one table from what went wrong to status code and way out.
+
+use super::types::{ErrorBody, ErrorDetail};
+use crate::engine::Rejection;
+use crate::query::ReferenceError;
+use crate::store;
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+
+/// What kind of error, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The input is wrong.
+    Invalid,
+    /// There is no such thing.
+    NotFound,
+    /// Several things are meant.
+    Ambiguous,
+    /// It was forgotten.
+    Forgotten,
+    /// Policy says no.
+    Refused,
+    /// It took too long or there is too much to do.
+    Busy,
+    /// The store or the disk failed.
+    Failed,
+}
+
+impl Kind {
+    fn status(self) -> StatusCode {
+        match self {
+            Self::Invalid => StatusCode::BAD_REQUEST,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Ambiguous => StatusCode::CONFLICT,
+            Self::Forgotten => StatusCode::GONE,
+            Self::Refused => StatusCode::FORBIDDEN,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The exit code of a command that met it.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Invalid | Self::Ambiguous => 2,
+            Self::NotFound | Self::Forgotten | Self::Busy | Self::Failed => 1,
+            Self::Refused => 4,
+        }
+    }
+}
+
+/// An error that is answered.
+#[derive(Debug)]
+pub struct ApiError {
+    kind: Kind,
+    message: String,
+    hint: Option<&'static str>,
+}
+
+impl ApiError {
+    /// An error with a way out.
+    pub fn new(kind: Kind, message: impl Into<String>, hint: Option<&'static str>) -> Self {
+        Self { kind, message: message.into(), hint }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let hint = self.hint.map(str::to_owned);
+        let error = ErrorDetail { kind: self.kind, message: self.message, hint };
+        (self.kind.status(), Json(ErrorBody { error })).into_response()
+    }
+}
+
+impl From<Rejection> for ApiError {
+    fn from(rejection: Rejection) -> Self {
+        let (kind, hint) = match &rejection {
+            Rejection::Invalid { .. } | Rejection::Refused(_) => (Kind::Invalid, None),
+            Rejection::NoSuchEntry(_) | Rejection::NotQuarantined(_) => (Kind::NotFound, None),
+            Rejection::Forgotten(_) => {
+                (Kind::Forgotten, Some("what was forgotten stays so; add it as a new entry"))
+            }
+            Rejection::NotEntitled(_) | Rejection::Judged(_) => (Kind::Refused, None),
+            Rejection::Stopping => (Kind::Busy, None),
+            Rejection::Store(error) => (Kind::Failed, store_hint(error)),
+            Rejection::Reopen(_) => (Kind::Failed, None),
+        };
+        Self::new(kind, rejection.to_string(), hint)
+    }
+}
+
+impl From<store::Error> for ApiError {
+    fn from(error: store::Error) -> Self {
+        let hint = store_hint(&error);
+        Self::new(Kind::Failed, error.to_string(), hint)
+    }
+}
+
+fn store_hint(error: &store::Error) -> Option<&'static str> {
+    match error {
+        store::Error::Full => Some("make room; the node goes on by itself"),
+        store::Error::Damaged { .. } => Some("restore the home from a backup"),
+        store::Error::Busy => Some("try again when nothing reads"),
+        store::Error::Io(_) | store::Error::Closed => None,
+    }
+}
+
+impl From<ReferenceError> for ApiError {
+    fn from(error: ReferenceError) -> Self {
+        let (kind, hint) = match &error {
+            ReferenceError::Malformed(_) => (Kind::Invalid, Some("`klnode list` shows codes")),
+            ReferenceError::Unknown(_) => {
+                (Kind::NotFound, Some("`klnode list` shows what this node holds"))
+            }
+            ReferenceError::Ambiguous { .. } => (Kind::Ambiguous, Some("type one more character")),
+            ReferenceError::Store(_) => (Kind::Failed, None),
+        };
+        Self::new(kind, error.to_string(), hint)
+    }
+}
+
+impl From<JsonRejection> for ApiError {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::new(Kind::Invalid, format!("read the request: {}", rejection.body_text()), None)
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::new(Kind::Invalid, format!("read the request: {}", rejection.body_text()), None)
+    }
+}

@@ -1,0 +1,234 @@
+//! Between what travels and what the node works with.
+
+use super::errors::{ApiError, Kind as ErrorKind};
+use super::types;
+use crate::engine::NewEntry;
+use crate::query::Found;
+use klnode_crdt::claims::{Citation, TextSet};
+use klnode_crdt::gset::Presence;
+use klnode_crdt::ids::{AuthorId, WorkspaceId};
+use klnode_crdt::kind::{self, Kind};
+use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::time::WallTime;
+use klnode_crdt::writer::Claim;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn invalid(message: String) -> ApiError {
+    ApiError::new(ErrorKind::Invalid, message, None)
+}
+
+/// A new entry as the engine takes it.
+pub(super) fn new_entry(
+    new: types::NewEntry,
+    cited_by: &str,
+    now: WallTime,
+) -> Result<NewEntry, ApiError> {
+    let name = new.kind.as_deref().unwrap_or("lesson");
+    let kind = Kind::parse(name).ok_or_else(|| {
+        let known: Vec<&str> = Kind::ALL.iter().map(|row| row.1).collect();
+        invalid(format!(
+            "write the entry: type is `{name}`; it must be one of {}",
+            known.join(", ")
+        ))
+    })?;
+    let is_raw = matches!(kind, Kind::Signal | Kind::Friction | Kind::Calibration);
+    let memory = match new.memory.as_deref() {
+        Some(name) => Memory::parse(name).ok_or_else(|| {
+            let known = "semantic, procedural, episodic";
+            invalid(format!("write the entry: memory is `{name}`; it must be one of {known}"))
+        })?,
+        None if is_raw => Memory::Episodic,
+        None if kind == Kind::Norm => Memory::Procedural,
+        None => Memory::Semantic,
+    };
+    let workspace = match new.workspace.as_deref() {
+        None | Some("main") => WorkspaceId::MAIN,
+        Some("local") => WorkspaceId::LOCAL,
+        Some(other) => {
+            let known = "main, local";
+            let told = format!("write the entry: workspace is `{other}`; there are {known}");
+            return Err(invalid(told));
+        }
+    };
+    let registers = [
+        (Register::SUMMARY, new.summary),
+        (Register::SUB_TYPE, new.sub_type),
+        (Register::POLARITY, new.polarity),
+        (Register::DECAY_CLASS, new.decay_class),
+        (Register::THREAD, new.thread),
+    ];
+    let sets = [
+        (TextSet::TAGS, new.tags),
+        (TextSet::ANCHORS, new.anchors),
+        (TextSet::VERIFY_STEPS, new.verify_steps),
+        (TextSet::DEPENDS_ON, new.depends_on),
+    ];
+    let claims = sets
+        .into_iter()
+        .flat_map(|(set, texts)| texts.into_iter().map(move |text| Claim::Add(set, text)));
+    Ok(NewEntry {
+        workspace,
+        memory,
+        kind,
+        title: new.title,
+        content: new.content,
+        registers: registers.into_iter().filter_map(|(at, text)| Some((at, text?))).collect(),
+        claims: claims.collect(),
+        citations: citations(&new.evidence, cited_by, now)?,
+        source: None,
+    })
+}
+
+fn citations(
+    evidence: &[String],
+    cited_by: &str,
+    now: WallTime,
+) -> Result<Vec<Citation>, ApiError> {
+    let citation = |text: &String| {
+        let (evidence_type, evidence_ref) = text.split_once(':').ok_or_else(|| {
+            invalid(format!(
+                "read the evidence `{text}`: write it as KIND:REF, as in commit:1a2b3c"
+            ))
+        })?;
+        Ok(Citation {
+            evidence_type: evidence_type.into(),
+            evidence_ref: evidence_ref.into(),
+            cited_by: cited_by.into(),
+            cited_at: now,
+            is_context: false,
+        })
+    };
+    evidence.iter().map(citation).collect()
+}
+
+/// An edit as claims.
+pub(super) fn edit(
+    edit: types::Edit,
+    cited_by: &str,
+    now: WallTime,
+) -> Result<Vec<Claim>, ApiError> {
+    let mut claims = Vec::new();
+    for (name, text) in edit.registers {
+        let register = Register::KNOWN.iter().find(|(_, known)| *known == name);
+        let (register, _) = register.ok_or_else(|| {
+            let known: Vec<&str> = Register::KNOWN.iter().map(|(_, name)| *name).collect();
+            invalid(format!(
+                "edit `{name}`: there is no such field; there are {}",
+                known.join(", ")
+            ))
+        })?;
+        claims.push(Claim::Set(*register, text));
+    }
+    claims.extend(edit.add_tags.into_iter().map(|tag| Claim::Add(TextSet::TAGS, tag)));
+    claims.extend(edit.remove_tags.into_iter().map(|tag| Claim::Withdraw(TextSet::TAGS, tag)));
+    claims.extend(citations(&edit.add_evidence, cited_by, now)?.into_iter().map(Claim::Cite));
+    let archival = edit.archived.map(|archived| match archived {
+        true => Presence::Present,
+        false => Presence::Withdrawn,
+    });
+    claims.extend(archival.map(Claim::Archive));
+    if claims.is_empty() {
+        return Err(invalid("edit the entry: nothing to change was given".into()));
+    }
+    Ok(claims)
+}
+
+/// A found entry as it is answered.
+pub(super) fn entry(found: &Found, mine: &BTreeSet<AuthorId>) -> types::Entry {
+    let view = &found.view;
+    let text = |register| view.text(register).unwrap_or_default().to_owned();
+    let shown = [Register::TITLE, Register::CONTENT, Register::TYPE];
+    let rest = view.registers.iter().filter(|(register, _)| !shown.contains(register));
+    let author = view.registers.get(&Register::CONTENT).map(|shown| shown.value.author);
+    let is_mine = author.is_some_and(|author| mine.contains(&author));
+    let posterior = &found.judged.confidence.posterior;
+    let standing = &found.judged.standing;
+    let sets: BTreeMap<String, Vec<String>> = view
+        .texts
+        .iter()
+        .filter(|(set, elements)| **set != TextSet::TAGS && !elements.is_empty())
+        .filter_map(|(set, elements)| {
+            Some((set.name()?.to_owned(), elements.keys().cloned().collect()))
+        })
+        .collect();
+    types::Entry {
+        id: found.entry.to_string(),
+        code: code(found),
+        title: text(Register::TITLE),
+        content: text(Register::CONTENT),
+        kind: text(Register::TYPE),
+        memory: view.origin.as_ref().map(|o| o.memory().to_string()).unwrap_or_default(),
+        workspace: view.origin.as_ref().map(|o| workspace(o.workspace())).unwrap_or_default(),
+        registers: rest
+            .filter_map(|(register, shown)| {
+                Some((register.name()?.to_owned(), shown.value.text.clone()))
+            })
+            .collect(),
+        tags: view.texts.get(&TextSet::TAGS).map_or(Vec::new(), |t| t.keys().cloned().collect()),
+        citations: view.citations.keys().map(citation).collect(),
+        sets,
+        alpha: posterior.alpha(),
+        beta: posterior.beta(),
+        mean: posterior.mean(),
+        observations: found.judged.confidence.effective_observations,
+        status: format!("{:?}", standing.status).to_lowercase(),
+        status_reason: reason(standing.reason),
+        author: author.map(|author| author.to_string()).unwrap_or_default(),
+        hop: is_mine.then_some(0),
+        trust: is_mine.then_some(1.0),
+        contested: view
+            .registers
+            .iter()
+            .filter(|(_, shown)| !shown.rivals.is_empty())
+            .filter_map(|(register, _)| register.name().map(str::to_owned))
+            .collect(),
+        proposals: view.proposals.len(),
+        pinned: found.overlay.is_pinned,
+        muted: found.overlay.is_muted,
+        invalidated: found.overlay.is_invalidated,
+        note: found.overlay.note.clone(),
+    }
+}
+
+fn reason(reason: klnode_scoring::status::Reason) -> String {
+    use klnode_scoring::status::Reason;
+    match reason {
+        Reason::TakenBack => "its author took it back".into(),
+        Reason::Finding(severity) => format!("the scan found something {severity:?}"),
+        Reason::NotAdmitted => "it was not admitted".into(),
+        Reason::PutAway => "it was archived here".into(),
+        Reason::NotServed { days } => format!("it was not served for {days} days"),
+        Reason::PredictionErrors { errors } => format!("it was a wrong answer {errors} times"),
+        Reason::SourceTaskSucceeded => "the task it comes from succeeded".into(),
+        Reason::Proven => "evidence is ample and good".into(),
+        Reason::LocalSuccess => "it has helped here".into(),
+        Reason::HeldBack => "admission held it back".into(),
+        Reason::Unproven => "nothing has been observed yet".into(),
+    }
+}
+
+fn citation(citation: &Citation) -> types::Citation {
+    types::Citation {
+        evidence_type: citation.evidence_type.clone(),
+        evidence_ref: citation.evidence_ref.clone(),
+        cited_by: citation.cited_by.clone(),
+        cited_at: citation.cited_at.as_millis(),
+    }
+}
+
+fn workspace(id: WorkspaceId) -> String {
+    match id {
+        WorkspaceId::MAIN => "main".into(),
+        WorkspaceId::LOCAL => "local".into(),
+        other => other.to_string(),
+    }
+}
+
+/// The citation code; without a known type, its digits alone.
+fn code(found: &Found) -> String {
+    match found.view.text(Register::TYPE).and_then(Kind::parse) {
+        Some(kind) => kind.code(found.entry),
+        None => kind::code_digits(found.entry),
+    }
+}

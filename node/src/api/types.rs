@@ -1,0 +1,258 @@
+//! What travels over the socket. Names here are a promise to scripts.
+//!
+//! Requests refuse unknown fields, so that a misspelt one is an error and not silence; answers may
+//! gain fields.
+
+use serde::{Deserialize, Serialize};
+
+/// What a running node says of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// Its key.
+    pub node: String,
+    /// Its version.
+    pub version: String,
+    /// Its home.
+    pub home: String,
+    /// Entries held, forgotten ones included.
+    pub entries: u64,
+    /// The newest position of its feed.
+    pub head: u64,
+    /// Records that wait for the operator.
+    pub quarantined: u64,
+    /// Milliseconds since 1970, by its clock.
+    pub as_of: u64,
+}
+
+/// A new entry.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewEntry {
+    /// One line.
+    pub title: String,
+    /// The knowledge.
+    pub content: String,
+    /// `lesson` unless given.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// `semantic`, `procedural` or `episodic`; follows from the type unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
+    /// `main` unless given; `local` never leaves this node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// One sentence for short answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The finer type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_type: Option<String>,
+    /// `positive`, `negative` or `neutral`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polarity: Option<String>,
+    /// `ephemeral`, `stable` or `permanent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decay_class: Option<String>,
+    /// The thread it is scoped to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// Topics.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Evidence, each as KIND:REF.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+    /// Places in a checkout that it speaks of.
+    #[serde(default)]
+    pub anchors: Vec<String>,
+    /// How to check that it still holds.
+    #[serde(default)]
+    pub verify_steps: Vec<String>,
+    /// What must hold for it to be valid.
+    #[serde(default)]
+    pub depends_on: Vec<String>,
+}
+
+/// The name of an entry.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Named {
+    /// Its id.
+    pub id: String,
+    /// Its citation code.
+    pub code: String,
+}
+
+/// An entry, read and judged.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its id.
+    pub id: String,
+    /// Its citation code.
+    pub code: String,
+    /// One line.
+    pub title: String,
+    /// The knowledge.
+    pub content: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Semantic, procedural or episodic.
+    pub memory: String,
+    /// Where it lives.
+    pub workspace: String,
+    /// Other registers that are set.
+    pub registers: std::collections::BTreeMap<String, String>,
+    /// Topics.
+    pub tags: Vec<String>,
+    /// Evidence.
+    pub citations: Vec<Citation>,
+    /// Anchors, verify steps, predicates and external keys that are set.
+    pub sets: std::collections::BTreeMap<String, Vec<String>>,
+    /// Confidence: α.
+    pub alpha: f64,
+    /// Confidence: β.
+    pub beta: f64,
+    /// Confidence: α / (α + β).
+    pub mean: f64,
+    /// How many observations of today the evidence is worth.
+    pub observations: f64,
+    /// Where it stands here.
+    pub status: String,
+    /// Why.
+    pub status_reason: String,
+    /// Who wrote the text that is shown.
+    pub author: String,
+    /// 0 for this node; absent for an author whose distance is unknown.
+    pub hop: Option<u8>,
+    /// How far the author is trusted; 1 for this node.
+    pub trust: Option<f64>,
+    /// Registers with more than one unreplaced value, by name.
+    pub contested: Vec<String>,
+    /// Claims by authors whose word is not shown.
+    pub proposals: usize,
+    /// Whether this node's operator pinned it.
+    pub pinned: bool,
+    /// Whether this node's operator muted it.
+    pub muted: bool,
+    /// Whether this node's operator holds it to be wrong.
+    pub invalidated: bool,
+    /// The operator's note.
+    pub note: Option<String>,
+}
+
+/// Evidence.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Citation {
+    /// Commit, pr, doc and so on.
+    pub evidence_type: String,
+    /// Where it is.
+    pub evidence_ref: String,
+    /// Who cites it.
+    pub cited_by: String,
+    /// Milliseconds since 1970.
+    pub cited_at: u64,
+}
+
+/// Which entries to list.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// At most so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Those after this id: `next` of the answer before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// A page of a listing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct List {
+    /// The entries.
+    pub entries: Vec<Entry>,
+    /// Where the next page begins; absent on the last.
+    pub next: Option<String>,
+}
+
+/// An observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It helped.
+    Success,
+    /// It misled.
+    Failure,
+}
+
+/// What to observe.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Observe {
+    /// How it went.
+    pub outcome: Outcome,
+}
+
+/// What to change. What is absent stays.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// New values of registers, by name.
+    #[serde(default)]
+    pub registers: std::collections::BTreeMap<String, String>,
+    /// Topics to add.
+    #[serde(default)]
+    pub add_tags: Vec<String>,
+    /// Topics to withdraw: those this node added.
+    #[serde(default)]
+    pub remove_tags: Vec<String>,
+    /// Evidence to add, each as KIND:REF.
+    #[serde(default)]
+    pub add_evidence: Vec<String>,
+    /// Whether this node wants it archived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+}
+
+/// The operator's marks. What is absent stays.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overlay {
+    /// Rank it up here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// Do not show it here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub muted: Option<bool>,
+    /// Hold it to be wrong here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalidated: Option<bool>,
+    /// A note; empty removes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// That it was done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Done {
+    /// The newest position of the feed when it was.
+    pub head: u64,
+}
+
+/// An error, as it travels: `{"error": {...}}`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// The error.
+    pub error: ErrorDetail,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ErrorDetail {
+    /// For programs.
+    pub kind: crate::api::Kind,
+    /// For people; fits after "cannot".
+    pub message: String,
+    /// The way out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}

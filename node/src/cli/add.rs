@@ -1,0 +1,105 @@
+//! `klnode add`: a new entry.
+
+use super::{Reply, VerbError};
+use crate::api::Client;
+use crate::api::types::{Named, NewEntry};
+use hyper::Method;
+use std::io::Read;
+use std::path::PathBuf;
+
+/// What to write.
+#[derive(Debug, clap::Args)]
+pub struct Add {
+    /// A file with a JSON object, or `-` for standard input; flags are laid over it.
+    pub file: Option<PathBuf>,
+    /// One line that says what it is about.
+    #[arg(long)]
+    pub title: Option<String>,
+    /// The knowledge itself.
+    #[arg(long)]
+    pub content: Option<String>,
+    /// lesson, skill, experience, spike, finding, norm, entity, relation, signal, friction,
+    /// calibration or playbook [default: lesson].
+    #[arg(long = "type", value_name = "TYPE")]
+    pub kind: Option<String>,
+    /// semantic, procedural or episodic [default: follows from the type].
+    #[arg(long)]
+    pub memory: Option<String>,
+    /// main, or local, which never leaves this node [default: main].
+    #[arg(long)]
+    pub workspace: Option<String>,
+    /// A topic, hierarchical with `/`; may be given more than once.
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// Evidence: commit, pr, doc, test, transcript, file, url or run, and where it is.
+    #[arg(long, value_name = "KIND:REF")]
+    pub evidence: Vec<String>,
+    /// A place in a checkout that it speaks of.
+    #[arg(long = "anchor", value_name = "ANCHOR")]
+    pub anchors: Vec<String>,
+    /// A step that checks whether it still holds.
+    #[arg(long = "verify", value_name = "STEP")]
+    pub verify_steps: Vec<String>,
+    /// What must hold for it to be valid.
+    #[arg(long, value_name = "PREDICATE")]
+    pub depends_on: Vec<String>,
+    /// The thread it is scoped to.
+    #[arg(long)]
+    pub thread: Option<String>,
+    /// positive, negative or neutral.
+    #[arg(long)]
+    pub polarity: Option<String>,
+    /// ephemeral, stable or permanent.
+    #[arg(long, value_name = "CLASS")]
+    pub decay: Option<String>,
+}
+
+impl Add {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let new = self.into_entry()?;
+        let named: Named = client.send_json(Method::POST, "/v1/entries", &new).await?;
+        let text = format!("{}  {}\n", named.code, new.title);
+        Ok(Reply::new(&named, text))
+    }
+
+    fn into_entry(self) -> Result<NewEntry, VerbError> {
+        let mut new = match &self.file {
+            None => NewEntry::default(),
+            Some(path) => {
+                let text = read(path)?;
+                serde_json::from_str(&text).map_err(|error| {
+                    VerbError::Input(format!("read {} as an entry: {error}", path.display()))
+                })?
+            }
+        };
+        if let Some(title) = self.title {
+            new.title = title;
+        }
+        if let Some(content) = self.content {
+            new.content = content;
+        }
+        new.kind = self.kind.or(new.kind);
+        new.memory = self.memory.or(new.memory);
+        new.workspace = self.workspace.or(new.workspace);
+        new.thread = self.thread.or(new.thread);
+        new.polarity = self.polarity.or(new.polarity);
+        new.decay_class = self.decay.or(new.decay_class);
+        new.tags.extend(self.tags);
+        new.evidence.extend(self.evidence);
+        new.anchors.extend(self.anchors);
+        new.verify_steps.extend(self.verify_steps);
+        new.depends_on.extend(self.depends_on);
+        Ok(new)
+    }
+}
+
+/// A file's text, or what comes on standard input.
+fn read(path: &PathBuf) -> Result<String, VerbError> {
+    let read = if path.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(path)
+    };
+    read.map_err(|error| VerbError::Input(format!("read {}: {error}", path.display())))
+}

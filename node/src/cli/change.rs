@@ -1,0 +1,176 @@
+//! Verbs that change an entry or this node's marks on it.
+
+use super::read::path;
+use super::{Reply, VerbError};
+use crate::api::Client;
+use crate::api::types::{self, Done, Named, Outcome, Overlay};
+use hyper::Method;
+use std::collections::BTreeMap;
+
+/// One entry, nothing else.
+#[derive(Debug, clap::Args)]
+pub struct One {
+    /// Its id, its code, or any unambiguous beginning of it.
+    pub entry: String,
+}
+
+impl One {
+    pub(super) async fn archive(self, client: &Client, archived: bool) -> Result<Reply, VerbError> {
+        let edit = types::Edit { archived: Some(archived), ..types::Edit::default() };
+        let named: Named = client.send_json(Method::PATCH, &path(&self.entry, ""), &edit).await?;
+        let what = if archived { "archived" } else { "back from the archive" };
+        let text = format!("{}  {what}\n", named.code);
+        Ok(Reply::new(&named, text))
+    }
+
+    pub(super) async fn post(
+        self,
+        client: &Client,
+        verb: &str,
+        what: &str,
+    ) -> Result<Reply, VerbError> {
+        let path = path(&self.entry, &format!("/{verb}"));
+        let done: Done = client.send_json(Method::POST, &path, &()).await?;
+        Ok(Reply::new(&done, format!("{}  {what}\n", self.entry)))
+    }
+}
+
+/// An observation.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("outcome").required(true).args(["success", "failure"])))]
+pub struct Observe {
+    /// Its id, its code, or any unambiguous beginning of it.
+    pub entry: String,
+    /// It helped.
+    #[arg(long)]
+    pub success: bool,
+    /// It misled.
+    #[arg(long)]
+    pub failure: bool,
+}
+
+impl Observe {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let outcome = if self.success { Outcome::Success } else { Outcome::Failure };
+        let path = path(&self.entry, "/observations");
+        let observe = types::Observe { outcome };
+        let named: Named = client.send_json(Method::POST, &path, &observe).await?;
+        let what = if self.success { "a success" } else { "a failure" };
+        let text = format!("{}  {what} was counted\n", named.code);
+        Ok(Reply::new(&named, text))
+    }
+}
+
+/// A change of an entry.
+#[derive(Debug, clap::Args)]
+pub struct Edit {
+    /// Its id, its code, or any unambiguous beginning of it.
+    pub entry: String,
+    /// A new title.
+    #[arg(long)]
+    pub title: Option<String>,
+    /// A new content.
+    #[arg(long)]
+    pub content: Option<String>,
+    /// A new summary.
+    #[arg(long)]
+    pub summary: Option<String>,
+    /// Any other field: sub_type, polarity, decay_class, thread, outcome, failed_work.
+    #[arg(long = "field", value_name = "NAME=VALUE")]
+    pub fields: Vec<String>,
+    /// A topic to add.
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// A topic to withdraw; works for those this node added.
+    #[arg(long = "untag", value_name = "TAG")]
+    pub untag: Vec<String>,
+    /// Evidence to add.
+    #[arg(long, value_name = "KIND:REF")]
+    pub evidence: Vec<String>,
+}
+
+impl Edit {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let mut registers = BTreeMap::new();
+        for field in self.fields {
+            let (name, value) = field.split_once('=').ok_or_else(|| {
+                VerbError::Input(format!("read the field `{field}`: write it as NAME=VALUE"))
+            })?;
+            registers.insert(name.to_owned(), value.to_owned());
+        }
+        let named = [("title", self.title), ("content", self.content), ("summary", self.summary)];
+        let given = named.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?)));
+        registers.extend(given);
+        let edit = types::Edit {
+            registers,
+            add_tags: self.tags,
+            remove_tags: self.untag,
+            add_evidence: self.evidence,
+            archived: None,
+        };
+        let named: Named = client.send_json(Method::PATCH, &path(&self.entry, ""), &edit).await?;
+        let text = format!("{}  edited\n", named.code);
+        Ok(Reply::new(&named, text))
+    }
+}
+
+/// A mark of this node's operator.
+#[derive(Debug, clap::Args)]
+pub struct Mark {
+    /// Its id, its code, or any unambiguous beginning of it.
+    pub entry: String,
+    /// Take the mark away.
+    #[arg(long)]
+    pub undo: bool,
+}
+
+/// Which mark.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Marking {
+    Pin,
+    Mute,
+    Invalidate,
+}
+
+impl Mark {
+    pub(super) async fn run(self, client: &Client, marking: Marking) -> Result<Reply, VerbError> {
+        let on = Some(!self.undo);
+        let (overlay, name) = match marking {
+            Marking::Pin => (Overlay { pinned: on, ..Overlay::default() }, "pinned"),
+            Marking::Mute => (Overlay { muted: on, ..Overlay::default() }, "muted"),
+            Marking::Invalidate => {
+                (Overlay { invalidated: on, ..Overlay::default() }, "invalidated")
+            }
+        };
+        let no_more = if self.undo { "no longer " } else { "" };
+        put(client, &self.entry, &overlay, &format!("{no_more}{name} here")).await
+    }
+}
+
+/// A note of this node's operator.
+#[derive(Debug, clap::Args)]
+pub struct Note {
+    /// Its id, its code, or any unambiguous beginning of it.
+    pub entry: String,
+    /// The note; empty removes it.
+    pub note: String,
+}
+
+impl Note {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let overlay = Overlay { note: Some(self.note), ..Overlay::default() };
+        put(client, &self.entry, &overlay, "annotated here").await
+    }
+}
+
+async fn put(
+    client: &Client,
+    entry: &str,
+    overlay: &Overlay,
+    what: &str,
+) -> Result<Reply, VerbError> {
+    let path = path(entry, "/overlay");
+    let named: Named = client.send_json(Method::PUT, &path, overlay).await?;
+    let text = format!("{}  {what}\n", named.code);
+    Ok(Reply::new(&named, text))
+}

@@ -1,0 +1,75 @@
+//! `klnode status`, `show` and `list`.
+
+use super::{Reply, VerbError, entry};
+use crate::api::Client;
+use crate::api::types::{self, Entry, Status};
+
+pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
+    let status: Status = client.get("/v1/status").await?;
+    let waiting = match status.quarantined {
+        0 => String::new(),
+        count => format!(", {count} records in quarantine"),
+    };
+    let text = format!(
+        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {} entries{waiting}\n",
+        status.version, status.node, status.home, status.entries,
+    );
+    Ok(Reply::new(&status, text))
+}
+
+/// Which entry to show.
+#[derive(Debug, clap::Args)]
+pub struct Show {
+    /// Its id, its code, or any unambiguous beginning of it.
+    pub entry: String,
+}
+
+impl Show {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let found: Entry = client.get(&path(&self.entry, "")).await?;
+        Ok(Reply::new(&found, entry::whole(&found)))
+    }
+}
+
+/// Which entries to list.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// At most so many [default: 50].
+    #[arg(short = 'n', long)]
+    pub limit: Option<usize>,
+    /// Those after this entry.
+    #[arg(long, value_name = "ENTRY")]
+    pub after: Option<String>,
+}
+
+impl List {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let limit = self.limit.map(|limit| format!("limit={limit}"));
+        let after = self.after.map(|after| format!("after={}", escape(&after)));
+        let query: Vec<String> = limit.into_iter().chain(after).collect();
+        let list: types::List = client.get(&format!("/v1/entries?{}", query.join("&"))).await?;
+        let mut text: String = list.entries.iter().map(entry::line).collect();
+        if list.entries.is_empty() {
+            text.push_str("Nothing yet. `klnode add --help` shows how to write the first entry.\n");
+        }
+        if let Some(last) = list.next.as_ref().and(list.entries.last()) {
+            text.push_str(&format!("More with: klnode list --after {}\n", last.code));
+        }
+        Ok(Reply::new(&list, text))
+    }
+}
+
+/// The path of an entry.
+pub(super) fn path(entry: &str, rest: &str) -> String {
+    format!("/v1/entries/{}{rest}", escape(entry))
+}
+
+/// Whatever was typed, as one part of a path.
+fn escape(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let escaped = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    escaped.collect()
+}
