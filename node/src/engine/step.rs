@@ -71,6 +71,8 @@ pub struct Engine {
     judge: Box<dyn Judge>,
     durability: Durability,
     head: Seq,
+    /// The boot whose epoch is durable. One that was drawn in a group that failed is not.
+    announced: Boot,
     last_step: WallTime,
     /// What closed the store, if it is closed.
     fault: Option<Fault>,
@@ -87,7 +89,8 @@ impl Engine {
         batch.begin_epoch(own.boot, now)?;
         let head = batch.head()?;
         batch.commit()?;
-        Ok(Self { store, own, judge, durability, head, last_step: now, fault: None })
+        let announced = own.boot;
+        Ok(Self { store, own, judge, durability, head, announced, last_step: now, fault: None })
     }
 
     /// The store it writes.
@@ -156,6 +159,8 @@ impl Engine {
         let mut ingest = Ingest { writer: &mut self.own, judge: &mut *self.judge, now };
         if was_asleep || went_back {
             ingest.draw_boot(&batch)?;
+        } else if ingest.writer.boot != self.announced {
+            batch.begin_epoch(ingest.writer.boot, now)?;
         }
         let mut receipts = Vec::with_capacity(commands.len());
         for command in commands {
@@ -167,8 +172,9 @@ impl Engine {
                 answer => receipts.push(answer),
             }
         }
-        self.head = batch.head()?;
+        let head = batch.head()?;
         batch.commit()?;
+        (self.head, self.announced) = (head, self.own.boot);
         if commands.iter().any(|command| matches!(command, Command::Compact)) {
             let compacted = self.store.compact().map_err(Arc::new);
             let answers = commands.iter().zip(&mut receipts);
