@@ -7,7 +7,7 @@ use crate::ids::{AuthorId, EntryId, MarkId};
 use crate::lattice::Lattice;
 use crate::lww::{Lww, Register};
 use crate::retraction::Marks;
-use crate::time::{Hlc, WallTime};
+use crate::time::WallTime;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which set of plain texts. Numbers of later versions are kept and passed on, not shown.
@@ -158,14 +158,13 @@ impl Claims {
         self.histories().next().is_none()
     }
 
-    /// The newest stamp in any claim: a new claim of the same author is stamped after it.
-    pub fn newest(&self) -> Hlc {
-        let values = self.registers.values().map(Lww::newest);
-        let texts = self.texts.values().flat_map(GSet::iter).map(|(_, word)| word.stamp);
-        let citations = self.citations.iter().map(|(_, word)| word.stamp);
-        let links = self.links.iter().map(|(_, word)| word.stamp);
-        let archival = self.archival.iter().map(|word| word.stamp);
-        values.chain(texts).chain(citations).chain(links).chain(archival).max().unwrap_or_default()
+    /// Every mark that some claim here comes after.
+    pub fn marks(&self) -> Marks {
+        let mut marks = Marks::default();
+        for mark in self.histories().flatten() {
+            marks.insert(*mark);
+        }
+        marks
     }
 
     /// Whether every value is by `author`: values carry their author, records have one.

@@ -3,7 +3,7 @@
 //! Two valid headers with the same slot and counter and different digests convict their author: no
 //! payload is needed, and anyone can check it. A forged or damaged pair convicts nobody.
 
-use crate::header::SignedHeader;
+use crate::header::{Header, SignedHeader};
 use crate::ids::AuthorId;
 use crate::key::Signature;
 use crate::record::Refusal;
@@ -31,8 +31,10 @@ impl Proof {
     /// The proof in two headers, if there is one.
     pub fn find(a: &SignedHeader, b: &SignedHeader) -> Option<Self> {
         let (one, two) = (a.header(), b.header());
-        let is_same_slot = (one.entry, one.author, one.facet) == (two.entry, two.author, two.facet);
-        if !is_same_slot || !a.version().contradicts(&b.version()) {
+        let place = |header: &Header| {
+            (header.entry, header.author, header.facet, header.place, header.counter)
+        };
+        if place(one) != place(two) || a.digest() == b.digest() {
             return None;
         }
         let (first, second) = if a.digest() < b.digest() { (a, b) } else { (b, a) };

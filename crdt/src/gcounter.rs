@@ -91,6 +91,12 @@ impl GCounter {
         self.cells.keys().map(|(boot, _)| *boot).chain(self.folds.keys().copied()).collect()
     }
 
+    /// Forgets what these boots counted.
+    pub fn drop_boots(&mut self, boots: &BTreeSet<Boot>) {
+        self.cells.retain(|(boot, _), _| !boots.contains(boot));
+        self.folds.retain(|boot, _| !boots.contains(boot));
+    }
+
     /// Whether nothing was ever counted.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty() && self.folds.is_empty()

@@ -86,6 +86,17 @@ impl<E: Ord> GSet<E> {
         self.words.retain(|_, word| keep(word));
     }
 
+    /// Drops the element that was withdrawn longest ago, if any was.
+    pub fn drop_oldest_withdrawn(&mut self) -> bool
+    where
+        E: Clone,
+    {
+        let withdrawn = self.words.iter().filter(|(_, word)| word.presence == Presence::Withdrawn);
+        let oldest =
+            withdrawn.min_by_key(|(_, word)| word.stamp).map(|(element, _)| element.clone());
+        oldest.is_some_and(|element| self.words.remove(&element).is_some())
+    }
+
     /// How many elements have a word.
     pub fn len(&self) -> usize {
         self.words.len()

@@ -11,7 +11,8 @@ use crate::header::Facet;
 use crate::ids::{AuthorId, Digest};
 use crate::lattice::Lattice;
 use crate::limits::LIVE_SLOTS_MAX;
-use crate::record::Record;
+use crate::record::{Absence, Record};
+use crate::version::Version;
 use std::collections::BTreeMap;
 
 /// One author's live records on one entry, tombstones apart.
@@ -29,7 +30,8 @@ pub enum Outcome {
     Merged(Changes),
     /// It came without its payload and nothing held explains why. Its retraction comes first.
     Unexplained,
-    /// Its author has too many live records here: it has to wait.
+    /// Its author has too many live records here. Only a liar has: an honest author's next record
+    /// covers the ones before.
     OverQuota,
 }
 
@@ -101,40 +103,38 @@ impl Holding {
     fn place(&mut self, record: Record) -> Outcome {
         let (digest, facet) = (record.digest(), record.header().facet);
         if let Some(held) = self.records.get(&digest) {
-            let was_stripped = held.payload().is_none() && record.payload().is_some();
-            if !was_stripped || self.to_entry().erases(&record) {
+            let is_wanted = held.absence() == Some(Absence::Stripped);
+            if !is_wanted || record.payload().is_none() {
                 return Outcome::Known;
             }
-            // Whoever brought it first had left out a payload that nothing takes away.
-            self.records.insert(digest, record);
-            return Outcome::Merged(Changes::default());
-        }
-        if record.payload().is_none() && self.facet(Facet::Retraction).next().is_none() {
+        } else if record.payload().is_none() && self.facet(Facet::Retraction).next().is_none() {
             return Outcome::Unexplained;
         }
+        let others = || self.facet(facet).filter(|held| held.digest() != digest);
         let mut changes = Changes::default();
         if facet != Facet::Retraction {
             let version = record.version();
-            let mut rivals = self.facet(facet).map(Record::version);
-            if rivals.any(|held| held.covers(&version)) {
+            if others().any(|held| covers(held, &held.version(), &record, &version)) {
                 return Outcome::Known;
             }
-            let covered = self.facet(facet).filter(|held| version.covers(&held.version()));
+            let covered = others().filter(|held| covers(&record, &version, held, &held.version()));
             changes.covered = covered.map(Record::digest).collect();
         }
-        if self.facet(facet).count() - changes.covered.len() >= LIVE_SLOTS_MAX {
+        if others().count() - changes.covered.len() >= LIVE_SLOTS_MAX {
             return Outcome::OverQuota;
         }
         self.records.retain(|held, _| !changes.covered.contains(held));
         self.records.insert(digest, record);
-        changes.erased = self.erase();
+        if matches!(facet, Facet::Claims | Facet::Retraction) {
+            changes.erased = self.erase();
+        }
         Outcome::Merged(changes)
     }
 
     /// Erases every payload that the retractions held take away.
     fn erase(&mut self) -> Vec<Digest> {
-        let entry = self.to_entry();
-        let doomed = self.records.values().filter(|record| entry.erases(record));
+        let retracted = Entry::assemble(self.facet(Facet::Retraction));
+        let doomed = self.records.values().filter(|record| retracted.erases(record));
         let doomed: Vec<Digest> = doomed.map(Record::digest).collect();
         for digest in &doomed {
             if let Some(record) = self.records.remove(digest) {
@@ -143,6 +143,13 @@ impl Holding {
         }
         doomed
     }
+}
+
+/// Whether holding `new` makes holding `old` needless. What came without its payload does not put
+/// a payload out of its place: whoever left it out could hide a text that way.
+fn covers(new: &Record, new_version: &Version, old: &Record, old_version: &Version) -> bool {
+    let hides = new.absence() == Some(Absence::Stripped) && old.payload().is_some();
+    new_version.covers(old_version) && !hides
 }
 
 /// All records held of one entry.

@@ -24,12 +24,13 @@ pub const REGISTER_VALUES_MAX: usize = 64;
 pub const REPLACES_MAX: usize = 256;
 /// Retractions of one author that a claim may name; [`LIVE_SLOTS_MAX`] is how many there can be.
 pub const MARKS_MAX: usize = 64;
-/// Cells of one counter, over all boots and days.
-pub const COUNTER_CELLS_MAX: usize = 2_048;
+/// Cells and folded totals of one counter, over all boots and days. A home that is started five
+/// times a day and counts on the same entry each time gets there in four and a half years.
+pub const COUNTER_CELLS_MAX: usize = 8_192;
 /// One cell of a counter, in thousandths.
 pub const CELL_MAX: u64 = 1 << 32;
 /// Boots that one author's resets may name.
-pub const RESET_BOOTS_MAX: usize = 2_048;
+pub const RESET_BOOTS_MAX: usize = 8_192;
 /// Older slots that one header may name as absorbed; also the window of generations in which
 /// they are named one by one.
 pub const ABSORBS_MAX: usize = 1_024;
@@ -46,4 +47,4 @@ pub const NESTING_MAX: usize = 8;
 /// Values of any kind in one header.
 pub const HEADER_ITEMS_MAX: usize = 16 + 4 * ABSORBS_MAX;
 /// Values of any kind in one payload.
-pub const PAYLOAD_ITEMS_MAX: usize = 64 * 1024;
+pub const PAYLOAD_ITEMS_MAX: usize = 128 * 1024;

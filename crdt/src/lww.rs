@@ -138,11 +138,6 @@ impl Lww {
         self.values.retain(|_, value| keep(value));
     }
 
-    /// The newest stamp held.
-    pub fn newest(&self) -> Hlc {
-        self.values.values().map(|value| value.stamp).max().unwrap_or_default()
-    }
-
     /// The value a reader at `now` is shown. A value that is not yet due neither wins nor
     /// replaces while a due one exists. Never empty unless the register is: digests cover the
     /// list of replaced digests, so values cannot replace each other in a circle.
@@ -170,12 +165,22 @@ impl Lww {
     }
 
     /// What a value written now replaces: everything held and everything that replaces. Over the
-    /// limit the digests of the newest values are kept.
-    pub fn all_replaced(&self) -> BTreeSet<Digest> {
-        let mut newest_first: Vec<_> = self.values.iter().collect();
-        newest_first.sort_by_key(|(digest, value)| std::cmp::Reverse((value.stamp, **digest)));
-        let held = newest_first.iter().map(|(digest, _)| **digest);
-        let older = newest_first.iter().flat_map(|(_, value)| value.replaces.iter().copied());
+    /// limit, authors that `rank` puts first come first, and then each author's newest value
+    /// before anyone's second: nobody pushes another's value out by writing much.
+    pub fn all_replaced(&self, rank: impl Fn(AuthorId) -> u8) -> BTreeSet<Digest> {
+        let mut by_author: BTreeMap<AuthorId, Vec<(&Digest, &Value)>> = BTreeMap::new();
+        for (digest, value) in &self.values {
+            by_author.entry(value.author).or_default().push((digest, value));
+        }
+        let mut ordered = Vec::new();
+        for (author, mut values) in by_author {
+            values.sort_by_key(|(digest, value)| std::cmp::Reverse((value.stamp, **digest)));
+            let turns = values.into_iter().enumerate();
+            ordered.extend(turns.map(|(turn, value)| ((rank(author), turn), value)));
+        }
+        ordered.sort_by_key(|(place, _)| *place);
+        let held = ordered.iter().map(|(_, (digest, _))| **digest);
+        let older = ordered.iter().flat_map(|(_, (_, value))| value.replaces.iter().copied());
         let mut replaced = BTreeSet::new();
         for digest in held.chain(older) {
             if replaced.len() == REPLACES_MAX {
@@ -207,7 +212,7 @@ mod tests {
             text: text.into(),
             stamp: Hlc::new(WallTime::from_millis(at_ms), 0),
             author: AuthorId::from_bytes([author; 32]),
-            replaces: register.all_replaced(),
+            replaces: register.all_replaced(|_| 0),
             after: BTreeSet::new(),
         };
         register.insert(ENTRY, Register::TITLE, value);
@@ -283,8 +288,21 @@ mod tests {
         for turn in 0..400 {
             write(&mut register, 1, turn, "again");
         }
-        assert_eq!(register.all_replaced().len(), REPLACES_MAX);
+        assert_eq!(register.all_replaced(|_| 0).len(), REPLACES_MAX);
         let newest = register.shown(WallTime::from_millis(1_000)).expect("shown").digest;
-        assert!(register.all_replaced().contains(&newest));
+        assert!(register.all_replaced(|_| 0).contains(&newest));
+    }
+
+    #[test]
+    fn a_flood_of_one_author_pushes_nobody_elses_value_out() {
+        let mut register = Lww::default();
+        write(&mut register, 1, 1, "own");
+        write(&mut register, 2, 2, "a member's");
+        let quiet: Vec<Digest> = register.iter().map(|(digest, _)| *digest).collect();
+        for turn in 0..600 {
+            write(&mut register, 3, 1_000_000 + turn, "flood");
+        }
+        let replaced = register.all_replaced(|_| 0);
+        assert!(quiet.iter().all(|digest| replaced.contains(digest)));
     }
 }

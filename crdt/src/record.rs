@@ -12,7 +12,7 @@ use crate::payload::Payload;
 use crate::time::Hlc;
 use crate::tombstone::Authority;
 use crate::version::{Place, Version};
-use crate::wire::bounded::Malformed;
+use crate::wire::{self, bounded, bounded::Malformed};
 use serde::{Deserialize, Serialize};
 
 /// A record as it travels and is stored: bytes exactly as its author made them.
@@ -83,7 +83,24 @@ impl Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     signed: SignedHeader,
-    payload: Option<(Payload, Box<[u8]>)>,
+    body: Body,
+}
+
+/// A record's payload, or why there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Body {
+    Whole(Box<Payload>, Box<[u8]>),
+    Absent(Absence),
+}
+
+/// Why a record has no payload here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// It was seen here, and a retraction took it away.
+    Erased,
+    /// It came without. Perhaps rightly so; a relay may also have left out what nothing takes
+    /// away. So it counts for less: it covers no payload, and the whole record is still wanted.
+    Stripped,
 }
 
 /// Where and when a record is written: all of a header that the payload does not decide.
@@ -106,6 +123,7 @@ impl Record {
     pub fn seal(at: Position, payload: Payload, key: &SecretKey) -> Result<Self, Refusal> {
         let bytes = payload.encode();
         payload.check(at.entry, key.author(), &bytes)?;
+        bounded::check(&bytes, wire::PAYLOAD)?;
         let header = Header {
             entry: at.entry,
             author: key.author(),
@@ -118,28 +136,33 @@ impl Record {
             payload_digest: digest::of(Context::Payload, &bytes),
         };
         let signed = SignedHeader::seal(header, key);
-        Ok(Self { signed, payload: Some((payload, bytes.into())) })
+        Ok(Self { signed, body: Body::Whole(Box::new(payload), bytes.into()) })
     }
 
     /// Checks everything about a record from outside: limits, signature, author, payload digest,
     /// payload rules, and for a tombstone the entitlement it carries.
     pub fn verify(raw: &RawRecord) -> Result<Self, Refusal> {
         let signed = SignedHeader::verify(&raw.header, raw.signature)?;
-        Self::with_payload(signed, raw.payload.as_deref())
+        Self::with_payload(signed, raw.payload.as_deref(), Absence::Stripped)
     }
 
     /// Reads a record that was verified before it was stored: all checks but the signature.
-    pub fn read_back(raw: &RawRecord) -> Result<Self, Refusal> {
+    /// `absence` is why it has no payload, if it has none.
+    pub fn read_back(raw: &RawRecord, absence: Absence) -> Result<Self, Refusal> {
         let signed = SignedHeader::read_back(&raw.header, raw.signature)?;
-        Self::with_payload(signed, raw.payload.as_deref())
+        Self::with_payload(signed, raw.payload.as_deref(), absence)
     }
 
-    fn with_payload(signed: SignedHeader, bytes: Option<&[u8]>) -> Result<Self, Refusal> {
+    fn with_payload(
+        signed: SignedHeader,
+        bytes: Option<&[u8]>,
+        absence: Absence,
+    ) -> Result<Self, Refusal> {
         let header = signed.header();
         let Some(bytes) = bytes else {
             // Only claims are ever erased under a header that stays.
             return match header.facet {
-                Facet::Claims => Ok(Self { signed, payload: None }),
+                Facet::Claims => Ok(Self { signed, body: Body::Absent(absence) }),
                 _ => Err(Refusal::WrongPayload),
             };
         };
@@ -150,7 +173,7 @@ impl Record {
         }
         let payload = Payload::decode(header.facet, header.entry, header.author, bytes)?;
         payload.check(header.entry, header.author, bytes)?;
-        Ok(Self { payload: Some((payload, bytes.into())), signed })
+        Ok(Self { signed, body: Body::Whole(Box::new(payload), bytes.into()) })
     }
 
     /// As it travels and is stored.
@@ -158,7 +181,10 @@ impl Record {
         RawRecord {
             header: self.signed.bytes().to_vec(),
             signature: self.signed.signature(),
-            payload: self.payload.as_ref().map(|(_, bytes)| bytes.to_vec()),
+            payload: match &self.body {
+                Body::Whole(_, bytes) => Some(bytes.to_vec()),
+                Body::Absent(_) => None,
+            },
         }
     }
 
@@ -192,15 +218,26 @@ impl Record {
         self.signed.version()
     }
 
-    /// The payload, unless it was erased.
+    /// The payload, if it is here.
     pub fn payload(&self) -> Option<&Payload> {
-        self.payload.as_ref().map(|(payload, _)| payload)
+        match &self.body {
+            Body::Whole(payload, _) => Some(payload),
+            Body::Absent(_) => None,
+        }
     }
 
-    /// The same record without its payload.
+    /// Why the payload is not here, if it is not.
+    pub fn absence(&self) -> Option<Absence> {
+        match self.body {
+            Body::Whole(..) => None,
+            Body::Absent(absence) => Some(absence),
+        }
+    }
+
+    /// The same record after a retraction took its payload away.
     #[must_use]
     pub fn erased(self) -> Self {
-        Self { payload: None, ..self }
+        Self { body: Body::Absent(Absence::Erased), ..self }
     }
 
     /// How far a tombstone's entitlement is proved; nothing for other facets.

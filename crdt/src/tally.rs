@@ -60,6 +60,13 @@ impl Tally {
         }
     }
 
+    /// Drops what a reset declared void: it counts for nobody, and its author need not carry it.
+    pub fn drop_reset(&mut self) {
+        for counter in [&mut self.successes, &mut self.failures, &mut self.confirmations] {
+            counter.drop_boots(&self.reset);
+        }
+    }
+
     /// Every boot that has counted anything.
     pub fn boots(&self) -> BTreeSet<Boot> {
         let mut boots = self.successes.boots();

@@ -126,19 +126,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A stamp at `now`, greater than every stamp given out before and than `floor`: the newest
-    /// stamp of the same author on the same thing, so that an author's later word never carries
-    /// the smaller stamp. Other authors' stamps do not move the clock: a far-future one would
-    /// drag every writer along.
-    pub fn stamp(&mut self, now: WallTime, floor: Hlc) -> Hlc {
+    /// A stamp at `now`, greater than every stamp given out before. Stamps of other authors, and
+    /// own ones of other lives, do not move the clock: a far-future one would drag every writer
+    /// along.
+    pub fn stamp(&mut self, now: WallTime) -> Hlc {
         self.last = Hlc::new(now, 0).max(self.last.successor());
-        self.last.max(floor.successor())
-    }
-
-    /// Whether the wall clock stands more than `by` away from the last stamp given out.
-    pub fn has_jumped(&self, now: WallTime, by: Duration) -> bool {
-        self.last != Hlc::default()
-            && (now.plus(by) < self.last.wall() || self.last.wall().plus(by) < now)
+        self.last
     }
 }
 
@@ -149,18 +142,10 @@ mod tests {
     #[test]
     fn stamps_grow_while_the_wall_clock_stands_still_or_goes_back() {
         let mut clock = Clock::default();
-        let first = clock.stamp(WallTime::from_millis(1_000), Hlc::default());
-        let second = clock.stamp(WallTime::from_millis(1_000), Hlc::default());
-        let third = clock.stamp(WallTime::from_millis(10), Hlc::default());
+        let first = clock.stamp(WallTime::from_millis(1_000));
+        let second = clock.stamp(WallTime::from_millis(1_000));
+        let third = clock.stamp(WallTime::from_millis(10));
         assert!(first < second && second < third);
-    }
-
-    #[test]
-    fn a_floor_in_the_future_moves_one_stamp_and_not_the_clock() {
-        let mut clock = Clock::default();
-        let far = Hlc::new(WallTime::from_millis(1 << 40), 7);
-        assert!(clock.stamp(WallTime::from_millis(5), far) > far);
-        assert!(clock.stamp(WallTime::from_millis(6), Hlc::default()) < far);
     }
 
     #[test]

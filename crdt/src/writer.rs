@@ -7,16 +7,17 @@
 use crate::claims::{Citation, Claims, Link, TextSet};
 use crate::entry::Entry;
 use crate::gcounter::Thousandths;
-use crate::gset::{Presence, Word};
+use crate::gset::{GSet, Presence, Word};
 use crate::header::Facet;
 use crate::holding::Holding;
-use crate::ids::{AuthorId, Boot, EntryId, MarkId};
+use crate::ids::{AuthorId, Boot, Digest, EntryId, MarkId};
 use crate::key::SecretKey;
 use crate::lattice::Lattice;
+use crate::limits::{LIVE_SLOTS_MAX, SET_ELEMENTS_MAX};
 use crate::lww::{Lww, Register, Value};
 use crate::origin::Origin;
 use crate::payload::Payload;
-use crate::record::{Position, Record, Refusal};
+use crate::record::{Absence, Position, Record, Refusal};
 use crate::retraction::Marks;
 use crate::tally::{Observation, Tally};
 use crate::time::{Day, Hlc};
@@ -61,13 +62,6 @@ impl Writer<'_> {
         self.key.author()
     }
 
-    /// The newest stamp of the author on this entry: a new one must be greater.
-    pub fn newest(&self) -> Hlc {
-        let headers = self.own.records().map(|record| record.header().stamp);
-        let claims = self.own.to_entry().claims.into_values().map(|claims| claims.newest());
-        headers.chain(claims).max().unwrap_or_default()
-    }
-
     /// Claims something. `held` is the whole entry as held here: a text replaces every value of
     /// its register, whoever wrote it.
     pub fn claim(
@@ -77,15 +71,32 @@ impl Writer<'_> {
         claims: &[Claim],
         stamp: Hlc,
     ) -> Result<Record, Refusal> {
-        let own = self.own.to_entry();
-        let marks = own.marks.get(&self.author()).cloned().unwrap_or_default();
-        let mut said = own.claims.get(&self.author()).cloned().unwrap_or_default();
-        said = said.without_suppressed(&marks);
+        let (mut said, marks) = self.standing();
+        if marks.ids().len() >= LIVE_SLOTS_MAX - 1 {
+            // One is left to take back what is there now.
+            let what = "retractions of this entry by one author";
+            return Err(Refusal::OverLimit { what, max: LIVE_SLOTS_MAX - 1 });
+        }
         for claim in claims {
             self.say(&mut said, held, marks.ids(), claim, stamp);
         }
         let payload = Payload::Claims { origin, claims: said.without_replaced() };
         self.seal(payload, stamp)
+    }
+
+    /// Whether the author has claimed anything that stands.
+    pub fn has_claims(&self) -> bool {
+        !self.standing().0.is_empty()
+    }
+
+    /// What the author has claimed and not taken back, and what it has taken back: also marks
+    /// that are only known because a claim of another life comes after them.
+    fn standing(&self) -> (Claims, Marks) {
+        let own = self.own.to_entry();
+        let said = own.claims.get(&self.author()).cloned().unwrap_or_default();
+        let mut marks = own.marks.get(&self.author()).cloned().unwrap_or_default();
+        marks.join(said.marks());
+        (said.without_suppressed(&marks), marks)
     }
 
     fn say(
@@ -96,36 +107,58 @@ impl Writer<'_> {
         claim: &Claim,
         stamp: Hlc,
     ) {
-        let word = |presence| Word { stamp, presence, after: after.clone() };
+        // An author's later word on one thing carries the greater stamp, whatever its clock says.
+        let word = |before: Option<&Word>, presence| {
+            let floor = before.map_or(stamp, |before| before.stamp.successor());
+            Word { stamp: stamp.max(floor), presence, after: after.clone() }
+        };
         match claim {
             Claim::Set(register, text) => {
-                let mut values: Lww = said.registers.get(register).cloned().unwrap_or_default();
-                for others in held.claims.values().filter_map(|by| by.registers.get(register)) {
-                    values.join(others.clone());
-                }
                 let value = Value {
                     text: text.clone(),
                     stamp,
                     author: self.author(),
-                    replaces: values.all_replaced(),
+                    replaces: self.replaced(said, held, *register),
                     after: after.clone(),
                 };
                 let own = said.registers.entry(*register).or_default();
                 own.insert(self.entry, *register, value);
             }
-            Claim::Add(set, text) => {
-                said.texts.entry(*set).or_default().say(text.clone(), word(Presence::Present));
-            }
+            Claim::Add(set, text) => say_in(said.texts.entry(*set).or_default(), text, |before| {
+                word(before, Presence::Present)
+            }),
             Claim::Withdraw(set, text) => {
-                said.texts.entry(*set).or_default().say(text.clone(), word(Presence::Withdrawn));
+                say_in(said.texts.entry(*set).or_default(), text, |before| {
+                    word(before, Presence::Withdrawn)
+                });
             }
             Claim::Cite(citation) => {
-                said.citations.say(citation.clone(), word(Presence::Present));
+                say_in(&mut said.citations, citation, |before| word(before, Presence::Present));
             }
-            Claim::Link(link) => said.links.say(*link, word(Presence::Present)),
-            Claim::Unlink(link) => said.links.say(*link, word(Presence::Withdrawn)),
-            Claim::Archive(presence) => said.archival.join(Some(word(*presence))),
+            Claim::Link(link) => {
+                say_in(&mut said.links, link, |before| word(before, Presence::Present));
+            }
+            Claim::Unlink(link) => {
+                say_in(&mut said.links, link, |before| word(before, Presence::Withdrawn));
+            }
+            Claim::Archive(presence) => {
+                said.archival = Some(word(said.archival.as_ref(), *presence));
+            }
         }
+    }
+
+    /// What a new value of a register replaces: own values first, then the creator's.
+    fn replaced(&self, said: &Claims, held: &Entry, register: Register) -> BTreeSet<Digest> {
+        let mut values: Lww = said.registers.get(&register).cloned().unwrap_or_default();
+        for others in held.claims.values().filter_map(|by| by.registers.get(&register)) {
+            values.join(others.clone());
+        }
+        let creator = held.origin.as_ref().and_then(Origin::creator);
+        values.all_replaced(|author| match author {
+            author if author == self.author() => 0,
+            author if Some(author) == creator => 1,
+            _ => 2,
+        })
     }
 
     /// Counts an observation.
@@ -137,6 +170,7 @@ impl Writer<'_> {
         stamp: Hlc,
     ) -> Result<Record, Refusal> {
         let mut tally = self.tally();
+        tally.drop_reset();
         for counter in [&mut tally.successes, &mut tally.failures, &mut tally.confirmations] {
             counter.fold(self.boot, day);
         }
@@ -149,18 +183,20 @@ impl Writer<'_> {
     pub fn reset(&self, stamp: Hlc) -> Result<Record, Refusal> {
         let mut tally = self.tally();
         tally.reset.join(tally.boots());
+        tally.drop_reset();
         self.seal(Payload::Tally(tally), stamp)
     }
 
     /// Signs again, in a fresh slot, all the author has said in a facet: when an older record of
     /// its own would otherwise be covered for its age alone.
     pub fn carry_over(&self, facet: Facet, stamp: Hlc) -> Result<Record, Refusal> {
-        let own = self.own.to_entry();
-        let claims = own.claims.get(&self.author()).cloned().unwrap_or_default();
-        let origin = own.origin;
         let payload = match facet {
             Facet::Tally => Payload::Tally(self.tally()),
-            _ => Payload::Claims { origin, claims: claims.without_replaced() },
+            Facet::Claims | Facet::Retraction | Facet::Tombstone => {
+                let (claims, _) = self.standing();
+                let origin = self.own.to_entry().origin;
+                Payload::Claims { origin, claims: claims.without_replaced() }
+            }
         };
         self.seal(payload, stamp)
     }
@@ -188,7 +224,9 @@ impl Writer<'_> {
 
     /// The next place: further on in the slot of this boot, or a fresh slot.
     fn position(&self, facet: Facet) -> (Place, u64, Vec<(Place, u64)>) {
-        let own: Vec<Version> = self.own.facet(facet).map(Record::version).collect();
+        // What came stripped was never seen: it must not be claimed as included.
+        let seen = |record: &&Record| record.absence() != Some(Absence::Stripped);
+        let own: Vec<Version> = self.own.facet(facet).filter(seen).map(Record::version).collect();
         let newest = own.iter().filter(|version| version.place.boot == self.boot);
         if let Some(open) = newest.max_by_key(|version| (version.place, version.counter)) {
             let absorbs = open.absorbs.iter().map(|(place, counter)| (*place, *counter));
@@ -197,4 +235,16 @@ impl Writer<'_> {
         let (generation, absorbs) = Version::opening(own.iter());
         (Place { generation, boot: self.boot }, 1, absorbs.into_iter().collect())
     }
+}
+
+/// Says a word on an element that comes after the author's last word on it. At the limit of the
+/// set the element that was withdrawn longest ago makes room.
+fn say_in<E: Ord + Clone>(
+    set: &mut GSet<E>,
+    element: &E,
+    word: impl FnOnce(Option<&Word>) -> Word,
+) {
+    let word = word(set.word(element));
+    set.say(element.clone(), word);
+    while set.len() > SET_ELEMENTS_MAX && set.drop_oldest_withdrawn() {}
 }

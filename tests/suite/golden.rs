@@ -171,7 +171,7 @@ fn dump(disk: Disk) -> String {
     narrow::<16, 8>("epochs", &database, &mut out);
     narrow::<16, 8>("tombstones", &database, &mut out);
     fixed::<32>("equivocations", &database, &mut out);
-    fixed::<32>("quarantine", &database, &mut out);
+    fixed::<81>("quarantine", &database, &mut out);
     fixed::<48>("releases", &database, &mut out);
     narrow::<40, 32>("outbox", &database, &mut out);
     narrow::<64, 8>("queued", &database, &mut out);

@@ -7,6 +7,7 @@ mod crash;
 mod forgetting;
 mod full_disk;
 mod golden;
+mod hostile;
 mod laws;
 mod lives;
 mod process;

@@ -84,7 +84,9 @@ impl From<Rejection> for ApiError {
             Rejection::Forgotten(_) => {
                 (Kind::Forgotten, Some("what was forgotten stays so; add it as a new entry"))
             }
-            Rejection::NotEntitled(_) | Rejection::Judged(_) => (Kind::Refused, None),
+            Rejection::NotEntitled(_) | Rejection::Judged(_) | Rejection::NothingToRetract(_) => {
+                (Kind::Refused, None)
+            }
             Rejection::Stopping => (Kind::Busy, None),
             Rejection::Store(error) => (Kind::Failed, store_hint(error)),
             Rejection::Reopen(_) => (Kind::Failed, None),

@@ -236,6 +236,9 @@ pub enum Rejection {
     /// Heard of, and forgotten.
     #[error("write entry {0}: it was forgotten")]
     Forgotten(EntryId),
+    /// There is nothing of this node's to take back.
+    #[error("retract entry {0}: this node has claimed nothing about it that stands")]
+    NothingToRetract(EntryId),
     /// Not in quarantine.
     #[error("find record {0} in quarantine")]
     NotQuarantined(Digest),

@@ -7,7 +7,7 @@
 use super::command::{Ingested, Source, Verdict};
 use super::step::{Judge, Own};
 use crate::store::rows::{QuarantineRow, ViewRow};
-use crate::store::{Batch, Error};
+use crate::store::{Batch, Error, Waiting};
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
 use klnode_crdt::payload::Payload;
@@ -21,15 +21,36 @@ pub(super) struct Ingest<'a> {
     pub(super) writer: &'a mut Own,
     pub(super) judge: &'a mut dyn Judge,
     pub(super) now: WallTime,
+    /// Whether another life of this home has shown in this step: one new boot is enough.
+    pub(super) has_met_past: bool,
+}
+
+/// Whether the judge has a say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// It has.
+    Judge,
+    /// The operator has decided, or it was admitted before.
+    Nobody,
 }
 
 impl Ingest<'_> {
-    /// Takes in a verified record.
+    /// Takes in a verified record, if the judge admits it.
     pub(super) fn ingest(
         &mut self,
         batch: &Batch,
         record: &Record,
         source: Source,
+    ) -> Result<Ingested, Error> {
+        self.take(batch, record, source, Ask::Judge)
+    }
+
+    pub(super) fn take(
+        &mut self,
+        batch: &Batch,
+        record: &Record,
+        source: Source,
+        ask: Ask,
     ) -> Result<Ingested, Error> {
         if record.header().facet == Facet::Tombstone {
             return self.bury(batch, record);
@@ -37,12 +58,32 @@ impl Ingest<'_> {
         if batch.tombstone(record.entry())?.is_some() {
             return Ok(Ingested::Forgotten);
         }
-        let held = batch.holding(record.entry(), record.author())?;
-        if held.get(record.digest()).is_some_and(|held| held.payload().is_some()) {
-            return Ok(Ingested::Known);
+        let before = self.held_beside(batch, record)?;
+        let mut after = before.clone();
+        let merge = after.merge(record.clone());
+        if let Some(proof) = &merge.proof {
+            batch.put_proof(proof)?;
         }
-        // What is taken back is always heard, whoever takes it back.
-        if record.header().facet != Facet::Retraction {
+        let is_own_past = source != Source::Local && record.author() == self.writer.key.author();
+        let changes = match merge.outcome {
+            Outcome::Merged(changes) => changes,
+            // A twin of what this life has signed comes from another life in the same slot.
+            Outcome::Known if is_own_past && merge.proof.is_some() => {
+                self.meet_own_past(batch, &before, record)?;
+                return Ok(Ingested::Known);
+            }
+            Outcome::Known => return Ok(Ingested::Known),
+            Outcome::Unexplained => {
+                return Ok(Ingested::Deferred("its payload is missing, unexplained".into()));
+            }
+            Outcome::OverQuota => {
+                return Ok(Ingested::Refused("its author has too many live records here".into()));
+            }
+        };
+        // Only what would be shown is judged: a payload that a retraction takes away at once is
+        // not, and what is taken back is always heard, whoever takes it back.
+        let stays = after.get(record.digest()).is_some_and(|live| live.payload().is_some());
+        if ask == Ask::Judge && stays && record.header().facet != Facet::Retraction {
             match self.judge.judge(record, source) {
                 Verdict::Admit => {}
                 Verdict::Quarantine(reason) => {
@@ -51,37 +92,20 @@ impl Ingest<'_> {
                 Verdict::Refuse(reason) => return Ok(Ingested::Refused(reason)),
             }
         }
-        self.merge(batch, held, record, source)
-    }
-
-    /// Merges an admitted record.
-    pub(super) fn merge(
-        &mut self,
-        batch: &Batch,
-        mut held: Holding,
-        record: &Record,
-        source: Source,
-    ) -> Result<Ingested, Error> {
-        let before = held.clone();
-        let merge = held.merge(record.clone());
-        if let Some(proof) = &merge.proof {
-            batch.put_proof(proof)?;
-        }
-        let changes = match merge.outcome {
-            Outcome::Known => return Ok(Ingested::Known),
-            Outcome::Unexplained => {
-                return Ok(Ingested::Deferred("its payload is missing, unexplained".into()));
-            }
-            Outcome::OverQuota => {
-                return Ok(Ingested::Deferred("its author has too many live records here".into()));
-            }
-            Outcome::Merged(changes) => changes,
-        };
-        let ingested = self.apply(batch, &before, &held, record, &changes)?;
-        if source != Source::Local && record.author() == self.writer.key.author() {
+        let ingested = self.apply(batch, &before, &after, record, &changes)?;
+        if is_own_past {
             self.meet_own_past(batch, &before, record)?;
         }
         Ok(ingested)
+    }
+
+    /// What the merge of a record needs to see: the same facet, and what takes claims back.
+    fn held_beside(&self, batch: &Batch, record: &Record) -> Result<Holding, Error> {
+        let facets: &[Facet] = match record.header().facet {
+            Facet::Tally => &[Facet::Tally],
+            _ => &[Facet::Claims, Facet::Retraction],
+        };
+        batch.holding(record.entry(), record.author(), facets)
     }
 
     fn apply(
@@ -104,13 +128,20 @@ impl Ingest<'_> {
         }
         let live = after.get(record.digest()).expect("a merged record is live");
         let seq = batch.put_record(live)?;
+        if record.header().facet == Facet::Retraction {
+            // What waits of this author says what was taken back: it need not wait any longer.
+            let (entry, author) = (record.entry(), record.author());
+            let claims = [Facet::Claims.code()];
+            let under = [&entry.as_bytes()[..], &author.as_bytes()[..], &claims].concat();
+            batch.drop_quarantined_under(&under)?;
+        }
 
         let row = batch.view_row(record.entry())?;
         let mut row = row.unwrap_or_else(|| ViewRow::new(self.now));
         if let Some(
             Payload::Claims { origin: Some(origin), .. }
             | Payload::Retraction { origin: Some(origin), .. },
-        ) = record.payload()
+        ) = live.payload()
         {
             row.learn(origin);
         }
@@ -130,7 +161,10 @@ impl Ingest<'_> {
         before: &Holding,
         record: &Record,
     ) -> Result<(), Error> {
-        self.draw_boot(batch)?;
+        if !self.has_met_past {
+            self.has_met_past = true;
+            self.draw_boot(batch)?;
+        }
         let facet = record.header().facet;
         let version = record.version();
         let is_aged = |held: &Record| version.covers_by_age_alone(&held.version());
@@ -140,12 +174,15 @@ impl Ingest<'_> {
         let both = Holding::from_held(before.records().cloned().chain([record.clone()]));
         let entry = record.entry();
         let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &both };
-        let stamp = self.writer.clock.stamp(self.now, writer.newest());
-        let carried =
-            writer.carry_over(facet, stamp).map_err(Error::refused("this node's own records"))?;
-        let held = batch.holding(entry, carried.author())?;
-        self.merge(batch, held, &carried, Source::Local)?;
-        Ok(())
+        let stamp = self.writer.clock.stamp(self.now);
+        match writer.carry_over(facet, stamp) {
+            Ok(carried) => self.take(batch, &carried, Source::Local, Ask::Nobody).map(|_| ()),
+            // Too much to say in one record: then both stay with whoever holds them.
+            Err(refusal) => {
+                tracing::warn!(%entry, %refusal, "own records of two lives do not fit together");
+                Ok(())
+            }
+        }
     }
 
     /// Draws a new boot: nothing this life writes from now on meets what it wrote before.
@@ -180,13 +217,14 @@ impl Ingest<'_> {
         source: Source,
         reason: String,
     ) -> Result<Ingested, Error> {
-        let from = match source {
-            Source::Local => None,
-            Source::Peer(peer) => Some(peer),
-        };
-        let row =
-            QuarantineRow { record: record.to_raw(), from, at: self.now, reason: reason.clone() };
-        batch.put_quarantined(record, &row)?;
-        Ok(Ingested::Quarantined(reason))
+        // What was written here is not kept against its writer's word: it is told no, and its slot
+        // stays free for what it writes instead.
+        let Source::Peer(from) = source else { return Ok(Ingested::Refused(reason)) };
+        let (record_bytes, at) = (record.to_raw(), self.now);
+        let row = QuarantineRow { record: record_bytes, from, at, reason: reason.clone() };
+        match batch.put_quarantined(record, &row)? {
+            Waiting::Kept => Ok(Ingested::Quarantined(reason)),
+            Waiting::Full => Ok(Ingested::Refused("too many of its kind wait already".into())),
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::validate;
 use crate::store::Batch;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{EntryId, Nonce};
 use klnode_crdt::lattice::Lattice;
 use klnode_crdt::lww::Register;
@@ -47,7 +48,7 @@ impl Ingest<'_> {
         }
         let mut nonce = [0; Nonce::LEN];
         (self.writer.entropy)(&mut nonce);
-        let stamp = self.writer.clock.stamp(self.now, Hlc::default());
+        let stamp = self.writer.clock.stamp(self.now);
         let creator = self.writer.key.author();
         Origin::Created { creator, stamp, nonce: Nonce::from_bytes(nonce), workspace, memory }
     }
@@ -60,6 +61,7 @@ impl Ingest<'_> {
     ) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
         let held = held(batch, entry)?;
+        validate::claims(claims)?;
         let origin = self.own_origin(&held);
         self.write(batch, entry, |writer, stamp| writer.claim(&held, origin.clone(), claims, stamp))
     }
@@ -86,6 +88,11 @@ impl Ingest<'_> {
 
     pub(super) fn retract(&mut self, batch: &Batch, entry: EntryId) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
+        let own = batch.holding(entry, self.writer.key.author(), &Facet::ALL)?;
+        let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &own };
+        if !writer.has_claims() {
+            return Err(Rejection::NothingToRetract(entry));
+        }
         let origin = self.own_origin(&held(batch, entry)?);
         self.write(batch, entry, |writer, stamp| writer.retract(origin.clone(), stamp))
     }
@@ -105,7 +112,7 @@ impl Ingest<'_> {
         self.write(batch, entry, |writer, stamp| writer.forget(tombstone.clone(), stamp))
     }
 
-    fn must_hold(&self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {
+    pub(super) fn must_hold(&self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {
         match batch.view_row(entry)? {
             Some(row) if row.is_forgotten => Err(Rejection::Forgotten(entry)),
             Some(_) => Ok(()),
@@ -126,16 +133,17 @@ impl Ingest<'_> {
         entry: EntryId,
         make: impl Fn(&Writer<'_>, Hlc) -> Result<Record, Refusal>,
     ) -> Result<Receipt, Rejection> {
-        let own = batch.holding(entry, self.writer.key.author())?;
+        let own = batch.holding(entry, self.writer.key.author(), &Facet::ALL)?;
         let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &own };
-        let stamp = self.writer.clock.stamp(self.now, writer.newest());
+        let stamp = self.writer.clock.stamp(self.now);
         let record = make(&writer, stamp)?;
         match self.ingest(batch, &record, Source::Local)? {
             Ingested::Merged(seq) => Ok(Receipt::Done(seq)),
             Ingested::Quarantined(why) | Ingested::Refused(why) | Ingested::Deferred(why) => {
                 Err(Rejection::Judged(why))
             }
-            Ingested::Known | Ingested::Forgotten => Err(Rejection::Forgotten(entry)),
+            Ingested::Forgotten => Err(Rejection::Forgotten(entry)),
+            Ingested::Known => Ok(Receipt::Done(batch.head()?)),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The engine itself: commands in, one transaction, answers out.
 
 use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
-use super::ingest::Ingest;
+use super::ingest::{Ask, Ingest};
+use super::validate;
 use crate::store::rows::{ReleaseRow, Seq};
 use crate::store::{Batch, Durability, Error, Fault, Store};
 use klnode_crdt::ids::{AuthorId, Boot, Digest};
 use klnode_crdt::key::SecretKey;
-use klnode_crdt::record::Record;
+use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::{Clock, WallTime};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -121,12 +122,13 @@ impl Engine {
         }
         match self.try_step(commands, now) {
             Ok(receipts) => receipts,
+            // One damaged row must not take the rest of the group with it.
+            Err(Error::Damaged { .. }) if commands.len() > 1 => {
+                let one_by_one = commands.chunks(1).flat_map(|command| self.step(command, now));
+                one_by_one.collect()
+            }
             Err(error) => {
-                self.fault = match &error {
-                    Error::Full => Some(Fault::Full),
-                    Error::Io(_) | Error::Closed => Some(Fault::Disk),
-                    Error::Damaged { .. } | Error::Busy => None,
-                };
+                self.fault = fault_of(&error);
                 let rejection = Rejection::from(error);
                 commands.iter().map(|_| Err(rejection.clone())).collect()
             }
@@ -156,8 +158,11 @@ impl Engine {
         let was_asleep = self.last_step.plus(RESUME_GAP) < now;
         let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;
         self.last_step = now;
-        let mut ingest = Ingest { writer: &mut self.own, judge: &mut *self.judge, now };
+        let (writer, judge) = (&mut self.own, &mut *self.judge);
+        let mut ingest = Ingest { writer, judge, now, has_met_past: false };
         if was_asleep || went_back {
+            // Stamps of a clock that stood wrong go with the boot that gave them out.
+            ingest.writer.clock = Clock::default();
             ingest.draw_boot(&batch)?;
         } else if ingest.writer.boot != self.announced {
             batch.begin_epoch(ingest.writer.boot, now)?;
@@ -177,6 +182,7 @@ impl Engine {
         (self.head, self.announced) = (head, self.own.boot);
         if commands.iter().any(|command| matches!(command, Command::Compact)) {
             let compacted = self.store.compact().map_err(Arc::new);
+            self.fault = compacted.as_ref().err().and_then(|error| fault_of(error));
             let answers = commands.iter().zip(&mut receipts);
             for (_, answer) in answers.filter(|(command, _)| matches!(command, Command::Compact)) {
                 if let Err(error) = &compacted {
@@ -185,6 +191,15 @@ impl Engine {
             }
         }
         Ok(receipts)
+    }
+}
+
+/// Whether an error has closed the store.
+fn fault_of(error: &Error) -> Option<Fault> {
+    match error {
+        Error::Full => Some(Fault::Full),
+        Error::Io(_) | Error::Closed => Some(Fault::Disk),
+        Error::Damaged { .. } | Error::Busy => None,
     }
 }
 
@@ -210,11 +225,20 @@ impl Ingest<'_> {
             Command::Release(digest) => return self.release(batch, *digest),
             Command::Compact => {}
             Command::Reject(digest) => {
-                batch.quarantined(*digest)?.ok_or(Rejection::NotQuarantined(*digest))?;
-                batch.drop_quarantined(*digest)?;
+                let row = batch.quarantined(*digest)?;
+                let row = row.ok_or(Rejection::NotQuarantined(*digest))?;
+                batch.drop_quarantined(&Record::read_back(&row.record, Absence::Stripped)?)?;
             }
-            Command::Overlay { entry, overlay } => batch.put_overlay(*entry, overlay)?,
-            Command::Served(row) => batch.append_served(self.now, row)?,
+            Command::Overlay { entry, overlay } => {
+                self.must_hold(batch, *entry)?;
+                validate::short("note", overlay.note.as_deref().unwrap_or_default())?;
+                batch.put_overlay(*entry, overlay)?;
+            }
+            Command::Served(row) => {
+                validate::short("query", &row.query)?;
+                validate::short("caller", &row.caller)?;
+                batch.append_served(self.now, row)?;
+            }
             Command::Advance { consumer, cursor } => batch.put_cursor(*consumer, *cursor)?,
             Command::SetRelease { peer, entry, is_open } => {
                 let row = ReleaseRow { is_open: *is_open, since: self.now };
@@ -232,16 +256,15 @@ impl Ingest<'_> {
         Ok(Receipt::Done(batch.head()?))
     }
 
-    /// The operator has decided: what waited is merged without asking the judge again.
+    /// The operator has decided: what waited is merged whatever the judge says.
     fn release(&mut self, batch: &Batch, digest: Digest) -> Result<Receipt, Rejection> {
         let row = batch.quarantined(digest)?.ok_or(Rejection::NotQuarantined(digest))?;
-        let record = Record::read_back(&row.record)?;
-        batch.drop_quarantined(digest)?;
-        if batch.tombstone(record.entry())?.is_some() {
-            return Ok(Receipt::Ingested(vec![Ingested::Forgotten]));
+        let record = Record::read_back(&row.record, Absence::Stripped)?;
+        let ingested = self.take(batch, &record, Source::Peer(row.from), Ask::Nobody)?;
+        // What cannot be taken yet goes on waiting.
+        if !matches!(ingested, Ingested::Deferred(_) | Ingested::Refused(_)) {
+            batch.drop_quarantined(&record)?;
         }
-        let held = batch.holding(record.entry(), record.author())?;
-        let source = row.from.map_or(Source::Local, Source::Peer);
-        Ok(Receipt::Ingested(vec![self.merge(batch, held, &record, source)?]))
+        Ok(Receipt::Ingested(vec![ingested]))
     }
 }

@@ -4,9 +4,11 @@
 //! meaning: a title, evidence, types that fit their memory.
 
 use super::command::{NewEntry, Rejection};
+use klnode_crdt::claims::Citation;
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
+use klnode_crdt::writer::Claim;
 
 const EVIDENCE_TYPES: [&str; 8] =
     ["commit", "pr", "doc", "test", "transcript", "file", "url", "run"];
@@ -40,25 +42,68 @@ pub(super) fn new_entry(new: &NewEntry) -> Result<(), Rejection> {
             format!("is {}, but {} entries are {fits}", new.memory, new.kind.name()),
         ));
     }
-    for (register, text) in &new.registers {
-        match *register {
+    for (at, text) in &new.registers {
+        match *at {
             Register::SUB_TYPE => one_of("sub_type", text, new.kind.sub_types())?,
-            Register::POLARITY => one_of("polarity", text, &POLARITIES)?,
-            Register::DECAY_CLASS => one_of("decay_class", text, &DECAY_CLASSES)?,
-            Register::OUTCOME => one_of("outcome", text, &OUTCOMES)?,
+            Register::TITLE | Register::CONTENT | Register::TYPE => {
+                return Err(invalid("registers", "name what has a field of its own"));
+            }
+            _ => register(*at, text)?,
+        }
+    }
+    citations(&new.citations)?;
+    evidence(new)
+}
+
+/// What an edit must hold.
+pub(super) fn claims(claims: &[Claim]) -> Result<(), Rejection> {
+    for claim in claims {
+        match claim {
+            Claim::Set(at, text) => register(*at, text)?,
+            Claim::Cite(citation) => citations(std::slice::from_ref(citation))?,
             _ => {}
         }
     }
-    citations(new)
+    Ok(())
 }
 
-fn citations(new: &NewEntry) -> Result<(), Rejection> {
-    for citation in &new.citations {
+/// Bytes of a text that is kept beside entries.
+const SHORT_BYTES_MAX: usize = 4 * 1024;
+
+/// A note, a query, a name.
+pub(super) fn short(field: &'static str, text: &str) -> Result<(), Rejection> {
+    if text.len() <= SHORT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(invalid(field, format!("has {} bytes; {SHORT_BYTES_MAX} are allowed", text.len())))
+}
+
+fn register(register: Register, text: &str) -> Result<(), Rejection> {
+    match register {
+        Register::TITLE if text.trim().is_empty() => Err(invalid("title", "is empty")),
+        Register::CONTENT if text.trim().is_empty() => Err(invalid("content", "is empty")),
+        Register::TYPE => {
+            let known: Vec<&str> = Kind::ALL.iter().map(|row| row.1).collect();
+            one_of("type", text, &known)
+        }
+        Register::POLARITY => one_of("polarity", text, &POLARITIES),
+        Register::DECAY_CLASS => one_of("decay_class", text, &DECAY_CLASSES),
+        Register::OUTCOME => one_of("outcome", text, &OUTCOMES),
+        _ => Ok(()),
+    }
+}
+
+fn citations(citations: &[Citation]) -> Result<(), Rejection> {
+    for citation in citations {
         one_of("evidence_type", &citation.evidence_type, &EVIDENCE_TYPES)?;
         if citation.evidence_ref.trim().is_empty() {
             return Err(invalid("evidence_ref", "is empty; name the commit, file or run"));
         }
     }
+    Ok(())
+}
+
+fn evidence(new: &NewEntry) -> Result<(), Rejection> {
     let needs_evidence = new.memory != Memory::Episodic;
     let has_evidence = match new.kind {
         Kind::Norm => new.citations.iter().any(|citation| !citation.is_context),

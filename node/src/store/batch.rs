@@ -6,7 +6,8 @@
 use super::error::Error;
 use super::read;
 use super::rows::{
-    self, Cursor, OverlayRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow, ViewRow,
+    self, Cursor, OverlayRow, QuarantineRow, RecordRow, RefusalRow, ReleaseRow, Seq, ServedRow,
+    ViewRow,
 };
 use super::tables::{
     CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD, OUTBOX,
@@ -14,9 +15,11 @@ use super::tables::{
     part, span,
 };
 use klnode_crdt::equivocation::Proof;
+use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
-use klnode_crdt::record::Record;
+use klnode_crdt::limits::LIVE_SLOTS_MAX;
+use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::WallTime;
 use redb::{Database, ReadableTable, WriteTransaction};
 
@@ -30,6 +33,15 @@ pub enum Durability {
     DurableForeign,
     /// With a later durable one: only to measure what durability costs.
     Deferred,
+}
+
+/// Whether a record was put aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// It waits.
+    Kept,
+    /// Too many of the same author and entry wait already.
+    Full,
 }
 
 /// An open write transaction.
@@ -82,13 +94,17 @@ impl Batch {
         Ok(())
     }
 
-    /// The newest position of the feed.
+    /// The newest position of the feed. The number is kept apart because the newest record may
+    /// have gone; it is never trusted to be less than what stands in the feed.
     pub(crate) fn head(&self) -> Result<Seq, Error> {
         let meta = self.transaction.open_table(META)?;
         let head = meta.get(&META_HEAD)?;
         let bytes = head.as_ref().map(redb::AccessGuard::value).filter(|head| head.len() == 8);
         let bytes = bytes.ok_or_else(|| Error::damaged("the head of the feed", "it is missing"))?;
-        Ok(Seq(u64::from_be_bytes(part(bytes, 0))))
+        let kept = u64::from_be_bytes(part(bytes, 0));
+        let records = self.transaction.open_table(RECORDS)?;
+        let newest = records.last()?.map_or(0, |(seq, _)| u64::from_be_bytes(*seq.value()));
+        Ok(Seq(kept.max(newest)))
     }
 
     /// Notes that a process start begins here in the feed.
@@ -102,15 +118,21 @@ impl Batch {
 
     // Reads within the transaction.
 
-    pub(crate) fn holding(&self, entry: EntryId, author: AuthorId) -> Result<Holding, Error> {
+    /// One author's records on an entry, in these facets.
+    pub(crate) fn holding(
+        &self,
+        entry: EntryId,
+        author: AuthorId,
+        facets: &[Facet],
+    ) -> Result<Holding, Error> {
         let held = self.transaction.open_table(HELD)?;
-        read::holding(&held, &self.transaction.open_table(RECORDS)?, entry, author)
+        read::holding(&held, &self.transaction.open_table(RECORDS)?, entry, author, facets)
     }
 
     pub(crate) fn records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
         let held = self.transaction.open_table(HELD)?;
         let records = self.transaction.open_table(RECORDS)?;
-        let found = read::records_of(&held, &records, entry, None)?;
+        let found = read::records_of(&held, &records, entry.as_bytes())?;
         Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
@@ -123,10 +145,16 @@ impl Batch {
         read::view_row(&self.transaction.open_table(VIEWS)?, entry)
     }
 
+    /// A record that waits, by its digest. Reads the whole quarantine: operators ask rarely.
     pub(crate) fn quarantined(&self, digest: Digest) -> Result<Option<QuarantineRow>, Error> {
         let table = self.transaction.open_table(QUARANTINE)?;
-        let Some(row) = table.get(digest.as_bytes())? else { return Ok(None) };
-        rows::decode("quarantine", row.value()).map(Some)
+        for row in table.iter()? {
+            let (at, row) = row?;
+            if at.value()[49..] == digest.as_bytes()[..] {
+                return rows::decode("quarantine", row.value()).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     // Records, and what follows from them.
@@ -136,18 +164,24 @@ impl Batch {
         let seq = Seq(self.head()?.0 + 1);
         let at = seq.0.to_be_bytes();
         self.put_meta(META_HEAD, &at)?;
-        let row = rows::encode(&record.to_raw());
-        self.transaction.open_table(RECORDS)?.insert(&at, row.as_slice())?;
+        let row = rows::encode(&RecordRow::new(record));
+        if self.transaction.open_table(RECORDS)?.insert(&at, row.as_slice())?.is_some() {
+            return Err(Error::damaged("the head of the feed", "it points at a record"));
+        }
         self.transaction.open_table(HELD)?.insert(&held_key(record), &at)?;
-        self.transaction.open_table(DIGESTS)?.insert(record.digest().as_bytes(), &at)?;
+        if record.absence() != Some(Absence::Stripped) {
+            self.transaction.open_table(DIGESTS)?.insert(record.digest().as_bytes(), &at)?;
+        }
         Ok(seq)
     }
 
     /// Takes a record's payload away and leaves the rest in its place.
     pub(crate) fn erase_payload(&self, record: &Record) -> Result<(), Error> {
-        let digests = self.transaction.open_table(DIGESTS)?;
-        let Some(seq) = digests.get(record.digest().as_bytes())? else { return Ok(()) };
-        let row = rows::encode(&record.clone().erased().to_raw());
+        let held = self.transaction.open_table(HELD)?;
+        let seq = held.get(&held_key(record))?.ok_or_else(|| {
+            Error::damaged(format!("record {}", record.digest()), "its place is not known")
+        })?;
+        let row = rows::encode(&RecordRow::new(&record.clone().erased()));
         self.transaction.open_table(RECORDS)?.insert(seq.value(), row.as_slice())?;
         Ok(())
     }
@@ -185,7 +219,7 @@ impl Batch {
         let entry = tombstone.entry();
         self.drop_held(&self.held_keys(entry)?)?;
         self.transaction.open_table(OVERLAYS)?.remove(entry.as_bytes())?;
-        self.drop_quarantined_of(entry)?;
+        self.drop_quarantined_under(entry.as_bytes())?;
         let seq = self.put_record(tombstone)?;
         let mut tombstones = self.transaction.open_table(TOMBSTONES)?;
         tombstones.insert(entry.as_bytes(), &seq.0.to_be_bytes())?;
@@ -212,31 +246,33 @@ impl Batch {
 
     // Quarantine.
 
+    /// Puts a record aside, if its author has not too many waiting there already.
     pub(crate) fn put_quarantined(
         &self,
         record: &Record,
         row: &QuarantineRow,
-    ) -> Result<(), Error> {
+    ) -> Result<Waiting, Error> {
+        let at = held_key(record);
+        let (first, last) = span::<81>(&at[..49]);
         let mut table = self.transaction.open_table(QUARANTINE)?;
-        table.insert(record.digest().as_bytes(), rows::encode(row).as_slice())?;
+        if table.range::<&HeldKey>(&first..=&last)?.count() >= LIVE_SLOTS_MAX {
+            return Ok(Waiting::Full);
+        }
+        table.insert(&at, rows::encode(row).as_slice())?;
+        Ok(Waiting::Kept)
+    }
+
+    /// Takes a record out of quarantine.
+    pub(crate) fn drop_quarantined(&self, record: &Record) -> Result<(), Error> {
+        self.transaction.open_table(QUARANTINE)?.remove(&held_key(record))?;
         Ok(())
     }
 
-    pub(crate) fn drop_quarantined(&self, digest: Digest) -> Result<(), Error> {
-        self.transaction.open_table(QUARANTINE)?.remove(digest.as_bytes())?;
-        Ok(())
-    }
-
-    fn drop_quarantined_of(&self, entry: EntryId) -> Result<(), Error> {
+    /// Takes everything out of quarantine whose place begins with a prefix.
+    pub(crate) fn drop_quarantined_under(&self, prefix: &[u8]) -> Result<(), Error> {
+        let (first, last) = span::<81>(prefix);
         let mut table = self.transaction.open_table(QUARANTINE)?;
-        let is_of = |row: &[u8]| {
-            let row: Result<QuarantineRow, _> = rows::decode("quarantine", row);
-            // A row that cannot be read might be of this entry: forgetting errs on that side.
-            row.map_or(true, |row| {
-                Record::read_back(&row.record).map_or(true, |record| record.entry() == entry)
-            })
-        };
-        table.retain(|_, row| !is_of(row))?;
+        table.retain_in::<&HeldKey, _>(&first..=&last, |_, _| false)?;
         Ok(())
     }
 

@@ -60,7 +60,7 @@ pub enum Error {
     /// Nothing was written; it works again when there is room.
     #[error("write to the store: the disk is full")]
     Full,
-    /// Nothing more is written until the node is started again.
+    /// The writer goes on from a copy of the file.
     #[error("use the store: the disk failed ({0})")]
     Io(io::Error),
     /// An earlier fault closed the store; the writer opens it again before its next write.

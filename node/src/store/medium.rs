@@ -55,7 +55,10 @@ impl Medium for FileMedium {
     }
 
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
-        builder.open(&self.0)
+        let database = builder.open(&self.0)?;
+        // What an interrupted copy left behind holds texts, too. Not being there is fine.
+        let _ = fs::remove_file(self.0.with_extension("copy"));
+        Ok(database)
     }
 
     /// A half-made redb file does not open again, so a new one is made under another name and

@@ -16,6 +16,7 @@ pub mod rows;
 mod snapshot;
 pub mod tables;
 
+pub(crate) use batch::Waiting;
 pub use batch::{Batch, Durability};
 pub use error::{Error, OpenError};
 pub use medium::{FileMedium, Medium, MemoryMedium};

@@ -192,14 +192,16 @@ fn schema(database: &Database) -> Result<Option<u32>, Error> {
     let reader = database.begin_read()?;
     let meta = match reader.open_table(META) {
         Ok(meta) => meta,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+        // Only a file without any table is a new one.
+        Err(redb::TableError::TableDoesNotExist(_)) if reader.list_tables()?.next().is_none() => {
+            return Ok(None);
+        }
         Err(error) => return Err(error.into()),
     };
-    let Some(schema) = meta.get(&META_SCHEMA)? else { return Ok(None) };
-    if schema.value().len() != 4 {
-        return Err(Error::damaged("the schema number", "it has the wrong length"));
-    }
-    Ok(Some(u32::from_be_bytes(part(schema.value(), 0))))
+    let schema = meta.get(&META_SCHEMA)?;
+    let bytes = schema.as_ref().map(redb::AccessGuard::value).filter(|bytes| bytes.len() == 4);
+    let bytes = bytes.ok_or_else(|| Error::damaged("the schema number", "it is missing"))?;
+    Ok(Some(u32::from_be_bytes(part(bytes, 0))))
 }
 
 fn store_id(database: &Database) -> Result<StoreId, Error> {

@@ -1,11 +1,12 @@
 //! Reads that a snapshot and a batch share: the same rows, seen from either side of a commit.
 
 use super::error::Error;
-use super::rows::{self, Seq, ViewRow};
-use super::tables::{HeldKey, part, span};
+use super::rows::{self, RecordRow, Seq, ViewRow};
+use super::tables::{HeldKey, key, part, span};
+use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
-use klnode_crdt::record::{RawRecord, Record};
+use klnode_crdt::record::Record;
 use redb::ReadableTable;
 
 /// `records`, from either side.
@@ -19,8 +20,8 @@ impl<T: ReadableTable<&'static HeldKey, &'static [u8; 8]>> Held for T {}
 /// Reads a live record. Its header and payload are checked against each other; whoever knows the
 /// digest it should have checks that too.
 pub(super) fn record(seq: Seq, row: &[u8]) -> Result<Record, Error> {
-    let raw: RawRecord = rows::decode("records", row)?;
-    Record::read_back(&raw).map_err(Error::refused(format!("record number {}", seq.0)))
+    let row: RecordRow = rows::decode("records", row)?;
+    row.read().map_err(Error::refused(format!("record number {}", seq.0)))
 }
 
 /// Reads the record that another table says is at a sequence number.
@@ -34,16 +35,13 @@ pub(super) fn record_at(records: &impl Records, seq: Seq, digest: Digest) -> Res
     Err(Error::damaged(format!("record {digest}"), "another record is in its place"))
 }
 
-/// The live records of one entry, of one author if given, with their sequence numbers.
+/// The live records whose place in `held` begins with a prefix, with their sequence numbers.
 pub(super) fn records_of(
     held: &impl Held,
     records: &impl Records,
-    entry: EntryId,
-    author: Option<AuthorId>,
+    prefix: &[u8],
 ) -> Result<Vec<(Seq, Record)>, Error> {
-    let mut prefix = entry.as_bytes().to_vec();
-    prefix.extend(author.iter().flat_map(AuthorId::as_bytes));
-    let (first, last) = span::<81>(&prefix);
+    let (first, last) = span::<81>(prefix);
     let mut found = Vec::new();
     for row in held.range::<&HeldKey>(&first..=&last)? {
         let (at, seq) = row?;
@@ -54,14 +52,19 @@ pub(super) fn records_of(
     Ok(found)
 }
 
-/// One author's live records on one entry.
+/// One author's live records on one entry, in these facets.
 pub(super) fn holding(
     held: &impl Held,
     records: &impl Records,
     entry: EntryId,
     author: AuthorId,
+    facets: &[Facet],
 ) -> Result<Holding, Error> {
-    let found = records_of(held, records, entry, Some(author))?;
+    let mut found = Vec::new();
+    for facet in facets {
+        let prefix: [u8; 49] = key(&[entry.as_bytes(), author.as_bytes(), &[facet.code()]]);
+        found.extend(records_of(held, records, &prefix)?);
+    }
     Ok(Holding::from_held(found.into_iter().map(|(_, record)| record)))
 }
 

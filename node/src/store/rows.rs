@@ -7,7 +7,7 @@ use super::error::Error;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::origin::{Memory, Origin};
-use klnode_crdt::record::RawRecord;
+use klnode_crdt::record::{Absence, RawRecord, Record, Refusal};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::wire;
 use klnode_crdt::wire::bounded::Bounds;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 const ROW_VERSION: u8 = 1;
 
-/// A row holds at most a record and a little around it.
+/// A row holds at most a record and a little around it. The engine checks what callers bring.
 const BOUNDS: Bounds = Bounds { bytes_max: 512 * 1024, items_max: 128 * 1024 };
 
 /// A position in this store's feed. Every committed record gets the next one.
@@ -83,15 +83,43 @@ impl ViewRow {
     }
 }
 
+/// A live record.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RecordRow {
+    #[serde(rename = "h", with = "serde_bytes")]
+    header: Vec<u8>,
+    #[serde(rename = "s")]
+    signature: Signature,
+    #[serde(rename = "p", with = "serde_bytes", default, skip_serializing_if = "Option::is_none")]
+    payload: Option<Vec<u8>>,
+    /// It came without its payload: the whole record is still wanted.
+    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
+    is_stripped: bool,
+}
+
+impl RecordRow {
+    pub(super) fn new(record: &Record) -> Self {
+        let RawRecord { header, signature, payload } = record.to_raw();
+        let is_stripped = record.absence() == Some(Absence::Stripped);
+        Self { header, signature, payload, is_stripped }
+    }
+
+    pub(super) fn read(self) -> Result<Record, Refusal> {
+        let absence = if self.is_stripped { Absence::Stripped } else { Absence::Erased };
+        let Self { header, signature, payload, .. } = self;
+        Record::read_back(&RawRecord { header, signature, payload }, absence)
+    }
+}
+
 /// A record that waits for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuarantineRow {
     /// The record, as it came.
     #[serde(rename = "r")]
     pub record: RawRecord,
-    /// The peer that brought it; none if it was written here.
+    /// The peer that brought it.
     #[serde(rename = "f")]
-    pub from: Option<AuthorId>,
+    pub from: AuthorId,
     /// When.
     #[serde(rename = "t")]
     pub at: WallTime,

@@ -8,13 +8,14 @@ use super::rows::{
     self, Cursor, OverlayRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow, ViewRow,
 };
 use super::tables::{
-    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, LEDGER, META, META_HEAD, OUTBOX, OVERLAYS,
-    QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, VIEWS, key, part, span,
+    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD, OUTBOX,
+    OVERLAYS, QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, VIEWS, key, part, span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
+use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{EntryRecords, Holding};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
-use klnode_crdt::record::Record;
+use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::WallTime;
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
 use std::collections::BTreeMap;
@@ -63,7 +64,7 @@ impl Snapshot {
         }))
     }
 
-    /// Where each process start began in the feed, oldest first.
+    /// Where each process start began in the feed, by position.
     pub fn epochs(
         &self,
     ) -> Result<impl Iterator<Item = Result<(Seq, Boot), Error>> + use<>, Error> {
@@ -113,7 +114,7 @@ impl Snapshot {
         let mut authors = BTreeMap::<AuthorId, Vec<Record>>::new();
         let (held, records) =
             (self.transaction.open_table(HELD)?, self.transaction.open_table(RECORDS)?);
-        for (_, record) in read::records_of(&held, &records, entry, None)? {
+        for (_, record) in read::records_of(&held, &records, entry.as_bytes())? {
             authors.entry(record.author()).or_default().push(record);
         }
         let holdings =
@@ -124,7 +125,8 @@ impl Snapshot {
     /// One author's records on an entry.
     pub fn holding(&self, entry: EntryId, author: AuthorId) -> Result<Holding, Error> {
         let held = self.transaction.open_table(HELD)?;
-        read::holding(&held, &self.transaction.open_table(RECORDS)?, entry, author)
+        let records = self.transaction.open_table(RECORDS)?;
+        read::holding(&held, &records, entry, author, &Facet::ALL)
     }
 
     /// The record with this digest, if it is live.
@@ -136,7 +138,8 @@ impl Snapshot {
         read::record_at(&self.transaction.open_table(RECORDS)?, seq, digest).map(Some)
     }
 
-    /// Whether a record is held.
+    /// Whether a record is held and whole as far as it can be: one that came without its payload
+    /// is still wanted.
     pub fn holds(&self, digest: Digest) -> Result<bool, Error> {
         Ok(self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?.is_some())
     }
@@ -159,10 +162,11 @@ impl Snapshot {
     pub fn quarantine(
         &self,
     ) -> Result<impl Iterator<Item = Result<(Digest, QuarantineRow), Error>> + use<>, Error> {
-        let rows = self.transaction.open_table(QUARANTINE)?.range::<&[u8; 32]>(..)?;
+        let rows = self.transaction.open_table(QUARANTINE)?.range::<&HeldKey>(..)?;
         Ok(rows.map(|row| {
-            let (digest, row) = row?;
-            Ok((Digest::from_bytes(*digest.value()), rows::decode("quarantine", row.value())?))
+            let (at, row) = row?;
+            let digest = Digest::from_bytes(part(at.value(), 49));
+            Ok((digest, rows::decode("quarantine", row.value())?))
         }))
     }
 
@@ -240,8 +244,10 @@ impl Snapshot {
             let checked = change.and_then(|change| {
                 Record::verify(&change.record.to_raw())
                     .map_err(Error::refused(format!("record number {}", change.seq.0)))?;
+                let is_wanted = change.record.absence() == Some(Absence::Stripped);
                 match self.record(change.record.digest())? {
                     Some(found) if found == change.record => Ok(()),
+                    None if is_wanted => Ok(()),
                     _ => Err(Error::damaged(
                         format!("record {}", change.record.digest()),
                         "it is not found by its digest",

@@ -9,12 +9,12 @@
 //! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64 |
 //! | `records` | sequence number 8 | a live record: this table is also the feed |
 //! | `held` | entry 16, author 32, facet 1, digest 32 | sequence number 8 of the record |
-//! | `digests` | digest 32 | sequence number 8 of the record |
+//! | `digests` | digest 32 | sequence number 8 of the record, unless it came without its payload |
 //! | `views` | entry 16 | what listings need without reading records |
 //! | `epochs` | first sequence number 8, boot 8 | moment 8: when that process start took over |
 //! | `tombstones` | entry 16 | sequence number 8 of the tombstone, the only record left of it |
 //! | `equivocations` | author 32 | two contradicting headers |
-//! | `quarantine` | digest 32 | a record, where it came from, why it waits |
+//! | `quarantine` | entry 16, author 32, facet 1, digest 32 | a record, where it came from, why it waits |
 //! | `releases` | peer 32, entry 16 | whether the entry is released to the peer, since when |
 //! | `outbox` | peer 32, position 8 | digest 32 |
 //! | `queued` | peer 32, digest 32 | position 8: the outbox the other way round |
@@ -46,7 +46,7 @@ pub(super) const TOMBSTONES: TableDefinition<'_, &[u8; 16], &[u8; 8]> =
     TableDefinition::new("tombstones");
 pub(super) const EQUIVOCATIONS: TableDefinition<'_, &[u8; 32], &[u8]> =
     TableDefinition::new("equivocations");
-pub(super) const QUARANTINE: TableDefinition<'_, &[u8; 32], &[u8]> =
+pub(super) const QUARANTINE: TableDefinition<'_, &HeldKey, &[u8]> =
     TableDefinition::new("quarantine");
 pub(super) const RELEASES: TableDefinition<'_, &[u8; 48], &[u8]> = TableDefinition::new("releases");
 pub(super) const OUTBOX: TableDefinition<'_, &[u8; 40], &[u8; 32]> = TableDefinition::new("outbox");

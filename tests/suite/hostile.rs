@@ -1,0 +1,284 @@
+//! Sequences that broke earlier drafts: clones, relays, liars and limits. Each stays.
+
+use klnode::engine::{Command, Ingested, Receipt, Rejection, Source, Verdict};
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::header::Facet;
+use klnode_crdt::holding::Holding;
+use klnode_crdt::ids::{Boot, EntryId, Generation};
+use klnode_crdt::limits::LIVE_SLOTS_MAX;
+use klnode_crdt::lww::{Register, Value};
+use klnode_crdt::payload::Payload;
+use klnode_crdt::record::{Position, RawRecord, Record};
+use klnode_crdt::tally::Observation;
+use klnode_crdt::testing::key;
+use klnode_crdt::time::{Day, Hlc};
+use klnode_crdt::version::Place;
+use klnode_crdt::writer::{Claim, Writer};
+use klnode_tests::node::{Node, START, exchange};
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn records(node: &Node, entry: EntryId, facet: Facet) -> Vec<Record> {
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let held = snapshot.holding(entry, node.author()).unwrap();
+    held.facet(facet).cloned().collect()
+}
+
+#[test]
+fn a_clone_that_hears_a_later_text_before_the_retraction_does_not_destroy_it() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("old text");
+    let mut clone = home.clone_home(2);
+    home.run(Command::Retract { entry }).unwrap();
+    home.retitle(entry, "new text");
+    // The retraction is held up on the way.
+    for record in records(&home, entry, Facet::Claims) {
+        clone.ingest(record, home.author());
+    }
+    clone.claim(entry, Claim::Add(TextSet::TAGS, "tag".into()));
+    exchange(&mut home, &mut clone);
+    exchange(&mut home, &mut clone);
+    for node in [&home, &clone] {
+        assert_eq!(node.title(entry).as_deref(), Some("new text"));
+        assert!(node.view(entry).texts[&TextSet::TAGS].contains_key("tag"));
+        assert!(!format!("{:?}", node.records(entry)).contains("old text"));
+    }
+}
+
+#[test]
+fn a_local_write_that_the_judge_holds_back_leaves_nothing_and_convicts_nobody() {
+    let judge = |record: &Record, _: Source| match format!("{record:?}").contains("password") {
+        true => Verdict::Quarantine("it looks like a credential".into()),
+        false => Verdict::Admit,
+    };
+    let mut node = Node::start_judged(1, 1, Box::new(judge));
+    let entry = node.create("title");
+    let set = |text: &str| vec![Claim::Set(Register::CONTENT, text.to_owned())];
+    let told = node.run(Command::Claim { entry, claims: set("the password is x") }).unwrap_err();
+    assert!(matches!(told, Rejection::Judged(_)), "{told}");
+    node.run(Command::Claim { entry, claims: set("ask the vault") }).expect("rephrased");
+    let snapshot = node.engine.store().snapshot().unwrap();
+    assert_eq!(snapshot.quarantine().unwrap().count(), 0);
+    assert!(snapshot.equivocation(node.author()).unwrap().is_none());
+    assert_eq!(node.view(entry).text(Register::CONTENT), Some("ask the vault"));
+}
+
+#[test]
+fn a_home_that_was_cloned_once_can_be_started_thousands_of_times() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("many starts");
+    for boot in 0..1_200_u64 {
+        home = home.restart(10_000 + boot);
+        home.succeed(entry);
+        if boot == 500 {
+            let mut clone = home.clone_home(9_999_999);
+            clone.succeed(entry);
+            exchange(&mut home, &mut clone);
+        }
+    }
+    assert_eq!(home.successes(entry), 1_201);
+    assert!(records(&home, entry, Facet::Tally).len() <= 2);
+}
+
+#[test]
+fn a_stranger_who_floods_a_register_does_not_keep_its_creator_from_writing() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("mine");
+    let stranger = key(9);
+    for flood in 0..6_u64 {
+        let mut claims = klnode_crdt::claims::Claims::default();
+        for number in 0..64 {
+            let value = Value {
+                text: format!("junk {flood} {number}"),
+                stamp: Hlc::new(START.plus(400 * DAY), number),
+                author: stranger.author(),
+                replaces: [].into(),
+                after: [].into(),
+            };
+            let register = claims.registers.entry(Register::CONTENT).or_default();
+            register.insert(entry, Register::CONTENT, value);
+        }
+        let place = Place { generation: Generation(1), boot: Boot(flood) };
+        let (stamp, absorbs) = (Hlc::from_bits(1), Vec::new());
+        let at = Position { entry, place, counter: 1, stamp, absorbs };
+        let junk = Record::seal(at, Payload::Claims { origin: None, claims }, &stranger).unwrap();
+        assert!(matches!(home.ingest(junk, stranger.author()), Ingested::Merged(_)));
+    }
+    for edit in 0..6 {
+        let text = format!("{edit} {}", "x".repeat(60_000));
+        home.claim(entry, Claim::Set(Register::CONTENT, text.clone()));
+        let own = home.entry(entry).claims.remove(&home.author()).unwrap();
+        assert_eq!(own.registers[&Register::CONTENT].iter().len(), 1, "the old value is replaced");
+    }
+}
+
+#[test]
+fn a_relay_that_strips_a_payload_hides_nothing_and_costs_the_author_nothing() {
+    let (mut home, mut peer) = (Node::start(1, 1), Node::start(2, 2));
+    let entry = home.create("first");
+    home.run(Command::Retract { entry }).unwrap();
+    home.retitle(entry, "second");
+    exchange(&mut home, &mut peer);
+    let backup = home.medium.disk().fork();
+    home.retitle(entry, "third");
+    let mut newest = records(&home, entry, Facet::Claims).into_iter();
+    let newest = newest.find(|record| record.payload().is_some()).unwrap();
+    let stripped = RawRecord { payload: None, ..newest.to_raw() };
+    let stripped = Record::verify(&stripped).unwrap();
+
+    peer.ingest(stripped.clone(), key(7).author());
+    assert_eq!(peer.title(entry).as_deref(), Some("second"), "what was there stays visible");
+    let snapshot = peer.engine.store().snapshot().unwrap();
+    assert!(!snapshot.holds(newest.digest()).unwrap(), "the whole record is still wanted");
+    assert!(snapshot.check().unwrap().is_empty());
+    drop(snapshot);
+
+    // The author, restored from an older copy, is handed its own newer record without its text.
+    let mut restored = Node::start_on(backup, 1, 50, START).unwrap();
+    restored.ingest(stripped, key(7).author());
+    restored.claim(entry, Claim::Add(TextSet::TAGS, "tag".into()));
+    restored.send_to(&mut peer);
+    home.send_to(&mut peer);
+    assert_eq!(peer.title(entry).as_deref(), Some("third"));
+}
+
+#[test]
+fn too_many_live_records_of_a_liar_are_refused_and_stall_nobody() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("liar");
+    let liar = key(9);
+    let own = Holding::default();
+    for boot in 0..LIVE_SLOTS_MAX as u64 + 5 {
+        let writer = Writer { key: &liar, boot: Boot(boot), entry, own: &own };
+        let of = Observation::Success;
+        let stamp = Hlc::from_bits(1);
+        let record = writer.observe(of, Thousandths::ONE, Day(1), stamp).unwrap();
+        let told = home.ingest(record, liar.author());
+        match boot < LIVE_SLOTS_MAX as u64 {
+            true => assert!(matches!(told, Ingested::Merged(_))),
+            false => assert!(matches!(told, Ingested::Refused(_)), "{told:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_glitch_of_the_clock_does_not_silence_its_author() {
+    let (mut one, mut two) = (Node::start(1, 1), Node::start(2, 2));
+    let entry = one.create("shared");
+    exchange(&mut one, &mut two);
+    two.now = START.plus(30 * DAY);
+    two.create("something else, while the clock stood wrong");
+    two.now = START.plus(Duration::from_secs(60));
+    two.retitle(entry, "retitled");
+    assert_eq!(two.title(entry).as_deref(), Some("retitled"));
+    assert!(!two.view(entry).registers[&Register::TITLE].is_early);
+}
+
+#[test]
+fn in_one_command_the_later_claim_wins() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("order");
+    let tag = || "tag".to_owned();
+    let claims = vec![Claim::Withdraw(TextSet::TAGS, tag()), Claim::Add(TextSet::TAGS, tag())];
+    home.run(Command::Claim { entry, claims }).unwrap();
+    assert!(home.view(entry).texts[&TextSet::TAGS].contains_key("tag"));
+}
+
+#[test]
+fn tags_that_come_and_go_do_not_fill_the_set_for_ever() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("tags");
+    for number in 0..200 {
+        home.claim(entry, Claim::Add(TextSet::TAGS, format!("tag {number}")));
+        home.claim(entry, Claim::Withdraw(TextSet::TAGS, format!("tag {number}")));
+    }
+    home.claim(entry, Claim::Add(TextSet::TAGS, "last".into()));
+    assert!(home.view(entry).texts[&TextSet::TAGS].contains_key("last"));
+}
+
+#[test]
+fn what_was_said_can_always_be_taken_back() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("again and again");
+    let refusal = loop {
+        home.run(Command::Retract { entry }).expect("can be taken back");
+        let again = home.run(Command::Retract { entry }).unwrap_err();
+        assert!(matches!(again, Rejection::NothingToRetract(_)), "{again}");
+        let claims = vec![Claim::Set(Register::TITLE, "said again".into())];
+        if let Err(refusal) = home.run(Command::Claim { entry, claims }) {
+            break refusal;
+        }
+    };
+    assert!(refusal.to_string().contains("retractions of this entry"), "{refusal}");
+    assert_eq!(home.title(entry), None, "nothing stands that could not be taken back");
+}
+
+#[test]
+fn quarantine_is_bounded_and_forgets_what_its_author_takes_back() {
+    let judge = |_: &Record, source: Source| match source {
+        Source::Local => Verdict::Admit,
+        Source::Peer(_) => Verdict::Quarantine("odd".into()),
+    };
+    let mut careful = Node::start_judged(2, 2, Box::new(judge));
+    let mut author = Node::start(1, 1);
+    let entry = author.create("doubtful secret");
+    for edit in 0..LIVE_SLOTS_MAX + 10 {
+        for record in records(&author, entry, Facet::Claims) {
+            careful.ingest(record, author.author());
+        }
+        author.retitle(entry, &format!("edit {edit}"));
+    }
+    let waiting =
+        |node: &Node| node.engine.store().snapshot().unwrap().quarantine().unwrap().count();
+    assert_eq!(waiting(&careful), LIVE_SLOTS_MAX);
+    let newest = records(&author, entry, Facet::Claims).remove(0);
+    author.run(Command::Retract { entry }).unwrap();
+    author.send_to(&mut careful);
+    assert_eq!(waiting(&careful), 0);
+    // Brought once more with its text, it neither waits nor is shown.
+    careful.ingest(newest, key(5).author());
+    assert_eq!(waiting(&careful), 0);
+    assert_eq!(careful.title(entry), None);
+}
+
+#[test]
+fn edits_are_validated_like_new_entries() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("valid");
+    for (register, text) in [
+        (Register::TYPE, "nonsense"),
+        (Register::TITLE, " "),
+        (Register::POLARITY, "up"),
+        (Register::DECAY_CLASS, "forever"),
+    ] {
+        let claims = vec![Claim::Set(register, text.into())];
+        let told = home.run(Command::Claim { entry, claims }).unwrap_err();
+        assert!(matches!(told, Rejection::Invalid { .. }), "{told}");
+    }
+    let overlay = klnode::store::rows::OverlayRow {
+        note: Some("x".repeat(600_000)),
+        ..klnode::store::rows::OverlayRow::default()
+    };
+    let told = home.run(Command::Overlay { entry, overlay }).unwrap_err();
+    assert!(told.to_string().contains("4096 are allowed"), "{told}");
+}
+
+#[test]
+fn a_twin_of_what_this_life_has_signed_makes_it_draw_a_new_boot() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("image");
+    home.succeed(entry);
+    // The same memory image resumed twice: same boot, same slot, other content.
+    let image = home.medium.disk().fork();
+    let mut resumed = Node::start_on(image, 1, 1, START).unwrap();
+    assert_eq!(resumed.engine.boot(), home.engine.boot());
+    home.succeed(entry);
+    let failed = Command::Observe { entry, of: Observation::Failure, amount: Thousandths::ONE };
+    resumed.run(failed).unwrap();
+    exchange(&mut home, &mut resumed);
+    assert_ne!(resumed.engine.boot(), home.engine.boot());
+    let receipt = home.run(Command::Create(Box::new(klnode_tests::node::lesson("goes on"))));
+    assert!(matches!(receipt, Ok(Receipt::Created(_))));
+}
