@@ -57,7 +57,9 @@ pub fn next_group(random: &mut Seeded, model: &Model) -> Vec<Command> {
         let entry = free[random.below(free.len() as u64) as usize];
         group.push(match random.below(10) {
             0 => Command::Forget { entry, grounds: None },
-            1 => Command::Retract { entry },
+            1 if matches!(model.get(&entry), Some(Expected::There(Some(_), _))) => {
+                Command::Retract { entry }
+            }
             2..=4 => Command::Claim { entry, claims: vec![Claim::Set(Register::TITLE, fresh)] },
             _ => Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE },
         });

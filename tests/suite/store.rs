@@ -119,6 +119,37 @@ fn damage_is_an_error_or_named_by_the_check_and_never_a_wrong_text() {
 }
 
 #[test]
+fn a_store_without_its_schema_number_is_damaged_and_not_new() {
+    use redb::TableDefinition;
+    const META: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("meta");
+    let mut node = Node::start(1, 1);
+    node.create("kept");
+    let disk = node.medium.disk();
+    drop(node);
+    let disk = disk.fork();
+    let edit = |key: &[u8; 8], value: Option<&[u8]>| {
+        let copy = disk.fork();
+        let database = redb::Database::builder().create_with_backend(copy.clone()).unwrap();
+        let transaction = database.begin_write().unwrap();
+        match value {
+            Some(value) => drop(transaction.open_table(META).unwrap().insert(key, value).unwrap()),
+            None => drop(transaction.open_table(META).unwrap().remove(key).unwrap()),
+        }
+        transaction.commit().unwrap();
+        drop(database);
+        Node::start_on(copy.fork(), 1, 2, START)
+    };
+    let told = edit(b"schema\0\0", None).err().expect("refused").to_string();
+    assert!(told.contains("the schema number is damaged"), "{told}");
+    // A head that went back does not let a new record take an old one's place.
+    let mut node = edit(b"head\0\0\0\0", Some(&[0; 8])).expect("opens");
+    node.create("another");
+    let snapshot = node.engine.store().snapshot().unwrap();
+    assert_eq!(snapshot.changes_since(Seq(0)).unwrap().count(), 2);
+    assert!(snapshot.check().unwrap().is_empty());
+}
+
+#[test]
 fn what_the_judge_quarantines_waits_for_the_operator() {
     let mut home = Node::start(1, 1);
     let entry = home.create("doubtful");
