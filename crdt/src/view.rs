@@ -121,10 +121,11 @@ impl Entry {
 
         view.proposals = others.iter().flat_map(|(_, claims)| proposals(claims)).collect();
         view.registers = shown_registers(&entitled, now);
-        for set in entitled.iter().flat_map(|(_, claims)| claims.texts.keys()) {
-            let by_author =
-                entitled.iter().filter_map(|(a, claims)| Some((*a, claims.texts.get(set)?)));
-            view.texts.insert(*set, united(by_author));
+        let sets: BTreeSet<TextSet> =
+            entitled.iter().flat_map(|(_, claims)| claims.texts.keys().copied()).collect();
+        for set in sets {
+            let by_author = entitled.iter().filter_map(|(a, c)| Some((*a, c.texts.get(&set)?)));
+            view.texts.insert(set, united(by_author));
         }
         view.citations = united(entitled.iter().map(|(a, claims)| (*a, &claims.citations)));
         view.links = united(entitled.iter().map(|(a, claims)| (*a, &claims.links)));
