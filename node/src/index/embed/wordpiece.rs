@@ -1,0 +1,211 @@
+//! Text to token ids: BERT's uncased basic tokenizer, then WordPiece.
+//!
+//! The same ids as the reference tokenizer gives, proved by golden files; special tokens such as
+//! `[CLS]` are neither recognised nor added. Before it, [`WordPiece::words`] cuts identifiers at
+//! their humps, so that `connectionPool` is two words that the vocabulary knows. Nothing here
+//! knows of vectors.
+
+use super::characters::{Characters, Fate, hangul_letters};
+use super::table::{Table, TableError};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// A longer word is unknown, as in the reference tokenizer.
+const WORD_CHARS_MAX: usize = 100;
+
+/// A vocabulary, ready for use.
+#[derive(Debug, Clone)]
+pub struct WordPiece<'a> {
+    starts: HashMap<&'a str, u32>,
+    continuations: HashMap<&'a str, u32>,
+    piece_bytes_max: usize,
+    unknown: u32,
+    special: Vec<u32>,
+    characters: Characters<'a>,
+}
+
+impl<'a> WordPiece<'a> {
+    /// The vocabulary of a table.
+    pub fn new(table: &Table<'a>) -> Result<Self, TableError> {
+        let mut starts = HashMap::with_capacity(table.rows());
+        let mut continuations = HashMap::new();
+        let mut piece_bytes_max = 0;
+        for (id, token) in (0..).zip(table.tokens()) {
+            match token.strip_prefix("##").filter(|rest| !rest.is_empty()) {
+                Some(rest) => continuations.insert(rest, id),
+                None => starts.insert(token, id),
+            };
+            piece_bytes_max = piece_bytes_max.max(token.len());
+        }
+        let unknown =
+            *starts.get("[UNK]").ok_or(TableError::Damaged("its vocabulary has no [UNK]"))?;
+        let special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+            .iter()
+            .filter_map(|name| starts.get(name).copied())
+            .collect();
+        let characters = Characters::parse(table.characters())?;
+        Ok(Self { starts, continuations, piece_bytes_max, unknown, special, characters })
+    }
+
+    /// The ids of a text as the reference tokenizer gives them, unknown words included.
+    pub fn ids(&self, text: &str) -> Vec<u32> {
+        let mut ids = Vec::with_capacity(text.len() / 4);
+        let mut word = String::new();
+        for character in text.chars() {
+            match self.characters.fate(character) {
+                Fate::Kept => word.push(character),
+                Fate::Dropped => {}
+                Fate::Space => self.end_word(&mut word, &mut ids),
+                Fate::Alone => self.lone(character, &mut word, &mut ids),
+                Fate::Hangul => word.extend(hangul_letters(character)),
+                Fate::Replaced(with) => {
+                    for character in with.chars() {
+                        match self.characters.fate(character) {
+                            Fate::Space => self.end_word(&mut word, &mut ids),
+                            Fate::Alone => self.lone(character, &mut word, &mut ids),
+                            _ => word.push(character),
+                        }
+                    }
+                }
+            }
+        }
+        self.end_word(&mut word, &mut ids);
+        ids
+    }
+
+    /// The ids of the words of a text that carry meaning: identifiers split, unknown words left
+    /// out, at most `tokens_max`.
+    pub fn words(&self, text: &str, tokens_max: usize) -> Vec<u32> {
+        let mut ids = self.ids(&self.split_identifiers(text));
+        ids.retain(|id| !self.special.contains(id));
+        ids.truncate(tokens_max);
+        ids
+    }
+
+    /// Cuts `hashMap` and `HTTPServer` into words, unless the vocabulary knows the whole. ASCII
+    /// only; `_`, `/`, `.` and `:` need no help, since punctuation ends a word.
+    pub fn split_identifiers<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let bytes = text.as_bytes();
+        let mut out = String::new();
+        let mut copied = 0;
+        let mut at = 0;
+        while at < bytes.len() {
+            let length =
+                bytes.iter().skip(at).take_while(|byte| byte.is_ascii_alphanumeric()).count();
+            let end = at + length;
+            if let Some(word) = text.get(at..end).filter(|word| has_hump(word))
+                && !self.starts.contains_key(word.to_ascii_lowercase().as_str())
+            {
+                for cut in (at + 1..end).filter(|cut| is_hump(&bytes[at..end], cut - at)) {
+                    out.push_str(&text[copied..cut]);
+                    out.push(' ');
+                    copied = cut;
+                }
+            }
+            at = end + 1;
+        }
+        if copied == 0 {
+            return Cow::Borrowed(text);
+        }
+        out.push_str(&text[copied..]);
+        Cow::Owned(out)
+    }
+
+    fn lone(&self, character: char, word: &mut String, ids: &mut Vec<u32>) {
+        self.end_word(word, ids);
+        word.push(character);
+        self.end_word(word, ids);
+    }
+
+    /// Greedy: the longest piece that the vocabulary knows, then the longest after it. A word with
+    /// a part that nothing matches is unknown as a whole.
+    fn end_word(&self, word: &mut String, ids: &mut Vec<u32>) {
+        if word.is_empty() {
+            return;
+        }
+        let before = ids.len();
+        let mut rest = word.as_str();
+        let mut pieces = &self.starts;
+        let known = word.chars().count() <= WORD_CHARS_MAX;
+        while known && !rest.is_empty() {
+            let longest = (1..=rest.len().min(self.piece_bytes_max))
+                .rev()
+                .filter_map(|bytes| rest.split_at_checked(bytes))
+                .find_map(|(piece, after)| Some((*pieces.get(piece)?, after)));
+            let Some((id, after)) = longest else {
+                break;
+            };
+            ids.push(id);
+            rest = after;
+            pieces = &self.continuations;
+        }
+        if !rest.is_empty() {
+            ids.truncate(before);
+            ids.push(self.unknown);
+        }
+        word.clear();
+    }
+}
+
+fn has_hump(word: &str) -> bool {
+    (1..word.len()).any(|at| is_hump(word.as_bytes(), at))
+}
+
+/// Whether a new word starts here: `aB`, `1B`, or the last capital of `ABc`.
+fn is_hump(word: &[u8], at: usize) -> bool {
+    let is = |offset: usize, test: fn(&u8) -> bool| word.get(offset).is_some_and(test);
+    let upper = u8::is_ascii_uppercase;
+    if !is(at, upper) || at == 0 {
+        return false;
+    }
+    !is(at - 1, upper) || is(at + 1, u8::is_ascii_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::embed::golden::{numbers, unescape};
+
+    fn vocabulary() -> WordPiece<'static> {
+        WordPiece::new(&Table::built_in().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn ids_are_those_of_the_reference_tokenizer() {
+        let vocabulary = vocabulary();
+        let golden = include_str!("../../../model/golden/tokens.tsv");
+        let mut checked = 0;
+        for line in golden.lines() {
+            let mut columns = line.split('\t');
+            let text = unescape(columns.next().unwrap());
+            let plain: Vec<u32> = numbers(columns.next().unwrap());
+            let words: Vec<u32> = numbers(columns.next().unwrap());
+            assert_eq!(vocabulary.ids(&text), plain, "{text:?}");
+            assert_eq!(vocabulary.words(&text, usize::MAX), words, "{text:?}");
+            checked += 1;
+        }
+        assert!(checked >= 200, "{checked}");
+    }
+
+    #[test]
+    fn identifiers_are_cut_at_their_humps_unless_the_vocabulary_knows_them() {
+        let vocabulary = vocabulary();
+        for (text, split) in [
+            ("connectionPool", "connection Pool"),
+            ("HTTPServer2Go", "HTTP Server2 Go"),
+            ("TypeScript on YouTube", "Type Script on YouTube"),
+            ("snake_case, SCREAMING_CASE", "snake_case, SCREAMING_CASE"),
+            ("ein Übergang — fooBar", "ein Übergang — foo Bar"),
+        ] {
+            assert_eq!(vocabulary.split_identifiers(text), split);
+        }
+    }
+
+    #[test]
+    fn words_are_bounded_and_unknown_ones_left_out() {
+        let vocabulary = vocabulary();
+        assert_eq!(vocabulary.words(&"word ".repeat(50), 7).len(), 7);
+        assert_eq!(vocabulary.words(&"x".repeat(101), 7), Vec::<u32>::new());
+        assert_eq!(vocabulary.words("", 7), Vec::<u32>::new());
+    }
+}
