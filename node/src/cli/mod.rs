@@ -41,7 +41,7 @@ pub struct Global {
     pub config: Option<PathBuf>,
     /// Sets one configuration key, over file and environment.
     ///
-    /// Example: klnode --set retrieval.answers_max=3
+    /// Example: klnode --set trust.hop_max=2
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// How much to log: error, warn, info, debug or trace; `RUST_LOG` overrides it.
