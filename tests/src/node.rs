@@ -74,20 +74,8 @@ impl DiskMedium {
 }
 
 impl Medium for DiskMedium {
-    fn exists(&self) -> Result<bool, io::Error> {
-        Ok(true)
-    }
-
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
         builder.create_with_backend(self.disk())
-    }
-
-    fn create(
-        &self,
-        _: &Builder,
-        _: &mut dyn FnMut(&Database) -> Result<(), OpenError>,
-    ) -> Result<(), OpenError> {
-        Ok(())
     }
 
     fn salvage(&self) -> Result<(), io::Error> {

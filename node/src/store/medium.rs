@@ -13,22 +13,29 @@ use std::{fmt, io};
 
 /// Something that holds a store's bytes.
 pub trait Medium: Send + Sync + fmt::Debug {
-    /// Whether a store was ever made here.
-    fn exists(&self) -> Result<bool, io::Error>;
+    /// Whether a store was ever made here. Memory is always there.
+    fn exists(&self) -> Result<bool, io::Error> {
+        Ok(true)
+    }
 
     /// Opens what is there, or makes an empty database.
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError>;
 
     /// Makes a new store, whole or not at all: `prepare` fills the empty database.
+    /// Only asked of a medium that does not exist yet.
     fn create(
         &self,
-        builder: &Builder,
-        prepare: &mut dyn FnMut(&Database) -> Result<(), OpenError>,
-    ) -> Result<(), OpenError>;
+        _builder: &Builder,
+        _prepare: &mut dyn FnMut(&Database) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        Ok(())
+    }
 
     /// Brings what the operating system still has in memory safely to disk, after a failed sync:
     /// the pages that were not written may be taken for written and never tried again.
-    fn salvage(&self) -> Result<(), io::Error>;
+    fn salvage(&self) -> Result<(), io::Error> {
+        Ok(())
+    }
 
     /// What to call it in a message.
     fn path(&self) -> PathBuf;
@@ -112,24 +119,8 @@ fn sync_folder(of: &Path) -> Result<(), io::Error> {
 pub struct MemoryMedium;
 
 impl Medium for MemoryMedium {
-    fn exists(&self) -> Result<bool, io::Error> {
-        Ok(true)
-    }
-
     fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
         builder.create_with_backend(redb::backends::InMemoryBackend::new())
-    }
-
-    fn create(
-        &self,
-        _: &Builder,
-        _: &mut dyn FnMut(&Database) -> Result<(), OpenError>,
-    ) -> Result<(), OpenError> {
-        Ok(())
-    }
-
-    fn salvage(&self) -> Result<(), io::Error> {
-        Ok(())
     }
 
     fn path(&self) -> PathBuf {
