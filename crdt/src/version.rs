@@ -13,7 +13,6 @@
 //! author who finds an own record of its own falling under that line signs it again first.
 
 use crate::ids::{Boot, Digest, Generation};
-use crate::lattice::Lattice;
 use crate::limits::ABSORBS_MAX;
 use std::collections::BTreeMap;
 
@@ -99,13 +98,16 @@ impl Version {
     }
 }
 
-/// The records of one (entry, author, facet) that no other covers.
+/// The records of one (entry, author, facet) that no other covers: the order alone, for its laws.
+/// [`crate::holding::Holding`] applies it to records.
+#[cfg(any(test, feature = "testing"))]
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Slots {
     live: BTreeMap<Digest, Version>,
 }
 
-impl Lattice for Slots {
+#[cfg(any(test, feature = "testing"))]
+impl crate::lattice::Lattice for Slots {
     fn join(&mut self, other: Self) {
         for (_, version) in other.live {
             self.insert(version);
@@ -113,35 +115,15 @@ impl Lattice for Slots {
     }
 }
 
-/// What became of a record that was offered to the slots.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Insertion {
-    /// Already held, or covered by one that is.
-    Known,
-    /// Held from now on; the records named here are covered by it.
-    Fresh {
-        /// Digests of records that may be dropped.
-        covered: Vec<Digest>,
-    },
-}
-
+#[cfg(any(test, feature = "testing"))]
 impl Slots {
     /// Offers a record.
-    pub fn insert(&mut self, version: Version) -> Insertion {
+    pub fn insert(&mut self, version: Version) {
         if self.live.values().any(|held| held.covers(&version)) {
-            return Insertion::Known;
+            return;
         }
-        let covered: Vec<Digest> = self
-            .live
-            .values()
-            .filter(|held| version.covers(held))
-            .map(|held| held.digest)
-            .collect();
-        for digest in &covered {
-            self.live.remove(digest);
-        }
+        self.live.retain(|_, held| !version.covers(held));
         self.live.insert(version.digest, version);
-        Insertion::Fresh { covered }
     }
 
     /// The live records, by digest.
