@@ -16,6 +16,9 @@
 //! | [`outcome`] | what does the end of a task add, and to which entries? |
 //! | [`hop`], [`trust`] | how far away is an author, how far trusted, and what does that weigh? |
 //! | [`thompson`] | which sample of its confidence does an entry get for this query? |
+//! | [`cooccurrence`] | how strongly do two entries belong together? |
+//! | [`role`] | what does a caller in that role ask for first? |
+//! | [`relevance`] | how relevant is a text to a query, and is there an answer at all? |
 //! | [`rank`] | in which order do the candidates of a query come? |
 //! | [`scan`], [`admission`] | may an entry be retrieved at all? |
 //! | [`status`] | where does an entry stand, and why? |
@@ -26,12 +29,15 @@ pub mod admission;
 pub mod budget;
 pub mod confidence;
 pub mod conflict;
+pub mod cooccurrence;
 pub mod decay;
 pub mod hop;
 pub mod outcome;
 pub mod posterior;
 pub mod rank;
 pub mod recency;
+pub mod relevance;
+pub mod role;
 pub mod scan;
 pub mod status;
 pub mod thompson;

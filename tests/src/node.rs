@@ -278,6 +278,7 @@ pub fn setup(key_seed: u8, boot_seed: u64) -> Setup {
         entropy: Box::new(move |bytes: &mut [u8]| seeded.fill(bytes)),
         judge: admit_all(),
         durability: Durability::Durable,
+        cooccurrence: klnode_scoring::cooccurrence::Params::default(),
     }
 }
 

@@ -218,6 +218,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
         task: Some("task".into()),
         query: "what".into(),
         entries: vec![entry],
+        is_weak: false,
     };
     let overlay = OverlayRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
     let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };

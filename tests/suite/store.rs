@@ -194,6 +194,7 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
         task: Some("t1".into()),
         query: query.into(),
         entries: vec![entry],
+        is_weak: false,
     };
     let digest = |byte: u8| Digest::from_bytes([byte; 32]);
     let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };

@@ -67,6 +67,12 @@ pub enum Command {
     },
     /// Notes what was served.
     Served(ServedRow),
+    /// Notes that an entry was confirmed by somebody who may have had it from this node: counted
+    /// apart, and no evidence.
+    ConfirmPrimed {
+        /// Which.
+        entry: EntryId,
+    },
     /// Notes how far a consumer has read.
     Advance {
         /// Who.
@@ -104,6 +110,11 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether losing it in a power cut loses nothing that anyone was promised.
+    pub fn is_incidental(&self) -> bool {
+        matches!(self, Self::Served(_))
+    }
+
     /// About how many bytes it brings into the store.
     pub fn payload_bytes(&self) -> usize {
         match self {

@@ -12,6 +12,7 @@ mod command;
 mod ingest;
 mod local;
 mod run;
+mod served;
 mod step;
 mod validate;
 

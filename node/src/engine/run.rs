@@ -51,7 +51,16 @@ impl Handle {
         answer.await.map_err(|_| Rejection::Stopping)?
     }
 
-    /// The same, from a thread without a runtime.
+    /// Hands a command over without waiting for it, after all that were handed over before. When
+    /// too much waits already it is dropped: for what nobody was promised.
+    pub fn note(&self, command: Command) {
+        let (reply, _) = oneshot::channel();
+        if self.requests.try_send(Request::Do(Box::new(command), reply)).is_err() {
+            tracing::debug!("the writer is too busy to note what was served");
+        }
+    }
+
+    /// As [`Self::submit`], from a thread without a runtime.
     pub fn submit_blocking(&self, command: Command) -> Result<Receipt, Rejection> {
         let (reply, answer) = oneshot::channel();
         let request = Request::Do(Box::new(command), reply);

@@ -9,6 +9,7 @@ use klnode_crdt::ids::{AuthorId, Boot, Digest};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::{Clock, WallTime};
+use klnode_scoring::cooccurrence;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,9 @@ use std::time::Duration;
 /// life of its home: a resumed machine, a restored image.
 const RESUME_GAP: Duration = Duration::from_secs(24 * 3_600);
 const CLOCK_BACK_MAX: Duration = Duration::from_secs(300);
+
+/// Commits that may follow one another without one of them being durable.
+const DEFERRED_COMMITS_MAX: u32 = 256;
 
 /// Decides about a record before it is merged.
 pub trait Judge: Send {
@@ -46,6 +50,8 @@ pub struct Setup {
     pub judge: Box<dyn Judge>,
     /// When commits are durable; anything but durable is for measurements.
     pub durability: Durability,
+    /// How entries that are served together grow together.
+    pub cooccurrence: cooccurrence::Params,
 }
 
 /// The node as an author.
@@ -55,6 +61,7 @@ pub(super) struct Own {
     pub(super) boot: Boot,
     pub(super) clock: Clock,
     pub(super) entropy: Entropy,
+    pub(super) cooccurrence: cooccurrence::Params,
 }
 
 impl Own {
@@ -75,6 +82,8 @@ pub struct Engine {
     /// The boot whose epoch is durable. One that was drawn in a group that failed is not.
     announced: Boot,
     last_step: WallTime,
+    /// Commits since the last durable one.
+    deferred: u32,
     /// What closed the store, if it is closed.
     fault: Option<Fault>,
 }
@@ -82,16 +91,18 @@ pub struct Engine {
 impl Engine {
     /// Takes over a store and begins an epoch.
     pub fn start(store: Store, setup: Setup, now: WallTime) -> Result<Self, Error> {
-        let Setup { key, mut mine, entropy, judge, durability } = setup;
+        let Setup { key, mut mine, entropy, judge, durability, cooccurrence } = setup;
         mine.insert(key.author());
-        let mut own = Own { key, mine, boot: Boot(0), clock: Clock::default(), entropy };
+        let (boot, clock) = (Boot(0), Clock::default());
+        let mut own = Own { key, mine, boot, clock, entropy, cooccurrence };
         own.draw_boot();
         let batch = store.batch(Durability::Durable)?;
         batch.begin_epoch(own.boot, now)?;
         let head = batch.head()?;
         batch.commit()?;
         let announced = own.boot;
-        Ok(Self { store, own, judge, durability, head, announced, last_step: now, fault: None })
+        let (last_step, deferred, fault) = (now, 0, None);
+        Ok(Self { store, own, judge, durability, head, announced, last_step, deferred, fault })
     }
 
     /// The store it writes.
@@ -144,16 +155,26 @@ impl Engine {
         Ok(())
     }
 
+    /// Bytes of others need two phases; what was served is written down with whatever comes next,
+    /// or by itself after a while: pages that it frees are not used again before.
+    fn durability_of(&self, commands: &[Command]) -> Durability {
+        let is_foreign = commands.iter().any(|command| matches!(command, Command::Ingest(_)));
+        let is_incidental = commands.iter().all(Command::is_incidental);
+        match self.durability {
+            Durability::Durable if is_foreign => Durability::DurableForeign,
+            Durability::Durable if is_incidental && self.deferred < DEFERRED_COMMITS_MAX => {
+                Durability::Deferred
+            }
+            other => other,
+        }
+    }
+
     fn try_step(
         &mut self,
         commands: &[Command],
         now: WallTime,
     ) -> Result<Vec<Result<Receipt, Rejection>>, Error> {
-        let is_foreign = commands.iter().any(|command| matches!(command, Command::Ingest(_)));
-        let durability = match self.durability {
-            Durability::Durable if is_foreign => Durability::DurableForeign,
-            other => other,
-        };
+        let durability = self.durability_of(commands);
         let batch = self.store.batch(durability)?;
         let was_asleep = self.last_step.plus(RESUME_GAP) < now;
         let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;
@@ -180,6 +201,7 @@ impl Engine {
         let head = batch.head()?;
         batch.commit()?;
         (self.head, self.announced) = (head, self.own.boot);
+        self.deferred = if durability == Durability::Deferred { self.deferred + 1 } else { 0 };
         if commands.iter().any(|command| matches!(command, Command::Compact)) {
             let compacted = self.store.compact().map_err(Arc::new);
             self.fault = compacted.as_ref().err().and_then(|error| fault_of(error));
@@ -237,7 +259,13 @@ impl Ingest<'_> {
             Command::Served(row) => {
                 validate::short("query", &row.query)?;
                 validate::short("caller", &row.caller)?;
-                batch.append_served(self.now, row)?;
+                self.note_served(batch, row)?;
+            }
+            Command::ConfirmPrimed { entry } => {
+                self.must_hold(batch, *entry)?;
+                let mut uses = batch.uses(*entry)?;
+                uses.primed_confirmations = uses.primed_confirmations.saturating_add(1);
+                batch.put_uses(*entry, uses)?;
             }
             Command::Advance { consumer, cursor } => batch.put_cursor(*consumer, *cursor)?,
             Command::SetRelease { peer, entry, is_open } => {

@@ -1,5 +1,226 @@
 //! What makes entries findable. Disposable: delete it and it is built again from the store.
 //!
-//! So far the default embedder stands here; keyword and vector search, which use it, come next.
+//! Words ([`keyword`]) and vectors ([`vectors`], made by an embedder of [`embed`]) follow the feed
+//! on a thread of their own ([`follow`]). A question looks at both as they stand, and reads what
+//! they have not yet taken in from the store itself: so an entry is found by every search that
+//! begins after `add` has returned.
 
+pub mod document;
 pub mod embed;
+mod follow;
+pub mod keyword;
+mod mark;
+pub mod meaning;
+pub mod vectors;
+pub mod words;
+
+use crate::store::rows::Seq;
+use crate::store::{Error, Store};
+use embed::Embedder;
+use follow::{FollowError, Follower};
+use keyword::{Keyword, KeywordError};
+use klnode_crdt::ids::AuthorId;
+use klnode_crdt::time::WallTime;
+use meaning::{Meaning, MeaningError, Progress};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use tokio::sync::{oneshot, watch};
+use vectors::Limits;
+
+/// Why there is no index.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The folder cannot be made.
+    #[error("make the index folder {path}: {source}")]
+    Folder {
+        /// Where.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// The store cannot be read.
+    #[error("{0}")]
+    Store(#[from] Error),
+    /// The words cannot be written.
+    #[error("{0}")]
+    Keyword(#[from] KeywordError),
+    /// The vectors cannot be written.
+    #[error("{0}")]
+    Meaning(#[from] MeaningError),
+}
+
+impl From<FollowError> for IndexError {
+    fn from(error: FollowError) -> Self {
+        match error {
+            FollowError::Store(error) => Self::Store(error),
+            FollowError::Keyword(error) => Self::Keyword(error),
+            FollowError::Meaning(error) => Self::Meaning(error),
+        }
+    }
+}
+
+/// How far the index is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Words are taken in up to here.
+    pub keyword: Seq,
+    /// Vectors are taken in up to here; none if there are none yet.
+    pub vectors: Option<Seq>,
+    /// Vectors are being made anew.
+    pub rebuild: Option<Progress>,
+    /// Why it stands still, if it does. It tries again by itself.
+    pub fault: Option<String>,
+}
+
+/// What the index is made with.
+pub struct Setup {
+    /// Where it keeps its files.
+    pub folder: PathBuf,
+    /// The model that makes vectors.
+    pub model: Arc<dyn Embedder>,
+    /// When a graph takes over from the exact scan.
+    pub limits: Limits,
+    /// This node and the same person's others.
+    pub mine: BTreeSet<AuthorId>,
+    /// What the clock says.
+    pub now: fn() -> WallTime,
+}
+
+struct Shared {
+    folder: PathBuf,
+    limits: Limits,
+    model: Arc<dyn Embedder>,
+    keyword: Keyword,
+    meaning: RwLock<Option<Arc<Meaning>>>,
+    state: watch::Sender<State>,
+}
+
+impl Shared {
+    fn meaning(&self) -> Option<Arc<Meaning>> {
+        self.meaning.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn replace_meaning(&self, meaning: Meaning) {
+        let mut place = self.meaning.write().unwrap_or_else(PoisonError::into_inner);
+        *place = Some(Arc::new(meaning));
+    }
+
+    fn is_refit_due(&self, documents: u64) -> bool {
+        self.meaning().is_none_or(|meaning| meaning.is_outgrown(documents))
+    }
+}
+
+/// A reader's end. Cheap to clone.
+#[derive(Clone)]
+pub struct Index(Arc<Shared>);
+
+impl Index {
+    /// The words as they stand.
+    pub fn words(&self) -> keyword::Look {
+        self.0.keyword.look()
+    }
+
+    /// The vectors as they stand; none while the first are in the making.
+    pub fn meaning(&self) -> Option<Arc<Meaning>> {
+        self.0.meaning()
+    }
+
+    /// How far it is.
+    pub fn state(&self) -> State {
+        self.0.state.borrow().clone()
+    }
+
+    /// How far it is, from now on.
+    pub fn watch(&self) -> watch::Receiver<State> {
+        self.0.state.subscribe()
+    }
+}
+
+/// An index at work.
+pub struct Running {
+    index: Index,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// Opens the index of a store, or begins it anew, and follows the feed. What is missing is built
+/// in the background; this does not wait for it.
+pub fn start(
+    setup: Setup,
+    store: Store,
+    head: watch::Receiver<Seq>,
+) -> Result<Running, IndexError> {
+    let Setup { folder, model, limits, mine, now } = setup;
+    make_folder(&folder)?;
+    let snapshot = store.snapshot()?;
+    let (keyword, keyword_at) = follow::open_keyword(&folder, &store, &snapshot)?;
+    let writer = keyword::Writer::new(&keyword)?;
+    let opened = Meaning::open(&folder, &model, limits, &store, &snapshot)?;
+    let (meaning, meaning_at) = match opened {
+        Some((meaning, at)) => (Some(meaning), at),
+        None if snapshot.head() == Seq(0) => (Meaning::empty(&folder, &model, limits).ok(), Seq(0)),
+        // A job makes them; until it is done there is nothing to keep up.
+        None => (None, snapshot.head()),
+    };
+    drop(snapshot);
+    let state = State {
+        keyword: keyword_at,
+        vectors: meaning.as_ref().map(|_| meaning_at),
+        ..State::default()
+    };
+    let shared = Arc::new(Shared {
+        folder,
+        limits,
+        model,
+        keyword,
+        meaning: RwLock::new(meaning.map(Arc::new)),
+        state: watch::Sender::new(state),
+    });
+    let index = Index(Arc::clone(&shared));
+    let follower = Follower {
+        shared,
+        store,
+        head,
+        mine,
+        now,
+        keyword: writer,
+        keyword_at,
+        meaning_at,
+        job: None,
+        gather_until: None,
+    };
+    let (stop, stopped) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("klnode-index".into())
+        .spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            runtime.expect("a timer needs nothing").block_on(follower.run(stopped));
+        })
+        .expect("the system has room for one more thread");
+    Ok(Running { index, stop, thread })
+}
+
+impl Running {
+    /// A reader's end.
+    pub fn index(&self) -> Index {
+        self.index.clone()
+    }
+
+    /// Ends the thread. What it has not written down it reads again from the feed.
+    pub fn stop(self) {
+        // An error means that the thread has ended already.
+        let _ = self.stop.send(());
+        if let Err(panic) = self.thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+fn make_folder(path: &Path) -> Result<(), IndexError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|source| IndexError::Folder { path: path.into(), source })
+}

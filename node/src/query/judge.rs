@@ -1,7 +1,7 @@
 //! From a view to a judgement: gathers what `scoring` asks for.
 
-use crate::store::rows::ViewRow;
-use klnode_config::Config;
+use super::numbers::Numbers;
+use crate::store::rows::{UseRow, ViewRow};
 use klnode_crdt::gcounter::{Counted, Thousandths};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::lww::Register;
@@ -9,50 +9,11 @@ use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::{Counts, State, View};
 use klnode_scoring::admission::Decision;
 use klnode_scoring::confidence::{self, Author, Cell, Confidence, Standing};
-use klnode_scoring::decay::{self, Ageing, Class};
+use klnode_scoring::decay::{Ageing, Class};
 use klnode_scoring::rank::signals::Check;
 use klnode_scoring::scan::Severity;
 use klnode_scoring::status::{self, Facts, SourceTask, Withdrawal, Writer};
 use std::collections::BTreeSet;
-
-/// The numbers of judgement, from the configuration.
-#[derive(Clone, Debug)]
-pub struct Numbers {
-    confidence: confidence::Params,
-    status: status::Params,
-}
-
-impl Numbers {
-    /// Takes them from the configuration.
-    pub fn new(config: &Config) -> Self {
-        let of = &config.confidence;
-        let decay = decay::Params {
-            ephemeral_gamma: of.gamma_per_day.ephemeral.get(),
-            stable_gamma: of.gamma_per_day.stable.get(),
-            permanent_gamma: of.gamma_per_day.permanent.get(),
-            archived_gamma: of.gamma_per_day.archived.get(),
-            age_days_max: of.decay_age_max.get(),
-        };
-        Self {
-            confidence: confidence::Params {
-                prior_alpha: of.prior_alpha.get(),
-                prior_beta: of.prior_beta.get(),
-                floor: of.floor.get(),
-                member_mass_max: of.mass.member_max.get(),
-                peer_mass_max: of.mass.peer_max.get(),
-                non_members_mass_max: of.mass.non_members_max.get(),
-                decay,
-            },
-            status: status::Params {
-                verified_alpha_min: config.status.verified_alpha_min.get(),
-                verified_mean_min: config.status.verified_mean_min.get(),
-                stale_after_days: config.status.stale_after.get(),
-                prediction_errors_min: config.status.stale_prediction_errors_min.get(),
-                uses_min: config.status.stale_uses_below.get(),
-            },
-        }
-    }
-}
 
 /// How far an entry is believed, and where it stands.
 #[derive(Clone, Debug)]
@@ -61,11 +22,16 @@ pub struct Judged {
     pub confidence: Confidence,
     /// The status, with its reason.
     pub standing: status::Standing,
+    /// Whose text is shown.
+    pub writer: Writer,
+    /// How often it has helped here.
+    pub local_successes: u32,
 }
 
 pub(super) fn judge(
     view: &View,
     row: &ViewRow,
+    uses: &UseRow,
     mine: &BTreeSet<AuthorId>,
     now: WallTime,
     numbers: &Numbers,
@@ -106,13 +72,14 @@ pub(super) fn judge(
         own_posterior: confidence.own,
         predicates: Check::Nothing,
         created: row.first_seen.day(),
-        served: None,
+        served: (uses.served > 0).then(|| uses.last_served.day()),
         revived: revived_days.map(|days| Day(today.0.saturating_sub(days))),
-        prediction_errors: 0,
-        uses: 0,
+        prediction_errors: uses.prediction_errors,
+        uses: uses.served,
     };
     let standing = status::status(&facts, today, &numbers.status);
-    Judged { confidence, standing }
+    let (writer, local_successes) = (facts.writer, facts.local_successes);
+    Judged { confidence, standing, writer, local_successes }
 }
 
 /// Until nodes are paired every other author is unknown, and weighs nothing.

@@ -6,12 +6,12 @@
 use super::error::Error;
 use super::read;
 use super::rows::{
-    self, Cursor, OverlayRow, QuarantineRow, RecordRow, RefusalRow, ReleaseRow, Seq, ServedRow,
-    ViewRow,
+    self, Cursor, OverlayRow, PairRow, QuarantineRow, RecordRow, RefusalRow, ReleaseRow, Seq, ServedRow,
+    UseRow, ViewRow,
 };
 use super::tables::{
-    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD, OUTBOX,
-    OVERLAYS, QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES, TOMBSTONES, VIEWS, held_key, key,
+    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, LEDGER_ROWS_MAX, META, META_HEAD, OUTBOX,
+    OVERLAYS, PAIRS, QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES, TOMBSTONES, USES, VIEWS, held_key, key,
     part, span,
 };
 use klnode_crdt::equivocation::Proof;
@@ -21,7 +21,7 @@ use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
 use klnode_crdt::limits::LIVE_SLOTS_MAX;
 use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::WallTime;
-use redb::{Database, ReadableTable, WriteTransaction};
+use redb::{Database, ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 /// When a commit is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Durability {
     /// When it returns, in two phases: for bytes that came from others, who could craft them so
     /// that a torn write looks whole.
     DurableForeign,
-    /// With a later durable one: only to measure what durability costs.
+    /// With a later durable one.
     Deferred,
 }
 
@@ -86,6 +86,8 @@ impl Batch {
         t.open_table(CURSORS)?;
         t.open_table(OVERLAYS)?;
         t.open_table(LEDGER)?;
+        t.open_table(USES)?;
+        t.open_table(PAIRS)?;
         Ok(())
     }
 
@@ -220,6 +222,7 @@ impl Batch {
         self.drop_held(&self.held_keys(entry)?)?;
         self.transaction.open_table(OVERLAYS)?.remove(entry.as_bytes())?;
         self.drop_quarantined_under(entry.as_bytes())?;
+        self.forget_uses(entry)?;
         let seq = self.put_record(tombstone)?;
         let mut tombstones = self.transaction.open_table(TOMBSTONES)?;
         tombstones.insert(entry.as_bytes(), &seq.0.to_be_bytes())?;
@@ -298,6 +301,64 @@ impl Batch {
         };
         let at = key(&[&at.as_millis().to_be_bytes(), &number.to_be_bytes()]);
         table.insert(&at, rows::encode(row).as_slice())?;
+        while table.len()? > LEDGER_ROWS_MAX {
+            table.pop_first()?;
+        }
+        Ok(())
+    }
+
+    /// How an entry was used.
+    pub(crate) fn uses(&self, entry: EntryId) -> Result<UseRow, Error> {
+        read::uses(&self.transaction.open_table(USES)?, entry)
+    }
+
+    pub(crate) fn put_uses(&self, entry: EntryId, row: UseRow) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(USES)?;
+        table.insert(entry.as_bytes(), rows::encode(&row).as_slice())?;
+        Ok(())
+    }
+
+    /// How strongly two entries belong together.
+    pub(crate) fn pair(&self, one: EntryId, two: EntryId) -> Result<Option<PairRow>, Error> {
+        read::pair(&self.transaction.open_table(PAIRS)?, one, two)
+    }
+
+    pub(crate) fn put_pair(&self, one: EntryId, two: EntryId, row: PairRow) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(PAIRS)?;
+        for (from, to) in [(one, two), (two, one)] {
+            let at = key::<32>(&[from.as_bytes(), to.as_bytes()]);
+            table.insert(&at, rows::encode(&row).as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Nothing that was asked or answered about a forgotten entry is left.
+    fn forget_uses(&self, entry: EntryId) -> Result<(), Error> {
+        self.transaction.open_table(USES)?.remove(entry.as_bytes())?;
+        let mut pairs = self.transaction.open_table(PAIRS)?;
+        let (first, last) = span::<32>(entry.as_bytes());
+        let mut others = Vec::new();
+        for row in pairs.range::<&[u8; 32]>(&first..=&last)? {
+            others.push(part::<16>(row?.0.value(), 16));
+        }
+        for other in others {
+            pairs.remove(&key::<32>(&[entry.as_bytes(), &other]))?;
+            pairs.remove(&key::<32>(&[&other, entry.as_bytes()]))?;
+        }
+        let mut ledger = self.transaction.open_table(LEDGER)?;
+        let mut quoting = Vec::new();
+        for row in ledger.iter()? {
+            let (at, row) = row?;
+            let row: ServedRow = rows::decode("ledger", row.value())?;
+            if row.entries.contains(&entry) {
+                quoting.push((*at.value(), row));
+            }
+        }
+        for (at, mut row) in quoting {
+            row.entries.retain(|served| *served != entry);
+            row.query.clear();
+            ledger.insert(&at, rows::encode(&row).as_slice())?;
+        }
         Ok(())
     }
 

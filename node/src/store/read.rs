@@ -1,7 +1,7 @@
 //! Reads that a snapshot and a batch share: the same rows, seen from either side of a commit.
 
 use super::error::Error;
-use super::rows::{self, RecordRow, Seq, ViewRow};
+use super::rows::{self, PairRow, RecordRow, Seq, UseRow, ViewRow};
 use super::tables::{HeldKey, key, part, span};
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
@@ -93,4 +93,25 @@ pub(super) fn view_row(
 ) -> Result<Option<ViewRow>, Error> {
     let Some(row) = table.get(entry.as_bytes())? else { return Ok(None) };
     rows::decode("views", row.value()).map(Some)
+}
+
+/// How an entry was used; nothing if it never was.
+pub(super) fn uses(
+    table: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
+    entry: EntryId,
+) -> Result<UseRow, Error> {
+    match table.get(entry.as_bytes())? {
+        Some(row) => rows::decode("uses", row.value()),
+        None => Ok(UseRow::default()),
+    }
+}
+
+/// How strongly two entries belong together.
+pub(super) fn pair(
+    table: &impl ReadableTable<&'static [u8; 32], &'static [u8]>,
+    one: EntryId,
+    two: EntryId,
+) -> Result<Option<PairRow>, Error> {
+    let row = table.get(&key::<32>(&[one.as_bytes(), two.as_bytes()]))?;
+    row.map(|row| rows::decode("pairs", row.value())).transpose()
 }

@@ -191,6 +191,37 @@ pub struct ServedRow {
     /// What was answered, best first.
     #[serde(rename = "e")]
     pub entries: Vec<EntryId>,
+    /// The best of them was hardly relevant: it was not what the question asked for.
+    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_weak: bool,
+}
+
+/// How an entry was used here. Local: never sent, never part of confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct UseRow {
+    /// How often it was served.
+    #[serde(rename = "n")]
+    pub served: u32,
+    /// When last; the beginning of time if never.
+    #[serde(rename = "t")]
+    pub last_served: WallTime,
+    /// How often it came first and was hardly relevant.
+    #[serde(rename = "x", default)]
+    pub prediction_errors: u32,
+    /// How often it was confirmed by somebody who had been served it.
+    #[serde(rename = "p", default)]
+    pub primed_confirmations: u32,
+}
+
+/// How strongly two entries belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairRow {
+    /// The weight when it was last touched.
+    #[serde(rename = "w")]
+    pub weight: f64,
+    /// When that was: it fades from then on.
+    #[serde(rename = "t")]
+    pub at: WallTime,
 }
 
 /// How far a consumer has read a feed.

@@ -5,11 +5,12 @@
 use super::error::Error;
 use super::read;
 use super::rows::{
-    self, Cursor, OverlayRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow, ViewRow,
+    self, Cursor, OverlayRow, PairRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow, UseRow,
+    ViewRow,
 };
 use super::tables::{
     CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD, OUTBOX,
-    OVERLAYS, QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, VIEWS, key, part, span,
+    OVERLAYS, PAIRS, QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, USES, VIEWS, key, part, span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
@@ -189,6 +190,16 @@ impl Snapshot {
             let at = WallTime::from_millis(u64::from_be_bytes(part(at.value(), 0)));
             Ok((at, rows::decode("ledger", row.value())?))
         }))
+    }
+
+    /// How an entry was used.
+    pub fn uses(&self, entry: EntryId) -> Result<UseRow, Error> {
+        read::uses(&self.transaction.open_table(USES)?, entry)
+    }
+
+    /// How strongly two entries belong together.
+    pub fn pair(&self, one: EntryId, two: EntryId) -> Result<Option<PairRow>, Error> {
+        read::pair(&self.transaction.open_table(PAIRS)?, one, two)
     }
 
     /// How far a consumer has read.

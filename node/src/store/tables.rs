@@ -21,7 +21,9 @@
 //! | `refusals` | offering store 16, slot hash 16 | the highest header refused there, and why |
 //! | `cursors` | consumer 32 | store 16, epoch 8, position 8 |
 //! | `overlays` | entry 16 | the operator's pin, mute, note |
-//! | `ledger` | moment 8, number 8 | what was served, to whom |
+//! | `ledger` | moment 8, number 8 | what was served, to whom; the oldest rows go when there are too many |
+//! | `uses` | entry 16 | how often it was served, when last, how often it was a weak answer |
+//! | `pairs` | entry 16, entry 16 | how strongly two entries are served together; both ways round |
 //!
 //! Records stand in the order of their commits, so that long rows are appended and not spread over
 //! half-empty pages, and so that reading on from a sequence number is reading the feed. A record
@@ -56,6 +58,11 @@ pub(super) const CURSORS: TableDefinition<'_, &[u8; 32], &[u8; 32]> =
     TableDefinition::new("cursors");
 pub(super) const OVERLAYS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("overlays");
 pub(super) const LEDGER: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("ledger");
+pub(super) const USES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("uses");
+pub(super) const PAIRS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("pairs");
+
+/// What was served is remembered so many times.
+pub(super) const LEDGER_ROWS_MAX: u64 = 100_000;
 
 pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
 pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";

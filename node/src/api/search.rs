@@ -1,0 +1,418 @@
+//! Questions and answers as they travel, and how they are read and written.
+
+use super::errors::{ApiError, Kind};
+use super::translate;
+use super::types::Citation;
+use crate::index::document::Filter;
+use crate::query::{
+    self, Abstained, Audience, Caveat, Engine, Found, Numbers, Question, Reference,
+};
+use crate::store::Snapshot;
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::kind::Kind as EntryKind;
+use klnode_crdt::origin::Memory;
+use klnode_scoring::budget::{Form, Reason, Tier};
+use klnode_scoring::role::{Course, Role};
+use klnode_scoring::status::Status;
+use klnode_scoring::thompson::Sampling;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use utoipa::ToSchema;
+
+/// Longer questions are cut short by nobody: they are refused.
+const QUERY_BYTES_MAX: usize = 16 * 1024;
+/// Hits in one answer.
+const HITS_MAX: usize = 100;
+
+/// A question.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// What is asked, in plain words; symbols, paths and error codes are welcome.
+    pub query: String,
+    /// At most so many hits; 5 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// `summary`, `standard`, `full` or `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// Tokens that the hits may take; a gated answer has a budget of its own unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u32>,
+    /// `researcher`, `planner`, `debugger`, `reviewer` or `executor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// An executor is served only when it says that it deviates from the plan.
+    #[serde(default)]
+    pub deviating: bool,
+    /// Only these types.
+    #[serde(rename = "type", default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<String>,
+    /// Only with each of these topics, or one below it.
+    #[serde(rename = "tag", default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Only of these workspaces.
+    #[serde(rename = "workspace", default, skip_serializing_if = "Vec::is_empty")]
+    pub workspaces: Vec<String>,
+    /// Only of these memories.
+    #[serde(rename = "memory", default, skip_serializing_if = "Vec::is_empty")]
+    pub memories: Vec<String>,
+    /// Only in this thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_thread: Option<String>,
+    /// The caller's thread: its entries are preferred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// The task it is asked in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Who asks, for the ledger; the process unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// Statuses that take part beside the usual: `stale`, `archived`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
+    /// Everything, labelled, for a person; without it only what may speak unasked.
+    #[serde(default)]
+    pub all: bool,
+    /// Rank by the mean of the confidence, not by a sample of it.
+    #[serde(default)]
+    pub deterministic: bool,
+    /// Say what each signal contributed.
+    #[serde(default)]
+    pub explain: bool,
+    /// Say what came nearest when nothing is relevant.
+    #[serde(default)]
+    pub nearest: bool,
+    /// `hybrid` unless given; `keyword`, `vectors` and `equal` are for comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// Do not note what was served: for measurements.
+    #[serde(default)]
+    pub unrecorded: bool,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SearchAnswer {
+    /// What was found, best first.
+    pub hits: Vec<Hit>,
+    /// Whether the node checked and found nothing relevant.
+    pub abstained: bool,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What came nearest, on request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<Hit>,
+    /// Why words alone had to do; absent when they did not.
+    pub fallback: Option<Fallback>,
+    /// What was found and did not fit: ids with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, String>,
+    /// What the hits cost, in tokens.
+    pub tokens: u64,
+    /// The position of the feed that was read.
+    pub head: u64,
+    /// Milliseconds since 1970, by the node's clock.
+    pub as_of: u64,
+    /// Records that were read past the index.
+    pub index_lag: u64,
+    /// The weights of the signals, with `explain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<BTreeMap<String, f64>>,
+}
+
+/// Why words alone had to do.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Fallback {
+    /// What answered.
+    pub engine: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// One hit.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Hit {
+    /// Its id.
+    pub id: String,
+    /// Its citation code.
+    pub code: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// One line.
+    pub title: String,
+    /// One sentence.
+    pub one_liner: String,
+    /// The knowledge, as much of it as the form says.
+    pub content: String,
+    /// `line`, `summary`, `standard` or `full`.
+    pub form: String,
+    /// Topics.
+    pub tags: Vec<String>,
+    /// Where it lives.
+    pub workspace: String,
+    /// The thread it is scoped to.
+    pub thread: Option<String>,
+    /// Confidence: α.
+    pub alpha: f64,
+    /// Confidence: β.
+    pub beta: f64,
+    /// Confidence: α / (α + β).
+    pub mean: f64,
+    /// How many observations of today the evidence is worth.
+    pub observations: f64,
+    /// Where it stands here.
+    pub status: String,
+    /// Evidence.
+    pub citations: Vec<Citation>,
+    /// Days since it was last confirmed independently; absent if it never was.
+    pub confirmed_days_ago: Option<u32>,
+    /// Who wrote the text.
+    pub author: String,
+    /// 0 for this node; absent for an author whose distance is unknown.
+    pub hop: Option<u8>,
+    /// How far the author is trusted; 1 for this node.
+    pub trust: Option<f64>,
+    /// What must be said along with it.
+    pub caveats: Vec<String>,
+    /// Whether the operator pinned it.
+    pub pinned: bool,
+    /// The operator's note.
+    pub note: Option<String>,
+    /// By which it was placed.
+    pub score: f64,
+    /// How relevant it is, in [0, 1].
+    pub relevance: f64,
+    /// What led to its place, with `explain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explained>,
+}
+
+/// What led to a hit's place.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Explained {
+    /// Each signal, in [0, 1].
+    pub signals: BTreeMap<String, f64>,
+    /// What each adds to the score: signal times weight.
+    pub adds: BTreeMap<String, f64>,
+    /// How near the meaning is, in [0, 1].
+    pub meaning: f64,
+    /// The share of the question that its words cover, in [0, 1].
+    pub coverage: f64,
+    /// What a foreign entry's score was multiplied by.
+    pub foreign_factor: Option<f64>,
+    /// What a pin added.
+    pub pin_bonus: f64,
+    /// What the role's preference added.
+    pub role_bonus: f64,
+    /// The local verified entry below which it was put.
+    pub put_below: Option<String>,
+    /// Why its status is what it is.
+    pub status_reason: String,
+}
+
+fn invalid(message: String) -> ApiError {
+    ApiError::new(Kind::Invalid, message, None)
+}
+
+fn named<T: Copy>(field: &str, name: &str, known: &[(T, &str)]) -> Result<T, ApiError> {
+    let found = known.iter().find(|(_, known)| *known == name).map(|(value, _)| *value);
+    found.ok_or_else(|| {
+        let known: Vec<&str> = known.iter().map(|(_, name)| *name).collect();
+        invalid(format!("search by {field} `{name}`: it must be one of {}", known.join(", ")))
+    })
+}
+
+const TIERS: [(Tier, &str); 4] = [
+    (Tier::Summary, "summary"),
+    (Tier::Standard, "standard"),
+    (Tier::Full, "full"),
+    (Tier::Auto, "auto"),
+];
+const ALSO: [(Status, &str); 2] = [(Status::Stale, "stale"), (Status::Archived, "archived")];
+
+impl Search {
+    /// The question as it is answered. `seed` decides which sample of its confidence an entry gets.
+    pub(super) fn question(&self, seed: u64, numbers: &Numbers) -> Result<Question, ApiError> {
+        if self.query.len() > QUERY_BYTES_MAX {
+            return Err(invalid(format!(
+                "search: the query has {} bytes, and at most {QUERY_BYTES_MAX} are read",
+                self.query.len()
+            )));
+        }
+        let limit = self.limit.unwrap_or(numbers.hits_default());
+        if !(1..=HITS_MAX).contains(&limit) {
+            return Err(invalid(format!("search for {limit} hits: 1 to {HITS_MAX} are possible")));
+        }
+        let role = self.role.as_deref().map(|name| named("role", name, &Role::ALL)).transpose()?;
+        let engine =
+            self.engine.as_deref().map(|name| named("engine", name, &Engine::ALL)).transpose()?;
+        let tier = self.tier.as_deref().map(|name| named("tier", name, &TIERS)).transpose()?;
+        let also: Result<_, _> = self.also.iter().map(|name| named("status", name, &ALSO)).collect();
+        let audience = if self.all { Audience::All } else { Audience::Gated };
+        let gated_budget = (!self.all).then(|| numbers.tokens_default(role));
+        Ok(Question {
+            text: self.query.clone(),
+            hits_max: limit,
+            tier: tier.unwrap_or(Tier::Auto),
+            tokens_max: self.budget.or(gated_budget),
+            role,
+            course: if self.deviating { Course::Deviating } else { Course::AsPlanned },
+            filter: self.filter()?,
+            thread: self.thread.clone(),
+            also: also?,
+            audience,
+            sampling: if self.deterministic { Sampling::Mean } else { Sampling::Seeded(seed) },
+            engine: engine.unwrap_or_default(),
+        })
+    }
+
+    fn filter(&self) -> Result<Filter, ApiError> {
+        let kinds = EntryKind::ALL.map(|row| (row.0, row.1));
+        let kinds: Result<_, _> = self.kinds.iter().map(|name| named("type", name, &kinds)).collect();
+        let memories =
+            [(Memory::Semantic, "semantic"), (Memory::Procedural, "procedural")];
+        let memories: Result<_, _> =
+            self.memories.iter().map(|name| named("memory", name, &memories)).collect();
+        let workspaces: Result<Vec<WorkspaceId>, _> =
+            self.workspaces.iter().map(|name| translate::workspace_named(name)).collect();
+        Ok(Filter {
+            workspaces: workspaces?,
+            kinds: kinds?,
+            memories: memories?,
+            tags: self.tags.iter().map(|tag| tag.trim_matches('/').to_owned()).collect(),
+            thread: self.only_thread.clone(),
+        })
+    }
+}
+
+/// An answer as it travels.
+pub(super) fn answer(
+    search: &Search,
+    answer: &query::Answer,
+    mine: &BTreeSet<AuthorId>,
+    numbers: &Numbers,
+) -> SearchAnswer {
+    let hit = |hit: &query::Hit| travelling(hit, search, answer, mine, numbers);
+    let fallback = answer.fallback.as_ref().map(|fallback| Fallback {
+        engine: fallback.engine.name().into(),
+        reason: fallback.reason.clone(),
+    });
+    let left_out = answer.left_out.iter().map(|(entry, reason)| {
+        let reason = match reason {
+            Reason::TooMany => "there were too many",
+            Reason::TooLong => "the budget was used up",
+        };
+        (entry.to_string(), reason.to_owned())
+    });
+    let nearest = answer.nearest.iter().filter(|_| search.nearest).map(hit);
+    SearchAnswer {
+        hits: answer.hits.iter().map(hit).collect(),
+        abstained: answer.abstained.is_some(),
+        reason: answer.abstained.as_ref().map(reason),
+        nearest: nearest.collect(),
+        fallback,
+        left_out: left_out.collect(),
+        tokens: answer.tokens,
+        head: answer.head.0,
+        as_of: answer.as_of.as_millis(),
+        index_lag: answer.index_lag,
+        weights: search.explain.then(|| owned(answer.weights.per_signal().named())),
+    }
+}
+
+fn owned(named: [(&'static str, f64); 6]) -> BTreeMap<String, f64> {
+    named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn reason(abstained: &Abstained) -> String {
+    match abstained {
+        Abstained::NothingRelevant { score, score_min } => format!(
+            "checked, nothing relevant: the nearest scores {score:.2}, and {score_min:.2} is \
+             worth an answer"
+        ),
+        Abstained::NotAsked => "an executor is served when it says that it deviates".into(),
+        Abstained::NoWords => "the query has no words".into(),
+    }
+}
+
+fn travelling(
+    hit: &query::Hit,
+    search: &Search,
+    answer: &query::Answer,
+    mine: &BTreeSet<AuthorId>,
+    numbers: &Numbers,
+) -> Hit {
+    let entry = translate::entry(&hit.found, mine);
+    let today = answer.as_of.day();
+    Hit {
+        one_liner: query::one_liner(&hit.found.view, numbers.one_liner_characters_max()),
+        content: query::body(&hit.found.view, hit.form, numbers),
+        form: match hit.form {
+            Form::Line => "line",
+            Form::Summary => "summary",
+            Form::Standard => "standard",
+            Form::Full => "full",
+        }
+        .into(),
+        thread: entry.registers.get("thread").cloned(),
+        confirmed_days_ago: hit.confirmed.map(|day| today.days_since(day)),
+        caveats: hit.caveats.iter().map(caveat).collect(),
+        score: hit.placed.score + hit.role_bonus,
+        relevance: hit.relevance.value,
+        explain: search.explain.then(|| explained(hit, answer, &entry.status_reason)),
+        id: entry.id,
+        code: entry.code,
+        kind: entry.kind,
+        title: entry.title,
+        tags: entry.tags,
+        workspace: entry.workspace,
+        alpha: entry.alpha,
+        beta: entry.beta,
+        mean: entry.mean,
+        observations: entry.observations,
+        status: entry.status,
+        citations: entry.citations,
+        author: entry.author,
+        hop: entry.hop,
+        trust: entry.trust,
+        pinned: entry.pinned,
+        note: entry.note,
+    }
+}
+
+fn explained(hit: &query::Hit, answer: &query::Answer, status_reason: &str) -> Explained {
+    let signals = hit.placed.candidate.signals.named();
+    let weights = answer.weights.per_signal().named();
+    let adds = signals.iter().zip(weights).map(|((name, signal), (_, weight))| {
+        ((*name).to_owned(), signal * weight)
+    });
+    Explained {
+        adds: adds.collect(),
+        signals: owned(signals),
+        meaning: hit.relevance.meaning,
+        coverage: hit.relevance.coverage,
+        foreign_factor: hit.placed.foreign_factor,
+        pin_bonus: hit.placed.pin_bonus,
+        role_bonus: hit.role_bonus,
+        put_below: hit.placed.put_below.map(|entry| entry.to_string()),
+        status_reason: status_reason.to_owned(),
+    }
+}
+
+fn caveat(caveat: &Caveat) -> String {
+    match caveat {
+        Caveat::Stale => "stale".into(),
+        Caveat::Archived => "archived".into(),
+        Caveat::Contested(registers) => format!("contested: {}", registers.join(", ")),
+        Caveat::Unchecked => "what it depends on was not checked".into(),
+        Caveat::FailedWork => "from work that failed".into(),
+        Caveat::CompetesWith { entry, why } => {
+            format!("competes with {}: {why}", klnode_crdt::kind::code_digits(*entry))
+        }
+        Caveat::Uncorroborated => "nobody here has seen it work".into(),
+    }
+}

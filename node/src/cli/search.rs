@@ -1,0 +1,192 @@
+//! `klnode search`: ranked answers, labelled and explained.
+
+use super::{Reply, Terminal, VerbError};
+use crate::api::Client;
+use crate::api::search::{Explained, Hit, Search, SearchAnswer};
+use anstyle::{AnsiColor, Style};
+use hyper::Method;
+use std::fmt::Write;
+
+/// What to search for.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The question, in plain words; symbols, paths and error codes are welcome.
+    #[arg(required = true)]
+    pub query: Vec<String>,
+    /// At most so many hits [default: 5].
+    #[arg(short = 'n', long = "limit", value_name = "COUNT")]
+    pub limit: Option<usize>,
+    /// How much of each hit: summary, standard, full or auto.
+    #[arg(long)]
+    pub tier: Option<String>,
+    /// Tokens that the hits may take all together.
+    #[arg(long, value_name = "TOKENS")]
+    pub budget: Option<u32>,
+    /// What you are doing: researcher, planner, debugger, reviewer or executor.
+    #[arg(long)]
+    pub role: Option<String>,
+    /// An executor is answered only when it says that it deviates from the plan.
+    #[arg(long)]
+    pub deviating: bool,
+    /// Only this type; may be given more than once.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub kinds: Vec<String>,
+    /// Only with this topic or one below it; may be given more than once.
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// Only of this workspace; may be given more than once.
+    #[arg(long = "workspace", value_name = "WORKSPACE")]
+    pub workspaces: Vec<String>,
+    /// Only of this memory: semantic or procedural.
+    #[arg(long = "memory", value_name = "MEMORY")]
+    pub memories: Vec<String>,
+    /// Your thread: its entries are preferred.
+    #[arg(long)]
+    pub thread: Option<String>,
+    /// The task you ask in.
+    #[arg(long)]
+    pub task: Option<String>,
+    /// Stale entries, too.
+    #[arg(long)]
+    pub stale: bool,
+    /// Archived entries, too.
+    #[arg(long)]
+    pub archived: bool,
+    /// Everything, labelled. So it is on a terminal; a pipe gets only what may speak unasked.
+    #[arg(long)]
+    pub all: bool,
+    /// Say what each signal contributed.
+    #[arg(long)]
+    pub explain: bool,
+    /// Rank by the mean of the confidence, not by a sample of it.
+    #[arg(long)]
+    pub deterministic: bool,
+    /// Show what came nearest even if it is not relevant enough.
+    #[arg(long)]
+    pub nearest: bool,
+    /// What searches: hybrid, or keyword, vectors or equal for comparison.
+    #[arg(long, value_name = "ENGINE")]
+    pub engine: Option<String>,
+}
+
+impl Args {
+    pub(super) async fn run(
+        self,
+        client: &Client,
+        terminal: Terminal,
+    ) -> Result<Reply, VerbError> {
+        let also = [(self.stale, "stale"), (self.archived, "archived")];
+        let search = Search {
+            query: self.query.join(" "),
+            limit: self.limit,
+            tier: self.tier,
+            budget: self.budget,
+            role: self.role,
+            deviating: self.deviating,
+            kinds: self.kinds,
+            tags: self.tags,
+            workspaces: self.workspaces,
+            memories: self.memories,
+            thread: self.thread,
+            task: self.task,
+            also: also.iter().filter(|(on, _)| *on).map(|(_, name)| (*name).to_owned()).collect(),
+            all: self.all || terminal == Terminal::Person,
+            explain: self.explain,
+            deterministic: self.deterministic,
+            nearest: self.nearest,
+            engine: self.engine,
+            ..Search::default()
+        };
+        let answer: SearchAnswer = client.send_json(Method::POST, "/v1/search", &search).await?;
+        let reply = Reply::new(&answer, text(&answer));
+        Ok(if answer.hits.is_empty() { reply.saying_no() } else { reply })
+    }
+}
+
+const CODE: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const WARN: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Yellow)));
+
+fn text(answer: &SearchAnswer) -> String {
+    let mut text = String::new();
+    for hit in &answer.hits {
+        put_hit(&mut text, hit);
+    }
+    if let Some(reason) = &answer.reason {
+        let _ = writeln!(text, "Nothing found: {reason}.");
+    }
+    if !answer.nearest.is_empty() {
+        text.push_str("Nearest:\n");
+        for hit in &answer.nearest {
+            let _ = writeln!(text, "  {}  {:.2}  {}", hit.code, hit.relevance, hit.title);
+        }
+    }
+    if let Some(fallback) = &answer.fallback {
+        let _ = writeln!(text, "{WARN}By {} alone: {}.{WARN:#}", fallback.engine, fallback.reason);
+    }
+    if !answer.left_out.is_empty() {
+        let _ = writeln!(text, "{DIM}{} more did not fit.{DIM:#}", answer.left_out.len());
+    }
+    text
+}
+
+fn put_hit(text: &mut String, hit: &Hit) {
+    let _ = writeln!(
+        text,
+        "{CODE}{}{CODE:#}  {:<9}  {:>3.0} %  {}{}",
+        hit.code,
+        hit.status,
+        hit.mean * 100.0,
+        hit.title,
+        if hit.pinned { "  (pinned)" } else { "" },
+    );
+    for line in hit.content.lines() {
+        let _ = writeln!(text, "    {line}");
+    }
+    let mut labels = Vec::new();
+    labels.extend((!hit.tags.is_empty()).then(|| hit.tags.join(", ")));
+    labels.extend(hit.citations.first().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref)));
+    labels.extend((hit.hop != Some(0)).then(|| format!("by {}", short(&hit.author))));
+    labels.extend(hit.note.clone().map(|note| format!("note: {note}")));
+    if !labels.is_empty() {
+        let _ = writeln!(text, "    {DIM}{}{DIM:#}", labels.join("; "));
+    }
+    for caveat in &hit.caveats {
+        let _ = writeln!(text, "    {WARN}{caveat}{WARN:#}");
+    }
+    if let Some(explained) = &hit.explain {
+        put_explanation(text, hit, explained);
+    }
+}
+
+fn put_explanation(text: &mut String, hit: &Hit, explained: &Explained) {
+    let _ = writeln!(
+        text,
+        "    score {:.3}; relevance {:.2} from meaning {:.2} and words {:.2}",
+        hit.score, hit.relevance, explained.meaning, explained.coverage
+    );
+    for (name, adds) in &explained.adds {
+        let signal = explained.signals.get(name).copied().unwrap_or_default();
+        let _ = writeln!(text, "      {name:<13} {signal:.2} adds {adds:.3}");
+    }
+    let _ = writeln!(
+        text,
+        "      confidence    {:.2} (alpha {:.2}, beta {:.2}); {}: {}",
+        hit.mean, hit.alpha, hit.beta, hit.status, explained.status_reason
+    );
+    for (name, bonus) in [("pin", explained.pin_bonus), ("role", explained.role_bonus)] {
+        if bonus > 0.0 {
+            let _ = writeln!(text, "      {name:<13} adds {bonus:.3}");
+        }
+    }
+    if let Some(factor) = explained.foreign_factor {
+        let _ = writeln!(text, "      foreign       times {factor:.2}");
+    }
+    if let Some(other) = &explained.put_below {
+        let _ = writeln!(text, "      put below     {other}, which is verified here");
+    }
+}
+
+fn short(author: &str) -> &str {
+    author.get(..8).unwrap_or(author)
+}

@@ -1,0 +1,58 @@
+//! What follows from having served something: uses, weak answers, and what belongs together.
+
+use super::ingest::Ingest;
+use crate::store::rows::{PairRow, ServedRow};
+use crate::store::{Batch, Error};
+use klnode_crdt::ids::EntryId;
+use klnode_scoring::cooccurrence::{self, Meeting, Params};
+
+/// Pairs are formed among so many of the first that were served.
+const PAIRED_ENTRIES_MAX: usize = 5;
+
+impl Ingest<'_> {
+    /// Writes down what was served. What has gone meanwhile is left out.
+    pub(super) fn note_served(&mut self, batch: &Batch, row: &ServedRow) -> Result<(), Error> {
+        let mut row = row.clone();
+        let mut entries = Vec::with_capacity(row.entries.len());
+        for entry in std::mem::take(&mut row.entries) {
+            if batch.view_row(entry)?.is_some_and(|row| !row.is_forgotten) {
+                entries.push(entry);
+            }
+        }
+        row.entries = entries;
+        for (place, entry) in row.entries.iter().enumerate() {
+            let mut uses = batch.uses(*entry)?;
+            uses.served = uses.served.saturating_add(1);
+            uses.last_served = uses.last_served.max(self.now);
+            if place == 0 && row.is_weak {
+                uses.prediction_errors = uses.prediction_errors.saturating_add(1);
+            }
+            batch.put_uses(*entry, uses)?;
+        }
+        let first = &row.entries[..row.entries.len().min(PAIRED_ENTRIES_MAX)];
+        for (place, one) in first.iter().enumerate() {
+            for two in &first[place + 1..] {
+                self.meet(batch, *one, *two, Meeting::Query)?;
+            }
+        }
+        batch.append_served(self.now, &row)
+    }
+
+    fn meet(
+        &self,
+        batch: &Batch,
+        one: EntryId,
+        two: EntryId,
+        meeting: Meeting,
+    ) -> Result<(), Error> {
+        if one == two {
+            return Ok(());
+        }
+        let params: &Params = &self.writer.cooccurrence;
+        let faded = batch.pair(one, two)?.and_then(|pair| {
+            cooccurrence::faded(pair.weight, self.now.day().days_since(pair.at.day()), params)
+        });
+        let weight = cooccurrence::met(faded, meeting, params);
+        batch.put_pair(one, two, PairRow { weight, at: self.now })
+    }
+}

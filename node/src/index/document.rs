@@ -1,0 +1,183 @@
+//! What of an entry is found by: its words, its meaning, and what it is filtered by.
+
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::kind::Kind;
+use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::time::WallTime;
+use klnode_crdt::view::{Entitlement, State, View};
+use crate::store::{Error, Snapshot};
+use std::collections::BTreeSet;
+
+/// An entry as the index takes it in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Which.
+    pub entry: EntryId,
+    /// Its title.
+    pub title: String,
+    /// Its content.
+    pub content: String,
+    /// Its summary, tags and anchors: words to find it by that are not part of its meaning.
+    pub labels: String,
+    /// What it is filtered by.
+    pub scope: Scope,
+}
+
+/// What an entry is filtered by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// Where it lives.
+    pub workspace: WorkspaceId,
+    /// As what.
+    pub memory: Memory,
+    /// Its type; none if this version does not know it.
+    pub kind: Option<Kind>,
+    /// The thread it is scoped to.
+    pub thread: Option<String>,
+    /// Its topics.
+    pub tags: Vec<String>,
+}
+
+impl Document {
+    /// The entry as `mine` read it at `now`; nothing if it is not to be found: raw episodic
+    /// entries are never surfaced, and what was taken back has no text.
+    pub fn read(
+        snapshot: &Snapshot,
+        entry: EntryId,
+        mine: &BTreeSet<AuthorId>,
+        now: WallTime,
+    ) -> Result<Option<Self>, Error> {
+        let entitlement = Entitlement { mine: mine.clone(), members: BTreeSet::new() };
+        let view = snapshot.entry(entry)?.to_entry().view(now, &entitlement);
+        Ok(Self::of(entry, &view))
+    }
+
+    /// The same, from a view.
+    pub fn of(entry: EntryId, view: &View) -> Option<Self> {
+        let scope = Scope::of(view)?;
+        if view.state != State::Live || scope.memory == Memory::Episodic {
+            return None;
+        }
+        let text = |register| view.text(register).unwrap_or_default().to_owned();
+        let summary = view.text(Register::SUMMARY).into_iter();
+        let labels = [TextSet::TAGS, TextSet::ANCHORS];
+        let labels = labels.iter().filter_map(|set| view.texts.get(set)).flat_map(|set| set.keys());
+        let labels: Vec<&str> = summary.chain(labels.map(String::as_str)).collect();
+        Some(Self {
+            entry,
+            title: text(Register::TITLE),
+            content: text(Register::CONTENT),
+            labels: labels.join("\n"),
+            scope,
+        })
+    }
+
+    /// What it means, for the embedder.
+    pub fn meaning(&self) -> String {
+        format!("{}\n{}", self.title, self.content)
+    }
+}
+
+impl Scope {
+    /// What a view is filtered by; nothing while its origin is unknown.
+    pub fn of(view: &View) -> Option<Self> {
+        let origin = view.origin.as_ref()?;
+        let tags = view.texts.get(&TextSet::TAGS);
+        Some(Self {
+            workspace: origin.workspace(),
+            memory: origin.memory(),
+            kind: view.text(Register::TYPE).and_then(Kind::parse),
+            thread: view.text(Register::THREAD).map(str::to_owned).filter(|name| !name.is_empty()),
+            tags: tags.map_or(Vec::new(), |tags| tags.keys().cloned().collect()),
+        })
+    }
+}
+
+/// Which entries may answer. An empty list asks for nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Of one of these workspaces.
+    pub workspaces: Vec<WorkspaceId>,
+    /// Of one of these types.
+    pub kinds: Vec<Kind>,
+    /// Of one of these memories.
+    pub memories: Vec<Memory>,
+    /// With each of these topics, or one below it: `auth` finds `auth/jwt`.
+    pub tags: Vec<String>,
+    /// In this thread.
+    pub thread: Option<String>,
+}
+
+impl Filter {
+    /// Whether an entry may answer.
+    pub fn admits(&self, scope: &Scope) -> bool {
+        let of = |wanted: bool, empty: bool| empty || wanted;
+        let has = |tag: &String| scope.tags.iter().flat_map(|own| lineage(own)).any(|own| own == tag);
+        of(self.workspaces.contains(&scope.workspace), self.workspaces.is_empty())
+            && of(scope.kind.is_some_and(|kind| self.kinds.contains(&kind)), self.kinds.is_empty())
+            && of(self.memories.contains(&scope.memory), self.memories.is_empty())
+            && self.tags.iter().all(has)
+            && self.thread.as_ref().is_none_or(|thread| scope.thread.as_ref() == Some(thread))
+    }
+
+    /// Whether it asks for nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A topic and those above it: `auth` and `auth/jwt` of `auth/jwt`.
+pub fn lineage(tag: &str) -> impl Iterator<Item = &str> {
+    let above = tag.match_indices('/').map(|(at, _)| &tag[..at]);
+    above.chain([tag]).filter(|tag| !tag.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope() -> Scope {
+        Scope {
+            workspace: WorkspaceId::MAIN,
+            memory: Memory::Semantic,
+            kind: Some(Kind::Lesson),
+            thread: Some("fix-login".into()),
+            tags: vec!["auth/jwt".into(), "go".into()],
+        }
+    }
+
+    #[test]
+    fn a_tag_is_found_by_itself_and_by_those_above_it() {
+        for (tags, expected) in [
+            (&["auth"] as &[&str], true),
+            (&["auth/jwt"], true),
+            (&["auth", "go"], true),
+            (&["jwt"], false),
+            (&["aut"], false),
+            (&["auth", "rust"], false),
+        ] {
+            let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+            let filter = Filter { tags, ..Filter::default() };
+            assert_eq!(filter.admits(&scope()), expected, "{filter:?}");
+        }
+    }
+
+    #[test]
+    fn every_part_of_a_filter_holds_by_itself() {
+        let all = Filter::default();
+        for (filter, expected) in [
+            (all.clone(), true),
+            (Filter { workspaces: vec![WorkspaceId::MAIN], ..all.clone() }, true),
+            (Filter { workspaces: vec![WorkspaceId::LOCAL], ..all.clone() }, false),
+            (Filter { kinds: vec![Kind::Spike, Kind::Lesson], ..all.clone() }, true),
+            (Filter { kinds: vec![Kind::Spike], ..all.clone() }, false),
+            (Filter { memories: vec![Memory::Procedural], ..all.clone() }, false),
+            (Filter { thread: Some("fix-login".into()), ..all.clone() }, true),
+            (Filter { thread: Some("other".into()), ..all }, false),
+        ] {
+            assert_eq!(filter.admits(&scope()), expected, "{filter:?}");
+        }
+    }
+}

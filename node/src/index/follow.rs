@@ -1,0 +1,286 @@
+//! The index's own thread: reads the feed, puts what it says into words and vectors, and keeps up.
+//!
+//! The writer never waits for it and it never asks the writer for anything. Words and vectors each
+//! have a place in the feed of their own, since an embedder may fail where tantivy does not; both
+//! are usually at the same place, and then the feed is read once for both.
+
+use super::document::Document;
+use super::keyword::{self, Keyword, KeywordError};
+use super::mark::Mark;
+use super::meaning::{Job, MeaningError, Reading};
+use super::Shared;
+use crate::store::rows::Seq;
+use crate::store::{Error, Snapshot, Store};
+use klnode_crdt::header::Facet;
+use klnode_crdt::ids::{AuthorId, EntryId, StoreId};
+use klnode_crdt::time::WallTime;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+/// Records of the feed that are taken in at a time.
+const CHUNK_RECORDS_MAX: usize = 4_000;
+/// Changes of text wait so long for others to share a commit; a search reads them meanwhile.
+const GATHER_TIME: Duration = Duration::from_millis(200);
+/// After a failure it is tried again so much later.
+const RETRY_TIME: Duration = Duration::from_secs(10);
+
+/// Why the index stands still. It tries again by itself.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FollowError {
+    /// The store cannot be read.
+    #[error("{0}")]
+    Store(#[from] Error),
+    /// The words cannot be written.
+    #[error("{0}")]
+    Keyword(#[from] KeywordError),
+    /// The vectors cannot be made or written.
+    #[error("{0}")]
+    Meaning(#[from] MeaningError),
+}
+
+/// What the follower works with.
+pub(super) struct Follower {
+    pub(super) shared: Arc<Shared>,
+    pub(super) store: Store,
+    pub(super) head: watch::Receiver<Seq>,
+    pub(super) mine: BTreeSet<AuthorId>,
+    pub(super) now: fn() -> WallTime,
+    pub(super) keyword: keyword::Writer,
+    pub(super) keyword_at: Seq,
+    pub(super) meaning_at: Seq,
+    pub(super) job: Option<Job>,
+    /// Changes of text wait until then for others to share a commit.
+    pub(super) gather_until: Option<Instant>,
+}
+
+/// What a stretch of the feed says about texts.
+struct Stretch {
+    /// Where it ends.
+    mark: Mark,
+    /// The entries it names, as they are now; nothing for those that are not to be found.
+    documents: BTreeMap<EntryId, Option<Document>>,
+    /// Whether text was taken back or forgotten, and must leave the files.
+    is_erasing: bool,
+}
+
+impl Follower {
+    /// Follows the feed until told to stop.
+    pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
+        let mut wake = Some(Instant::now());
+        loop {
+            let pause = async {
+                match wake {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = &mut stop => break,
+                changed = self.head.changed() => if changed.is_err() { break },
+                () = pause => {}
+                () = finished(self.job.as_ref()) => {}
+            }
+            wake = match self.turn() {
+                Ok(next) => {
+                    self.shared.state.send_if_modified(|state| state.fault.take().is_some());
+                    next
+                }
+                Err(error) => {
+                    tracing::warn!(error = %error, "the index stands still and will try again");
+                    let fault = Some(error.to_string());
+                    self.shared.state.send_modify(|state| state.fault = fault);
+                    Some(Instant::now() + RETRY_TIME)
+                }
+            };
+        }
+        if let Some(job) = self.job.take() {
+            job.cancel();
+        }
+    }
+
+    /// Does what is due; returns when to look again even if nothing happens.
+    fn turn(&mut self) -> Result<Option<Instant>, FollowError> {
+        self.take_job()?;
+        let head = *self.head.borrow_and_update();
+        let behind = self.keyword_at.min(self.meaning_at);
+        if behind >= head {
+            self.gather_until = None;
+            self.consider_job()?;
+            return Ok(None);
+        }
+        let snapshot = self.store.snapshot()?;
+        if head.0 - behind.0 <= CHUNK_RECORDS_MAX as u64 {
+            let now = Instant::now();
+            match self.gather_until {
+                Some(at) if at > now => return Ok(Some(at)),
+                Some(_) => {}
+                // Observations change no text: the index is as new as before.
+                None if !has_text(&snapshot, behind)? => {
+                    (self.keyword_at, self.meaning_at) = (snapshot.head(), snapshot.head());
+                    self.publish();
+                    return Ok(None);
+                }
+                None => {
+                    self.gather_until = Some(now + GATHER_TIME);
+                    return Ok(self.gather_until);
+                }
+            }
+        }
+        self.gather_until = None;
+        self.catch_up(&snapshot)?;
+        self.consider_job()?;
+        Ok(Some(Instant::now()).filter(|_| *self.head.borrow() > snapshot.head()))
+    }
+
+    /// Takes in the feed up to the snapshot. Words go on while the embedder is away.
+    fn catch_up(&mut self, snapshot: &Snapshot) -> Result<(), FollowError> {
+        let mut missing = Ok(());
+        while self.keyword_at < snapshot.head() {
+            let from = self.keyword_at;
+            let stretch = self.read(snapshot, from)?;
+            self.put_words(&stretch)?;
+            self.keyword_at = stretch.mark.seq;
+            if self.meaning_at == from && missing.is_ok() {
+                missing = self.put_meaning(&stretch);
+            }
+            self.publish();
+        }
+        missing?;
+        while self.meaning_at < snapshot.head() {
+            let stretch = self.read(snapshot, self.meaning_at)?;
+            self.put_meaning(&stretch)?;
+            self.publish();
+        }
+        Ok(())
+    }
+
+    fn put_words(&mut self, stretch: &Stretch) -> Result<(), KeywordError> {
+        for (entry, document) in &stretch.documents {
+            match document {
+                Some(document) => self.keyword.put(document)?,
+                None => self.keyword.remove(*entry),
+            }
+        }
+        self.keyword.commit(&stretch.mark)?;
+        if stretch.is_erasing { self.keyword.wipe() } else { self.keyword.tidy() }
+    }
+
+    fn put_meaning(&mut self, stretch: &Stretch) -> Result<(), FollowError> {
+        if let Some(meaning) = self.shared.meaning() {
+            meaning.put(&stretch.documents, &stretch.mark)?;
+        }
+        self.meaning_at = stretch.mark.seq;
+        Ok(())
+    }
+
+    fn publish(&self) {
+        let vectors = self.shared.meaning().map(|_| self.meaning_at);
+        let (keyword, rebuild) = (self.keyword_at, self.job.as_ref().map(Job::progress));
+        self.shared.state.send_modify(|state| {
+            (state.keyword, state.vectors, state.rebuild) = (keyword, vectors, rebuild);
+        });
+    }
+
+    /// Starts to embed everything anew where that is due: another model, or a store that has
+    /// doubled since its words were last weighed.
+    fn consider_job(&mut self) -> Result<(), FollowError> {
+        if self.job.is_none() {
+            let documents = self.shared.keyword.look().documents();
+            if self.shared.is_refit_due(documents) {
+                let reading = Reading { mine: self.mine.clone(), now: self.now };
+                self.job = Some(Job::start(&self.shared, &self.store, reading, documents));
+                self.publish();
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts vectors that are ready in place.
+    fn take_job(&mut self) -> Result<(), FollowError> {
+        let Some(job) = self.job.take_if(|job| job.is_finished()) else { return Ok(()) };
+        let (meaning, at) = job.finish(&self.shared.folder)?;
+        self.shared.replace_meaning(meaning);
+        self.meaning_at = at;
+        self.publish();
+        Ok(())
+    }
+
+    fn read(&self, snapshot: &Snapshot, from: Seq) -> Result<Stretch, Error> {
+        read_stretch(snapshot, self.store.id(), from, &self.mine, (self.now)())
+    }
+}
+
+async fn finished(job: Option<&Job>) {
+    match job {
+        Some(job) => job.finished().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether anything after a place in the feed changes what can be found.
+fn has_text(snapshot: &Snapshot, from: Seq) -> Result<bool, Error> {
+    for change in snapshot.changes_since(from)? {
+        if change?.record.header().facet != Facet::Tally {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn read_stretch(
+    snapshot: &Snapshot,
+    store: StoreId,
+    from: Seq,
+    mine: &BTreeSet<AuthorId>,
+    now: WallTime,
+) -> Result<Stretch, Error> {
+    let (mut upto, mut is_erasing) = (snapshot.head(), false);
+    let mut documents = BTreeMap::new();
+    for (count, change) in snapshot.changes_since(from)?.enumerate() {
+        let change = match change {
+            Ok(change) => change,
+            // A damaged record is told of by the doctor; the others are to be found all the same.
+            Err(Error::Damaged { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let facet = change.record.header().facet;
+        is_erasing |= matches!(facet, Facet::Retraction | Facet::Tombstone);
+        if facet != Facet::Tally {
+            documents.insert(change.record.entry(), None);
+        }
+        if count + 1 >= CHUNK_RECORDS_MAX {
+            upto = change.seq;
+            break;
+        }
+    }
+    for (entry, document) in &mut documents {
+        *document = match Document::read(snapshot, *entry, mine, now) {
+            Err(Error::Damaged { .. }) => None,
+            read => read?,
+        };
+    }
+    Ok(Stretch { mark: Mark::at(store, snapshot, upto)?, documents, is_erasing })
+}
+
+/// Opens the words, or begins them anew where they are not those of this feed.
+pub(super) fn open_keyword(
+    folder: &Path,
+    store: &Store,
+    snapshot: &Snapshot,
+) -> Result<(Keyword, Seq), FollowError> {
+    let path = folder.join("keyword");
+    let why = match Keyword::open(&path) {
+        Ok(Some((keyword, Some(mark)))) if mark.is_of(store.id(), snapshot)? => {
+            return Ok((keyword, mark.seq));
+        }
+        Ok(Some(_)) => "it is of another feed".to_owned(),
+        Ok(None) => "there is none".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    tracing::info!(why, "building the keyword index");
+    Ok((Keyword::create(&path)?, Seq(0)))
+}

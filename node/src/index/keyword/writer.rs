@@ -1,0 +1,119 @@
+//! The writing side of the keyword index. One at a time: the follower's.
+//!
+//! A deleted document stays in its segment's files until the segment is merged. For what was
+//! forgotten that is not good enough, so [`Writer::wipe`] merges every segment that has lost
+//! something and removes the old files.
+
+use super::{Fields, Keyword, KeywordError, LAYOUT, terms_of};
+use crate::index::document::Document;
+use crate::index::mark::Mark;
+use klnode_crdt::ids::EntryId;
+use tantivy::index::SegmentId;
+use tantivy::merge_policy::NoMergePolicy;
+use tantivy::{IndexWriter, TantivyDocument, Term};
+
+/// tantivy's least: it holds the words of documents until they are flushed.
+const MEMORY_BYTES: usize = 15_000_000;
+
+/// So many segments are left as they are.
+const SEGMENTS_MAX: usize = 12;
+/// Beyond that, so many of the smallest become one.
+const MERGED_SEGMENTS: usize = 8;
+
+/// Puts documents in and takes them out.
+pub struct Writer {
+    keyword: Keyword,
+    writer: IndexWriter,
+}
+
+impl Writer {
+    /// The only writer of an index.
+    pub fn new(keyword: &Keyword) -> Result<Self, KeywordError> {
+        let writer = keyword.index.writer_with_num_threads(1, MEMORY_BYTES);
+        let writer: IndexWriter = writer.map_err(|source| keyword.failed(source))?;
+        // Merging in the background would get into the way of wiping.
+        writer.set_merge_policy(Box::new(NoMergePolicy));
+        Ok(Self { keyword: keyword.clone(), writer })
+    }
+
+    /// Puts a document in, in place of the one that stands there.
+    pub fn put(&mut self, document: &Document) -> Result<(), KeywordError> {
+        self.remove(document.entry);
+        let Fields { id, high, low, text, scope } = self.keyword.fields;
+        let mut row = TantivyDocument::default();
+        let bytes = u128::from_be_bytes(*document.entry.as_bytes());
+        row.add_bytes(id, document.entry.as_bytes());
+        row.add_u64(high, (bytes >> 64) as u64);
+        row.add_u64(low, bytes as u64);
+        for part in [&document.title, &document.content, &document.labels] {
+            row.add_text(text, part);
+        }
+        for term in terms_of(document) {
+            row.add_text(scope, term);
+        }
+        self.writer.add_document(row).map_err(|source| self.keyword.failed(source))?;
+        Ok(())
+    }
+
+    /// Takes a document out.
+    pub fn remove(&mut self, entry: EntryId) {
+        let term = Term::from_field_bytes(self.keyword.fields.id, entry.as_bytes());
+        self.writer.delete_term(term);
+    }
+
+    /// Makes all changes durable and visible, and notes how far they reach.
+    pub fn commit(&mut self, mark: &Mark) -> Result<(), KeywordError> {
+        let mut commit = || -> tantivy::Result<()> {
+            let mut prepared = self.writer.prepare_commit()?;
+            prepared.set_payload(&format!("{LAYOUT}/{mark}"));
+            prepared.commit()?;
+            self.keyword.reader.reload()
+        };
+        commit().map_err(|source| self.keyword.failed(source))
+    }
+
+    /// Keeps the number of segments small: a question looks into each.
+    pub fn tidy(&mut self) -> Result<(), KeywordError> {
+        let mut segments = self.keyword.segments()?;
+        if segments.len() < SEGMENTS_MAX {
+            return Ok(());
+        }
+        segments.sort_unstable();
+        let small: Vec<SegmentId> =
+            segments.iter().take(MERGED_SEGMENTS).map(|(_, segment)| *segment).collect();
+        let mut tidy = || -> tantivy::Result<()> {
+            self.writer.merge(&small).wait()?;
+            self.keyword.reader.reload()?;
+            self.writer.garbage_collect_files().wait()?;
+            Ok(())
+        };
+        tidy().map_err(|source| self.keyword.failed(source))
+    }
+
+    /// Leaves nothing of deleted documents in any file. To be called after a commit.
+    pub fn wipe(&mut self) -> Result<(), KeywordError> {
+        let mut wipe = || -> tantivy::Result<()> {
+            let segments = self.keyword.index.searchable_segment_metas()?;
+            let lossy = segments.iter().filter(|segment| segment.num_deleted_docs() > 0);
+            for segment in lossy {
+                self.writer.merge(&[segment.id()]).wait()?;
+            }
+            self.keyword.reader.reload()?;
+            self.writer.garbage_collect_files().wait()?;
+            Ok(())
+        };
+        wipe().map_err(|source| self.keyword.failed(source))
+    }
+}
+
+impl Keyword {
+    /// The segments with their sizes.
+    fn segments(&self) -> Result<Vec<(u32, SegmentId)>, KeywordError> {
+        let metas = self.index.searchable_segment_metas().map_err(|source| self.failed(source))?;
+        Ok(metas.iter().map(|segment| (segment.num_docs(), segment.id())).collect())
+    }
+
+    fn failed(&self, source: tantivy::TantivyError) -> KeywordError {
+        KeywordError::Tantivy { path: self.path.clone(), source }
+    }
+}

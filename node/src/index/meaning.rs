@@ -1,0 +1,363 @@
+//! Vectors and the embedder that made them: one generation, and how the next one comes about.
+//!
+//! A generation is replaced as a whole, by a [`Job`] on a thread of its own: because another model
+//! was chosen, or because the store has doubled and its words are to be weighed anew. Meanwhile the
+//! old one answers; where there is none, words alone do.
+
+use super::Shared;
+use super::document::Document;
+use super::embed::weights::Weights;
+use super::embed::{EmbedError, Embedder};
+use super::mark::Mark;
+use super::vectors::{BadVector, CheckpointError, Facts, Limits, Vectors};
+use crate::store::rows::Seq;
+use crate::store::{Error, Snapshot, Store};
+use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::time::WallTime;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use tokio::sync::watch;
+
+/// Texts that are embedded together.
+const BATCH_TEXTS: usize = 128;
+/// A store is weighed for the first time when it holds so many documents, and whenever that many
+/// have doubled: below it the weights of the training corpus are the better guess.
+const FIT_DOCUMENTS_MIN: u64 = 100;
+
+/// Why there are no vectors.
+#[derive(Debug, thiserror::Error)]
+pub enum MeaningError {
+    /// The embedder failed.
+    #[error("{0}")]
+    Embed(#[from] EmbedError),
+    /// The embedder made what is no vector.
+    #[error("{0}")]
+    Vector(#[from] BadVector),
+    /// The vectors cannot be written.
+    #[error("{0}")]
+    Checkpoint(#[from] CheckpointError),
+    /// The store cannot be read.
+    #[error("{0}")]
+    Store(#[from] Error),
+    /// The weights cannot be written.
+    #[error("write {path}: {source}")]
+    Weights {
+        /// Where.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// The job was told to stop, or fell over.
+    #[error("embed the store: it was given up")]
+    GivenUp,
+}
+
+/// One generation of vectors.
+pub struct Meaning {
+    /// What made them, and makes those of questions.
+    pub embedder: Arc<dyn Embedder>,
+    /// The vectors.
+    pub vectors: Vectors,
+    /// How many documents the embedder has learnt from; none if there is nothing to learn.
+    fitted: Option<u64>,
+}
+
+/// Who reads, and when.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// This node and the same person's others.
+    pub mine: BTreeSet<AuthorId>,
+    /// What the clock says.
+    pub now: fn() -> WallTime,
+}
+
+impl Meaning {
+    /// Opens what stands in the folder, if it was made by this model and is of this feed.
+    pub(super) fn open(
+        folder: &Path,
+        model: &Arc<dyn Embedder>,
+        limits: Limits,
+        store: &Store,
+        snapshot: &Snapshot,
+    ) -> Result<Option<(Self, Seq)>, Error> {
+        let kept = fs::read(weights_file(folder)).ok();
+        let kept = kept.and_then(|bytes| Weights::from_bytes(&bytes).ok());
+        let embedder = kept.and_then(|weights| model.resume(weights));
+        let embedder = embedder.unwrap_or_else(|| Arc::clone(model));
+        let opened = embedder.dims().map_err(|error| error.to_string()).and_then(|dims| {
+            let opened = Vectors::open(folder, embedder.identity(), dims, limits);
+            opened.map_err(|stale| stale.to_string())
+        });
+        let (vectors, note) = match opened {
+            Ok(opened) => opened,
+            Err(why) => {
+                tracing::info!(why, "the vectors are made anew");
+                return Ok(None);
+            }
+        };
+        let Some((mark, fitted)) = read_note(&note) else { return Ok(None) };
+        if !mark.is_of(store.id(), snapshot)? {
+            return Ok(None);
+        }
+        Ok(Some((Self { embedder, vectors, fitted }, mark.seq)))
+    }
+
+    /// Vectors of a store that holds nothing yet.
+    pub(super) fn empty(
+        folder: &Path,
+        model: &Arc<dyn Embedder>,
+        limits: Limits,
+    ) -> Result<Self, EmbedError> {
+        let vectors = Vectors::empty(folder, model.identity(), model.dims()?, limits);
+        let fitted = model.weights().map(|_| 0);
+        Ok(Self { embedder: Arc::clone(model), vectors, fitted })
+    }
+
+    /// Takes documents in, and notes how far that reaches.
+    pub(super) fn put(
+        &self,
+        documents: &BTreeMap<EntryId, Option<Document>>,
+        mark: &Mark,
+    ) -> Result<(), MeaningError> {
+        let (present, absent): (Vec<_>, Vec<_>) =
+            documents.iter().partition(|(_, document)| document.is_some());
+        let present: Vec<&Document> =
+            present.into_iter().filter_map(|(_, document)| document.as_ref()).collect();
+        for batch in present.chunks(BATCH_TEXTS) {
+            self.embed(batch)?;
+        }
+        for (entry, _) in absent {
+            self.vectors.remove(*entry);
+        }
+        self.checkpoint(mark)
+    }
+
+    fn embed(&self, documents: &[&Document]) -> Result<(), MeaningError> {
+        let texts: Vec<String> = documents.iter().map(|document| document.meaning()).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let vectors = self.embedder.embed(&texts)?;
+        for (document, vector) in documents.iter().zip(vectors) {
+            self.vectors.upsert(document.entry, &vector, facts(document))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the place of what stands in the folder.
+    fn take_place(&self, folder: &Path, mark: &Mark) -> Result<(), MeaningError> {
+        let path = weights_file(folder);
+        let written = match self.embedder.weights() {
+            Some(weights) => write_whole(&path, &weights.to_bytes()),
+            None => Ok(()),
+        };
+        written.map_err(|source| MeaningError::Weights { path, source })?;
+        self.checkpoint(mark)
+    }
+
+    fn checkpoint(&self, mark: &Mark) -> Result<(), MeaningError> {
+        let fitted = self.fitted.map_or("-".to_owned(), |count| count.to_string());
+        Ok(self.vectors.checkpoint(format!("{mark} {fitted}").as_bytes())?)
+    }
+
+    /// Whether a store of so many documents should be weighed anew.
+    pub(super) fn is_outgrown(&self, documents: u64) -> bool {
+        let doubled = |fitted: u64| documents >= FIT_DOCUMENTS_MIN.max(fitted * 2);
+        self.fitted.is_some_and(doubled)
+    }
+}
+
+fn facts(document: &Document) -> Facts {
+    let scope = &document.scope;
+    Facts::new(
+        scope.workspace,
+        scope.thread.as_deref().unwrap_or_default(),
+        scope.kind,
+        scope.memory,
+        scope.tags.iter().map(String::as_str),
+    )
+}
+
+fn read_note(note: &[u8]) -> Option<(Mark, Option<u64>)> {
+    let (mark, fitted) = std::str::from_utf8(note).ok()?.rsplit_once(' ')?;
+    Some((mark.parse().ok()?, fitted.parse().ok()))
+}
+
+fn weights_file(folder: &Path) -> PathBuf {
+    folder.join("weights.bin")
+}
+
+/// A generation in the making.
+pub(super) struct Job {
+    thread: JoinHandle<Result<(Meaning, Mark), MeaningError>>,
+    done: watch::Receiver<bool>,
+    tally: Arc<Tally>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    done: AtomicU64,
+    total: AtomicU64,
+    is_cancelled: AtomicBool,
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Texts that have their vectors.
+    pub done: u64,
+    /// Texts there are.
+    pub total: u64,
+}
+
+impl Job {
+    /// Starts to embed everything in the store.
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        store: &Store,
+        reading: Reading,
+        documents: u64,
+    ) -> Self {
+        let (publish, done) = watch::channel(false);
+        let tally = Arc::new(Tally::default());
+        tally.total.store(documents, Ordering::Relaxed);
+        let (shared, store, counted) = (Arc::clone(shared), store.clone(), Arc::clone(&tally));
+        let thread = std::thread::Builder::new()
+            .name("klnode-embed".into())
+            .spawn(move || {
+                let made = make(&shared, &store, &reading, &counted, documents);
+                // Nobody listens any more when the node stops.
+                let _ = publish.send(true);
+                made
+            })
+            .expect("the system has room for one more thread");
+        Self { thread, done, tally }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Progress { done: of(&self.tally.done), total: of(&self.tally.total) }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        *self.done.borrow() || self.thread.is_finished()
+    }
+
+    pub(super) async fn finished(&self) {
+        // An error means that the thread has ended: that is finished, too.
+        let _ = self.done.clone().wait_for(|done| *done).await;
+    }
+
+    /// Puts what came of it into the folder; with the place in the feed up to which it holds.
+    pub(super) fn finish(self, folder: &Path) -> Result<(Meaning, Seq), MeaningError> {
+        let (meaning, mark) = self.thread.join().map_err(|_| MeaningError::GivenUp)??;
+        meaning.take_place(folder, &mark)?;
+        Ok((meaning, mark.seq))
+    }
+
+    /// Tells it to stop, and waits until it has.
+    pub(super) fn cancel(self) {
+        self.tally.is_cancelled.store(true, Ordering::Relaxed);
+        // What it has made is not wanted any more.
+        let _ = self.thread.join();
+    }
+}
+
+/// Learns from all texts, then embeds them all.
+fn make(
+    shared: &Shared,
+    store: &Store,
+    reading: &Reading,
+    tally: &Tally,
+    documents: u64,
+) -> Result<(Meaning, Mark), MeaningError> {
+    let snapshot = store.snapshot()?;
+    let mut texts = Texts::new(&snapshot, reading, tally)?;
+    let refitted = if documents >= FIT_DOCUMENTS_MIN {
+        shared.model.refit(&mut texts.by_ref().map(|document| document.meaning()))
+    } else {
+        None
+    };
+    texts.end()?;
+    let fitted = shared.model.weights().map(|_| if refitted.is_some() { documents } else { 0 });
+    let embedder = refitted.unwrap_or_else(|| Arc::clone(&shared.model));
+    let (identity, dims) = (embedder.identity().to_owned(), embedder.dims()?);
+    let vectors = Vectors::empty(&shared.folder, &identity, dims, shared.limits);
+    let meaning = Meaning { embedder, vectors, fitted };
+    let mut texts = Texts::new(&snapshot, reading, tally)?;
+    loop {
+        let batch: Vec<Document> = texts.by_ref().take(BATCH_TEXTS).collect();
+        if batch.is_empty() {
+            break;
+        }
+        meaning.embed(&batch.iter().collect::<Vec<_>>())?;
+        tally.done.fetch_add(batch.len() as u64, Ordering::Relaxed);
+    }
+    texts.end()?;
+    let mark = Mark::at(store.id(), &snapshot, snapshot.head())?;
+    Ok((meaning, mark))
+}
+
+/// A file is there whole or not at all.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, bytes)?;
+    fs::File::open(&new)?.sync_all()?;
+    fs::rename(&new, path)
+}
+
+/// All documents of a store, one after another; stops at a fault, and says so at the end.
+struct Texts<'a> {
+    snapshot: &'a Snapshot,
+    reading: &'a Reading,
+    tally: &'a Tally,
+    entries: Box<dyn Iterator<Item = Result<EntryId, Error>>>,
+    fault: Option<MeaningError>,
+}
+
+impl<'a> Texts<'a> {
+    fn new(
+        snapshot: &'a Snapshot,
+        reading: &'a Reading,
+        tally: &'a Tally,
+    ) -> Result<Self, MeaningError> {
+        let entries = snapshot.entries()?;
+        let entries = entries.filter_map(|row| match row {
+            Ok((_, row)) if row.is_forgotten || row.is_parked() => None,
+            row => Some(row.map(|(entry, _)| entry)),
+        });
+        Ok(Self { snapshot, reading, tally, entries: Box::new(entries), fault: None })
+    }
+
+    fn end(self) -> Result<(), MeaningError> {
+        self.fault.map_or(Ok(()), Err)
+    }
+}
+
+impl Iterator for Texts<'_> {
+    type Item = Document;
+
+    fn next(&mut self) -> Option<Document> {
+        loop {
+            if self.tally.is_cancelled.load(Ordering::Relaxed) {
+                self.fault = Some(MeaningError::GivenUp);
+                return None;
+            }
+            let now = (self.reading.now)();
+            let read = self.entries.next()?.and_then(|entry| {
+                Document::read(self.snapshot, entry, &self.reading.mine, now)
+            });
+            match read {
+                Ok(Some(document)) => return Some(document),
+                Ok(None) | Err(Error::Damaged { .. }) => {}
+                Err(error) => {
+                    self.fault = Some(error.into());
+                    return None;
+                }
+            }
+        }
+    }
+}

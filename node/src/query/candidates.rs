@@ -1,0 +1,299 @@
+//! Which entries may answer a question, with what words and meaning say of each.
+//!
+//! What the index has taken in is asked of the index. What it has not yet taken in, the tail, is
+//! read from the store and scored by the same formulas: so nothing written before the question is
+//! missed, and an entry does not move when the index takes it.
+
+use super::question::{Engine, Fallback, Question};
+use crate::index::Index;
+use crate::index::document::{Document, Filter};
+use crate::index::keyword::{Counted, Counts, Look};
+use crate::index::meaning::Meaning;
+use crate::index::vectors;
+use crate::index::words::words;
+use crate::store::rows::Seq;
+use crate::store::{Error, Snapshot};
+use klnode_crdt::header::Facet;
+use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::time::WallTime;
+use klnode_scoring::relevance::{Asked, Calibration, Match, Relevance, ceiling, relevance};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What is known of a candidate before either engine has said anything.
+const NOTHING: Match = Match { cosine: None, bm25: 0.0, held: 0.0 };
+/// Candidates that each engine names.
+const FOUND_MAX: usize = 100;
+
+/// Why a question has no answer. Messages fit after "cannot".
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// The store cannot be read.
+    #[error("{0}")]
+    Store(#[from] Error),
+    /// The words cannot be read.
+    #[error("search the keyword index: {0}")]
+    Keyword(#[from] tantivy::TantivyError),
+    /// Nobody waits for the answer any more.
+    #[error("search: it was given up")]
+    GivenUp,
+}
+
+/// A candidate, with what was found of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) entry: EntryId,
+    pub(super) relevance: Relevance,
+}
+
+/// All candidates, the most relevant first.
+pub(super) struct Candidates {
+    pub(super) best_first: Vec<Candidate>,
+    pub(super) asked: Asked,
+    pub(super) calibration: Calibration,
+    pub(super) fallback: Option<Fallback>,
+    pub(super) meaning: Option<Arc<Meaning>>,
+    pub(super) tail_records: u64,
+    pub(super) has_words: bool,
+}
+
+/// What one question is looked up with.
+struct Lookup<'a> {
+    question: BTreeSet<String>,
+    look: Look,
+    counts: Counts,
+    /// Where there are vectors, and the question has one.
+    meaning: Option<(Arc<Meaning>, Vec<f32>)>,
+    filter: &'a Filter,
+}
+
+/// What the index has not yet taken in.
+struct Tail {
+    documents: BTreeMap<EntryId, Option<Document>>,
+    counted: BTreeMap<EntryId, Counted>,
+    records: u64,
+}
+
+pub(super) fn find(
+    index: &Index,
+    snapshot: &Snapshot,
+    mine: &BTreeSet<AuthorId>,
+    question: &Question,
+    now: WallTime,
+) -> Result<Candidates, SearchError> {
+    let state = index.state();
+    let tail = Tail::read(snapshot, state.keyword, mine, now)?;
+    let look = index.words();
+    let asked_words: BTreeSet<String> = words(&question.text).into_iter().collect();
+    let counted: Vec<Counted> = tail.counted.values().cloned().collect();
+    let counts = look.counts(&asked_words, &counted)?;
+    let (meaning, fallback) = meaning_of(index, question);
+    let idfs = asked_words.iter().map(|word| f64::from(counts.idf(word)));
+    let word_count = u32::try_from(asked_words.len()).unwrap_or(u32::MAX);
+    let asked = Asked { ceiling: ceiling(idfs), words: word_count };
+    let lookup = Lookup { question: asked_words, look, counts, meaning, filter: &question.filter };
+    let mut matches = lookup.in_index(question.engine, &tail)?;
+    matches.extend(lookup.in_tail(&tail));
+    let calibration = Calibration::BUILT_IN;
+    let mut best_first = score(&matches, question.engine, &asked, &calibration);
+    best_first.sort_by(|a, b| {
+        b.relevance.value.total_cmp(&a.relevance.value).then(a.entry.cmp(&b.entry))
+    });
+    Ok(Candidates {
+        best_first,
+        asked,
+        calibration,
+        fallback,
+        has_words: !lookup.question.is_empty() || lookup.meaning.is_some(),
+        meaning: lookup.meaning.map(|(meaning, _)| meaning),
+        tail_records: tail.records,
+    })
+}
+
+/// The vectors and the question's own, or why there are none.
+fn meaning_of(
+    index: &Index,
+    question: &Question,
+) -> (Option<(Arc<Meaning>, Vec<f32>)>, Option<Fallback>) {
+    let fallback = |reason: String| (None, Some(Fallback { engine: Engine::Keyword, reason }));
+    if question.engine == Engine::Keyword {
+        return (None, None);
+    }
+    let Some(meaning) = index.meaning() else {
+        let reason = match index.state().rebuild {
+            Some(job) => format!("vectors are being made: {} of {}", job.done, job.total),
+            None => "there are no vectors yet".to_owned(),
+        };
+        return fallback(reason);
+    };
+    match meaning.embedder.embed_query(&question.text) {
+        Ok(vector) if vector.iter().any(|part| *part != 0.0) => (Some((meaning, vector)), None),
+        // No word of it is known to the model: that is no fault.
+        Ok(_) => (None, None),
+        Err(error) => fallback(format!("the embedder could not {error}")),
+    }
+}
+
+impl Tail {
+    fn read(
+        snapshot: &Snapshot,
+        from: Seq,
+        mine: &BTreeSet<AuthorId>,
+        now: WallTime,
+    ) -> Result<Self, Error> {
+        let mut tail = Self { documents: BTreeMap::new(), counted: BTreeMap::new(), records: 0 };
+        if from >= snapshot.head() {
+            return Ok(tail);
+        }
+        for change in snapshot.changes_since(from)? {
+            let change = match change {
+                Err(Error::Damaged { .. }) => continue,
+                change => change?,
+            };
+            tail.records += 1;
+            if change.record.header().facet != Facet::Tally {
+                tail.documents.insert(change.record.entry(), None);
+            }
+        }
+        for (entry, document) in &mut tail.documents {
+            *document = match Document::read(snapshot, *entry, mine, now) {
+                Err(Error::Damaged { .. }) => None,
+                read => read?,
+            };
+            if let Some(document) = document {
+                tail.counted.insert(*entry, Counted::new(document));
+            }
+        }
+        Ok(tail)
+    }
+}
+
+impl Lookup<'_> {
+    /// What the index finds, each with what both engines say of it.
+    fn in_index(
+        &self,
+        engine: Engine,
+        tail: &Tail,
+    ) -> Result<BTreeMap<EntryId, Match>, SearchError> {
+        let mut places = match engine {
+            Engine::Vectors => Vec::new(),
+            _ => self.look.find(&self.question, &self.counts, self.filter, FOUND_MAX)?,
+        };
+        let mut matches: BTreeMap<EntryId, Match> =
+            places.iter().map(|place| (place.entry, NOTHING)).collect();
+        if let Some((meaning, vector)) = &self.meaning {
+            let worded: Vec<EntryId> = matches.keys().copied().collect();
+            let nearest = meaning.vectors.nearest(vector, FOUND_MAX, &vector_filter(self.filter));
+            let nearest = nearest.map(|nearest| nearest.hits).unwrap_or_default();
+            let others: Vec<EntryId> = nearest
+                .iter()
+                .map(|(entry, _)| *entry)
+                .filter(|entry| !matches.contains_key(entry))
+                .collect();
+            for (entry, cosine) in nearest {
+                matches.entry(entry).or_insert(NOTHING).cosine = Some(f64::from(cosine));
+            }
+            let cosines = meaning.vectors.cosines_of(&worded, vector).unwrap_or_default();
+            for (entry, cosine) in worded.iter().zip(cosines) {
+                matches.entry(*entry).or_insert(NOTHING).cosine = cosine.map(f64::from);
+            }
+            if engine != Engine::Vectors {
+                places.extend(self.look.places(&others)?);
+            }
+        }
+        for (entry, weighed) in self.look.weigh(&places, &self.question, &self.counts)? {
+            let found = matches.entry(entry).or_insert(NOTHING);
+            (found.bm25, found.held) = (f64::from(weighed.bm25), self.share(weighed.held));
+        }
+        matches.retain(|entry, _| !tail.documents.contains_key(entry));
+        Ok(matches)
+    }
+
+    /// The share of what the question's words tell.
+    fn share(&self, held: f32) -> f64 {
+        let all: f32 = self.question.iter().map(|word| self.counts.idf(word)).sum();
+        if all > 0.0 { f64::from(held / all) } else { 0.0 }
+    }
+
+    /// What the tail holds.
+    fn in_tail(&self, tail: &Tail) -> BTreeMap<EntryId, Match> {
+        let documents: Vec<&Document> = tail.documents.values().flatten().collect();
+        let admitted: Vec<&Document> =
+            documents.into_iter().filter(|document| self.filter.admits(&document.scope)).collect();
+        let cosines = self.cosines(&admitted);
+        let of = |(document, cosine): (&&Document, Option<f64>)| {
+            let counted = tail.counted.get(&document.entry);
+            let weighed =
+                counted.map(|text| text.weigh(&self.question, &self.counts)).unwrap_or_default();
+            let (bm25, held) = (f64::from(weighed.bm25), self.share(weighed.held));
+            (document.entry, Match { cosine, bm25, held })
+        };
+        admitted.iter().zip(cosines).map(of).collect()
+    }
+
+    fn cosines(&self, documents: &[&Document]) -> Vec<Option<f64>> {
+        let texts: Vec<String> = documents.iter().map(|document| document.meaning()).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let Some((meaning, vector)) = self.meaning.as_ref().filter(|_| !texts.is_empty()) else {
+            return vec![None; documents.len()];
+        };
+        match meaning.embedder.embed(&texts) {
+            Ok(vectors) => vectors.iter().map(|of| Some(dot(of, vector))).collect(),
+            Err(_) => vec![None; documents.len()],
+        }
+    }
+}
+
+pub(super) fn dot(left: &[f32], right: &[f32]) -> f64 {
+    left.iter().zip(right).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+}
+
+fn vector_filter(filter: &Filter) -> vectors::Filter {
+    let mut narrowed = vectors::Filter::all();
+    if !filter.workspaces.is_empty() {
+        narrowed = narrowed.workspaces(filter.workspaces.iter().copied());
+    }
+    if let Some(thread) = &filter.thread {
+        narrowed = narrowed.threads([thread.as_str()]);
+    }
+    if !filter.kinds.is_empty() {
+        narrowed = narrowed.kinds(filter.kinds.iter().copied());
+    }
+    if !filter.memories.is_empty() {
+        narrowed = narrowed.memories(filter.memories.iter().copied());
+    }
+    narrowed.tags(filter.tags.iter().map(String::as_str))
+}
+
+fn score(
+    matches: &BTreeMap<EntryId, Match>,
+    engine: Engine,
+    asked: &Asked,
+    calibration: &Calibration,
+) -> Vec<Candidate> {
+    let of = |(entry, found): (&EntryId, &Match)| {
+        let found = match engine {
+            Engine::Vectors => Match { bm25: 0.0, held: 0.0, ..*found },
+            _ => *found,
+        };
+        Candidate { entry: *entry, relevance: relevance(&found, asked, calibration) }
+    };
+    let mut scored: Vec<Candidate> = matches.iter().map(of).collect();
+    if engine == Engine::Equal {
+        let cosines = spread(matches.values().map(|found| found.cosine.unwrap_or(0.0)));
+        let scores = spread(matches.values().map(|found| found.bm25));
+        for (candidate, (meaning, words)) in scored.iter_mut().zip(cosines.into_iter().zip(scores)) {
+            candidate.relevance.value = f64::midpoint(meaning, words);
+        }
+    }
+    scored
+}
+
+/// Scales numbers so that the least is 0 and the greatest is 1.
+fn spread(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
+    let numbers: Vec<f64> = numbers.collect();
+    let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let width = greatest - least;
+    numbers.iter().map(|n| if width > 0.0 { (n - least) / width } else { 0.0 }).collect()
+}

@@ -1,0 +1,169 @@
+//! The numbers of judgement, from the configuration to what `scoring` asks for.
+
+use klnode_config::Config;
+use klnode_config::sections as of;
+use klnode_scoring::rank::signals;
+use klnode_scoring::rank::{PerSignal, Weights};
+use klnode_scoring::role::Role;
+use klnode_scoring::{budget, confidence, conflict, cooccurrence, decay, rank, status};
+
+/// The numbers of judgement, from the configuration.
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    pub(super) confidence: confidence::Params,
+    pub(super) status: status::Params,
+    /// How signals are made.
+    pub(super) signals: signals::Params,
+    /// How candidates are ordered.
+    pub(super) rank: rank::Params,
+    /// How much of them is shown.
+    pub(super) budget: budget::Params,
+    /// How strongly entries belong together.
+    pub(super) cooccurrence: cooccurrence::Params,
+    /// When two entries contradict.
+    pub(super) conflict: conflict::Params,
+    /// What each signal weighs.
+    pub(super) weights: Weights,
+    /// How long one-liners and previews are, in characters.
+    pub(super) summary_characters_max: usize,
+    pub(super) preview_characters_max: usize,
+}
+
+impl Numbers {
+    /// Takes them from the configuration.
+    pub fn new(config: &Config) -> Self {
+        let of = &config.confidence;
+        let decay = decay::Params {
+            ephemeral_gamma: of.gamma_per_day.ephemeral.get(),
+            stable_gamma: of.gamma_per_day.stable.get(),
+            permanent_gamma: of.gamma_per_day.permanent.get(),
+            archived_gamma: of.gamma_per_day.archived.get(),
+            age_days_max: of.decay_age_max.get(),
+        };
+        Self {
+            confidence: confidence::Params {
+                prior_alpha: of.prior_alpha.get(),
+                prior_beta: of.prior_beta.get(),
+                floor: of.floor.get(),
+                member_mass_max: of.mass.member_max.get(),
+                peer_mass_max: of.mass.peer_max.get(),
+                non_members_mass_max: of.mass.non_members_max.get(),
+                decay,
+            },
+            status: status::Params {
+                verified_alpha_min: config.status.verified_alpha_min.get(),
+                verified_mean_min: config.status.verified_mean_min.get(),
+                stale_after_days: config.status.stale_after.get(),
+                prediction_errors_min: config.status.stale_prediction_errors_min.get(),
+                uses_min: config.status.stale_uses_below.get(),
+            },
+            signals: signals(&config.retrieval, &config.cooccurrence),
+            rank: rank(&config.retrieval),
+            budget: budget(&config.retrieval),
+            cooccurrence: cooccurrence(&config.cooccurrence),
+            conflict: conflict(&config.conflict),
+            weights: weights(&config.retrieval.weights),
+            summary_characters_max: config.retrieval.tiers.summary_characters_max.as_usize(),
+            preview_characters_max: config.retrieval.tiers.preview_characters_max.as_usize(),
+        }
+    }
+}
+
+
+impl Numbers {
+    /// Hits in one answer, unless the caller says otherwise.
+    pub fn hits_default(&self) -> usize {
+        self.budget.entries_max
+    }
+
+    /// Tokens of one gated answer, unless the caller says otherwise.
+    pub fn tokens_default(&self, role: Option<Role>) -> u32 {
+        match role {
+            Some(Role::Executor) => self.budget.tokens_max_executor,
+            _ => self.budget.tokens_max,
+        }
+    }
+
+    /// The length of a one-liner.
+    pub fn one_liner_characters_max(&self) -> usize {
+        self.summary_characters_max
+    }
+}
+
+fn signals(retrieval: &of::Retrieval, pairs: &of::Cooccurrence) -> signals::Params {
+    signals::Params {
+        freshness_half_life_days: f64::from(retrieval.freshness_half_life.get()),
+        status_verified: retrieval.status_bonus.verified.get(),
+        status_active: retrieval.status_bonus.active.get(),
+        status_candidate: retrieval.status_bonus.candidate.get(),
+        cooccurrence_rate: pairs.saturation_rate.get(),
+    }
+}
+
+fn rank(retrieval: &of::Retrieval) -> rank::Params {
+    let foreign = &retrieval.foreign;
+    rank::Params {
+        pin_bonus: retrieval.pin_bonus.get(),
+        foreign_evidence: foreign.quantile_share.get(),
+        foreign_status: foreign.floor_share.get(),
+        floor_verified: foreign.floor_verified.get(),
+        floor_active: foreign.floor_active.get(),
+        floor_candidate: foreign.floor_candidate.get(),
+        foreign_over_weight_max: foreign.above_weight_max.get(),
+        foreign_min: foreign.factor_min.get(),
+        foreign_max: foreign.factor_max.get(),
+    }
+}
+
+fn budget(retrieval: &of::Retrieval) -> budget::Params {
+    let tiers = &retrieval.tiers;
+    budget::Params {
+        entries_max: retrieval.entries_max.as_usize(),
+        tokens_max: retrieval.budget_tokens.get(),
+        tokens_max_executor: retrieval.executor_budget_tokens.get(),
+        summary_sources_min: tiers.summary_sources_min.as_usize(),
+        summary_score_above: tiers.summary_score_above.get(),
+        standard_sources_min: tiers.standard_sources_min.as_usize(),
+        standard_score_above: tiers.standard_score_above.get(),
+    }
+}
+
+/// How entries that are served together grow together.
+pub fn cooccurrence(pairs: &of::Cooccurrence) -> cooccurrence::Params {
+    cooccurrence::Params {
+        weight_initial: pairs.weight_initial.get(),
+        query_factor: pairs.query_factor.get(),
+        success_factor: pairs.success_factor.get(),
+        decay_per_day: pairs.decay_per_day.get(),
+        prune_below: pairs.prune_below.get(),
+        weight_max: pairs.weight_max.get(),
+    }
+}
+
+fn conflict(of: &of::Conflict) -> conflict::Params {
+    conflict::Params {
+        overlap_above: of.tag_overlap_above.get(),
+        mean_margin: of.mean_margin.get(),
+        recency_margin: of.recency_margin.get(),
+        citations_margin: of.citations_margin.get(),
+        criteria_min: of.better_on_min.as_usize(),
+        mean_weight: of.composite.mean_weight.get(),
+        recency_weight: of.composite.recency_weight.get(),
+        citations_weight: of.composite.provenance_weight.get(),
+        citations_half: of.composite.provenance_half.get(),
+        threshold_base: of.composite.threshold_base.get(),
+        threshold_over_mass: of.composite.threshold_spread.get(),
+    }
+}
+
+fn weights(of: &of::RetrievalWeights) -> Weights {
+    let weights = PerSignal {
+        semantic: of.semantic.get(),
+        thompson: of.thompson.get(),
+        freshness: of.freshness.get(),
+        status: of.status.get(),
+        thread: of.thread.get(),
+        cooccurrence: of.cooccurrence.get(),
+    };
+    Weights::new(weights).expect("the configuration was checked to sum to one")
+}

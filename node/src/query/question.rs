@@ -1,0 +1,202 @@
+//! What is asked, and what is answered.
+
+use super::Found;
+use crate::index::document::Filter;
+use crate::index::meaning::Progress;
+use crate::store::rows::Seq;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::kind::Kind;
+use klnode_crdt::time::{Day, WallTime};
+use klnode_scoring::budget::{Form, Reason, Tier};
+use klnode_scoring::rank::{Placed, Weights};
+use klnode_scoring::relevance::Relevance;
+use klnode_scoring::role::{Course, Role};
+use klnode_scoring::status::Status;
+use klnode_scoring::thompson::Sampling;
+
+/// Which engine finds candidates. All but the first are for comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// Words and meaning, fused.
+    #[default]
+    Hybrid,
+    /// Words alone.
+    Keyword,
+    /// Meaning alone.
+    Vectors,
+    /// Words and meaning, each scaled to what was found, in equal parts.
+    Equal,
+}
+
+impl Engine {
+    /// All engines with their names.
+    pub const ALL: [(Self, &'static str); 4] = [
+        (Self::Hybrid, "hybrid"),
+        (Self::Keyword, "keyword"),
+        (Self::Vectors, "vectors"),
+        (Self::Equal, "equal"),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(engine, _)| *engine == self).map_or("hybrid", |(_, name)| name)
+    }
+}
+
+/// Who the answer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Audience {
+    /// A program or an agent: only what may speak unasked.
+    #[default]
+    Gated,
+    /// A person at a terminal, who sees everything with its labels.
+    All,
+}
+
+/// A question.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What is asked.
+    pub text: String,
+    /// At most so many hits.
+    pub hits_max: usize,
+    /// How much of each.
+    pub tier: Tier,
+    /// How many tokens all together may take; none for a person at a terminal.
+    pub tokens_max: Option<u32>,
+    /// What the caller is doing.
+    pub role: Option<Role>,
+    /// Whether an executor keeps to the plan.
+    pub course: Course,
+    /// Which entries may answer.
+    pub filter: Filter,
+    /// The caller's thread: its entries are preferred.
+    pub thread: Option<String>,
+    /// Statuses that take part beside those that always do.
+    pub also: Vec<Status>,
+    /// Who the answer is for.
+    pub audience: Audience,
+    /// How confidence becomes a signal.
+    pub sampling: Sampling,
+    /// What finds candidates.
+    pub engine: Engine,
+}
+
+impl Question {
+    /// A question for a person, with nothing else given.
+    pub fn new(text: impl Into<String>, hits_max: usize) -> Self {
+        Self {
+            text: text.into(),
+            hits_max,
+            tier: Tier::Auto,
+            tokens_max: None,
+            role: None,
+            course: Course::AsPlanned,
+            filter: Filter::default(),
+            thread: None,
+            also: Vec::new(),
+            audience: Audience::All,
+            sampling: Sampling::Mean,
+            engine: Engine::Hybrid,
+        }
+    }
+}
+
+/// What must be said along with a hit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Caveat {
+    /// Long unused, or a wrong answer too often.
+    Stale,
+    /// Put away.
+    Archived,
+    /// Several authors say different things in these registers.
+    Contested(Vec<&'static str>),
+    /// Something it depends on was not checked here.
+    Unchecked,
+    /// It comes from work that failed.
+    FailedWork,
+    /// Another hit says the opposite; which of the two is listed first, and why.
+    CompetesWith {
+        /// The other.
+        entry: EntryId,
+        /// Why this one is listed where it is.
+        why: &'static str,
+    },
+    /// Nobody here or among the members has seen it work.
+    Uncorroborated,
+}
+
+/// One hit.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    /// The entry, read and judged.
+    pub found: Found,
+    /// Its type.
+    pub kind: Option<Kind>,
+    /// Its place and what led to it.
+    pub placed: Placed,
+    /// How relevant it is, and through what.
+    pub relevance: Relevance,
+    /// What the role's preference added.
+    pub role_bonus: f64,
+    /// How much of it is shown.
+    pub form: Form,
+    /// When it was last confirmed independently; none if never.
+    pub confirmed: Option<Day>,
+    /// What must be said along with it.
+    pub caveats: Vec<Caveat>,
+}
+
+/// Why words alone had to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fallback {
+    /// What answered.
+    pub engine: Engine,
+    /// Why.
+    pub reason: String,
+}
+
+/// Why there are no hits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Abstained {
+    /// Checked, and nothing relevant.
+    NothingRelevant {
+        /// How surely there was an answer, in [0, 1].
+        score: f64,
+        /// What it would have had to reach.
+        score_min: f64,
+    },
+    /// An executor that keeps to the plan is left alone.
+    NotAsked,
+    /// The question has no words.
+    NoWords,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// What was found, best first.
+    pub hits: Vec<Hit>,
+    /// Why there is nothing.
+    pub abstained: Option<Abstained>,
+    /// What came nearest when that was not enough.
+    pub nearest: Vec<Hit>,
+    /// What was found and did not fit.
+    pub left_out: Vec<(EntryId, Reason)>,
+    /// Why words alone had to do.
+    pub fallback: Option<Fallback>,
+    /// The weights of the signals.
+    pub weights: Weights,
+    /// What the hits cost, in tokens.
+    pub tokens: u64,
+    /// The state of the store that was read.
+    pub head: Seq,
+    /// When.
+    pub as_of: WallTime,
+    /// Records that were read from the store itself because the index did not have them yet.
+    pub index_lag: u64,
+    /// Vectors are being made.
+    pub rebuild: Option<Progress>,
+    /// Whether the best hit is hardly relevant.
+    pub is_weak: bool,
+}
