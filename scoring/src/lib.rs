@@ -16,6 +16,7 @@
 //! | [`outcome`] | what does the end of a task add, and to which entries? |
 //! | [`hop`], [`trust`] | how far away is an author, how far trusted, and what does that weigh? |
 //! | [`thompson`] | which sample of its confidence does an entry get for this query? |
+//! | [`relevance`] | how relevant is a text to a query, and is there an answer at all? |
 //! | [`rank`] | in which order do the candidates of a query come? |
 //! | [`scan`], [`admission`] | may an entry be retrieved at all? |
 //! | [`status`] | where does an entry stand, and why? |
@@ -32,6 +33,7 @@ pub mod outcome;
 pub mod posterior;
 pub mod rank;
 pub mod recency;
+pub mod relevance;
 pub mod scan;
 pub mod status;
 pub mod thompson;

@@ -3,3 +3,4 @@
 //! So far the default embedder stands here; keyword and vector search, which use it, come next.
 
 pub mod embed;
+pub mod words;
