@@ -1,5 +1,6 @@
 //! What makes entries findable. Disposable: delete it and it is built again from the store.
 //!
-//! So far the default embedder stands here; keyword and vector search, which use it, come next.
+//! [`embed`] makes vectors of texts, [`vectors`] finds the nearest of them.
 
 pub mod embed;
+pub mod vectors;
