@@ -1,0 +1,483 @@
+//! The rows on disk: one file, of which a checkpoint writes what has changed.
+//!
+//! A header of [`HEADER_BYTES`] says whose vectors these are, how many, and how far the store had
+//! been read (the cursor). After it comes one slot for each row, all of one size, each with a
+//! checksum over its content and number; the header has one over itself and the sum of those of
+//! all slots, so a slot that was never written is found as surely as a damaged one.
+//!
+//! A checkpoint marks the header as being written and syncs it, writes the slots that differ, cuts
+//! the file to its rows and syncs, and writes the new header. Killed before the mark it leaves the
+//! old state, killed after it a file that says so ([`Stale::Interrupted`]): never a mixture that
+//! loads. A removed row is overwritten by the row that takes its place, or cut off. A file that is
+//! not there yet is written under another name and renamed.
+
+use super::facts::{Facts, TagSignature};
+use super::rows::Rows;
+use klnode_crdt::ids::EntryId;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::RwLock;
+
+/// Longest name of a model, in bytes.
+pub const IDENTITY_BYTES_MAX: usize = 256;
+/// Longest cursor, in bytes.
+pub const CURSOR_BYTES_MAX: usize = 256;
+/// Most numbers in a vector.
+pub const DIMS_MAX: usize = 4096;
+/// Most rows in an index.
+pub const ROWS_MAX: usize = 100_000_000;
+
+const MAGIC: [u8; 8] = *b"klnodeV\n";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 1024;
+/// A slot without its codes: id, scale, facts, and the checksum at its end.
+const SLOT_FIXED_BYTES: usize = 56;
+/// Slots are read and written in runs of about this many bytes.
+const RUN_BYTES: usize = 1 << 20;
+
+/// Why a file of vectors cannot be used. The way out is always the same: build it again.
+#[derive(Debug, thiserror::Error)]
+pub enum Stale {
+    /// There is none.
+    #[error("load the vectors: there are none yet")]
+    Absent,
+    /// It was written for another model or generation.
+    #[error("load the vectors: they are of {found:?}, not of the model in use")]
+    Identity {
+        /// Whose they are.
+        found: String,
+    },
+    /// Its vectors have another length.
+    #[error("load the vectors: they have {found} numbers each, those of the model {expected}")]
+    Dims {
+        /// How many they have.
+        found: usize,
+        /// How many the model's have.
+        expected: usize,
+    },
+    /// It was written by a later version.
+    #[error("load the vectors: their format is version {found}, this klnode reads {VERSION}")]
+    Version {
+        /// Its version.
+        found: u32,
+    },
+    /// Writing it was cut off.
+    #[error("load the vectors: the last time, writing them was cut off")]
+    Interrupted,
+    /// Its bytes are not what was written.
+    #[error("load the vectors: the file is damaged: {0}")]
+    Damaged(&'static str),
+    /// It cannot be read.
+    #[error("load the vectors: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Why a checkpoint was not made. What was to be written is kept for the next one.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The cursor is too long.
+    #[error("save the vectors: a cursor of {found} bytes is longer than {CURSOR_BYTES_MAX}")]
+    Cursor {
+        /// Its length.
+        found: usize,
+    },
+    /// The disk refused.
+    #[error("save the vectors at {path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What a checkpoint does to a file; a test puts a recorder in its place.
+pub(super) trait Medium {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    fn cut(&self, length: u64) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
+}
+
+impl Medium for File {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn cut(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// Rows that the file does not have as they are in memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dirty {
+    words: Vec<u64>,
+}
+
+impl Dirty {
+    pub(super) fn mark(&mut self, row: usize) {
+        let word = row / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (row % 64);
+    }
+
+    fn holds(&self, row: usize) -> bool {
+        self.words.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
+    }
+
+    /// Maximal runs of marked rows below a bound.
+    fn runs(&self, rows: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            while at < rows && !self.holds(at) {
+                // Whole words without a mark are skipped at once.
+                let word = self.words.get(at / 64).copied().unwrap_or(0) >> (at % 64);
+                at += if word == 0 { 64 - at % 64 } else { word.trailing_zeros() as usize };
+            }
+            let start = at.min(rows);
+            while at < rows && self.holds(at) {
+                at += 1;
+            }
+            (start < rows).then_some(start..at)
+        })
+    }
+}
+
+/// The file, and what is known to stand in it.
+pub(super) struct Disk {
+    path: PathBuf,
+    identity: String,
+    dims: usize,
+    /// None until the first checkpoint has made it.
+    file: Option<File>,
+    /// The checksum of each slot.
+    sums: Vec<u64>,
+}
+
+impl Disk {
+    /// A file that is not there yet.
+    pub(super) fn new(path: PathBuf, identity: &str, dims: usize) -> Self {
+        // What a killed process had begun may hold vectors that have since been removed.
+        let _ = fs::remove_file(temporary(&path));
+        Self { path, identity: identity.to_owned(), dims, file: None, sums: Vec::new() }
+    }
+
+    /// Makes the file say what the rows say. `dirty` names the rows written since the last time.
+    ///
+    /// The rows are only ever locked for reading, and never while the disk works.
+    pub(super) fn checkpoint(
+        &mut self,
+        rows: &RwLock<impl AsRows>,
+        dirty: &Dirty,
+        cursor: &[u8],
+    ) -> Result<(), CheckpointError> {
+        if cursor.len() > CURSOR_BYTES_MAX {
+            return Err(CheckpointError::Cursor { found: cursor.len() });
+        }
+        let path = self.path.clone();
+        let done = match self.file.take() {
+            Some(file) => {
+                let done = self.write_in_place(&file, rows, dirty, cursor);
+                self.file = Some(file);
+                done
+            }
+            None => self.write_anew(rows, cursor),
+        };
+        done.map_err(|source| CheckpointError::Io { path, source })
+    }
+
+    fn write_anew(&mut self, rows: &RwLock<impl AsRows>, cursor: &[u8]) -> io::Result<()> {
+        let temporary = temporary(&self.path);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(&temporary)?;
+        // The mode above is for a file that is made now; this also closes one left behind.
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        let count = read(rows).len();
+        self.write_slots(&file, rows, 0..count)?;
+        file.write_all_at(&self.header(State::Whole, count, cursor), 0)?;
+        file.sync_all()?;
+        fs::rename(&temporary, &self.path)?;
+        if let Some(folder) = self.path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+
+    pub(super) fn write_in_place(
+        &mut self,
+        file: &dyn Medium,
+        rows: &RwLock<impl AsRows>,
+        dirty: &Dirty,
+        cursor: &[u8],
+    ) -> io::Result<()> {
+        let count = read(rows).len();
+        let mut runs = dirty.runs(count).peekable();
+        if runs.peek().is_some() || count != self.sums.len() {
+            file.write_at(&self.header(State::Writing, self.sums.len(), cursor), 0)?;
+            file.sync()?;
+            for run in runs {
+                self.write_slots(file, rows, run)?;
+            }
+            file.cut((HEADER_BYTES + count * slot_bytes(self.dims)) as u64)?;
+            file.sync()?;
+            self.sums.truncate(count);
+        }
+        file.write_at(&self.header(State::Whole, count, cursor), 0)?;
+        file.sync()
+    }
+
+    fn write_slots(
+        &mut self,
+        file: &dyn Medium,
+        rows: &RwLock<impl AsRows>,
+        mut run: std::ops::Range<usize>,
+    ) -> io::Result<()> {
+        let bytes = slot_bytes(self.dims);
+        let most = (RUN_BYTES / bytes).max(1);
+        let mut buffer = Vec::with_capacity(bytes * most.min(run.len()));
+        while !run.is_empty() {
+            let start = run.start;
+            buffer.clear();
+            let held = read(rows);
+            for row in run.by_ref().take(most) {
+                let sum = write_slot(held.as_rows(), row, &mut buffer);
+                if row < self.sums.len() {
+                    self.sums[row] = sum;
+                } else {
+                    self.sums.push(sum);
+                }
+            }
+            drop(held);
+            file.write_at(&buffer, (HEADER_BYTES + start * bytes) as u64)?;
+        }
+        Ok(())
+    }
+
+    fn header(&self, state: State, rows: usize, cursor: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER_BYTES);
+        out.extend(MAGIC);
+        out.extend(VERSION.to_le_bytes());
+        out.extend((state as u32).to_le_bytes());
+        out.extend((self.dims as u64).to_le_bytes());
+        out.extend((rows as u64).to_le_bytes());
+        out.extend(total(&self.sums).to_le_bytes());
+        for bytes in [self.identity.as_bytes(), cursor] {
+            out.extend((bytes.len() as u64).to_le_bytes());
+            out.extend(bytes);
+        }
+        out.resize(HEADER_BYTES - 8, 0);
+        out.extend(checksum(0, &out).to_le_bytes());
+        out
+    }
+}
+
+/// Whether the slots are what the header says, or being changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Whole = 1,
+    Writing = 2,
+}
+
+/// What holds rows behind a lock.
+pub(super) trait AsRows {
+    fn as_rows(&self) -> &Rows;
+
+    fn len(&self) -> usize {
+        self.as_rows().len()
+    }
+}
+
+fn read<T>(rows: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    rows.read().expect("no holder of the rows panics")
+}
+
+fn temporary(path: &Path) -> PathBuf {
+    path.with_extension("bin.new")
+}
+
+fn slot_bytes(dims: usize) -> usize {
+    (SLOT_FIXED_BYTES + dims).next_multiple_of(8)
+}
+
+fn total(sums: &[u64]) -> u64 {
+    sums.iter().fold(0, |total, sum| total.wrapping_add(*sum))
+}
+
+/// Writes a row as a slot and returns its checksum.
+fn write_slot(rows: &Rows, row: usize, out: &mut Vec<u8>) -> u64 {
+    let start = out.len();
+    let facts = rows.facts(row);
+    out.extend(rows.entry(row).as_bytes());
+    out.extend(rows.codes.scale(row).to_le_bytes());
+    out.extend(facts.workspace.to_le_bytes());
+    out.extend(facts.thread.to_le_bytes());
+    out.extend([facts.kind, facts.memory, 0, 0]);
+    out.extend(facts.tags.0.to_le_bytes());
+    rows.codes.write_codes(row, out);
+    out.resize(start + slot_bytes(rows.codes.dims()) - 8, 0);
+    let sum = checksum(row as u64 + 1, &out[start..]);
+    out.extend(sum.to_le_bytes());
+    sum
+}
+
+/// Reads a file written by a checkpoint, with the cursor it was given.
+pub(super) fn load(
+    path: &Path,
+    identity: &str,
+    dims: usize,
+) -> Result<(Disk, Rows, Vec<u8>), Stale> {
+    let mut disk = Disk::new(path.to_owned(), identity, dims);
+    let mut file = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Stale::Absent),
+        Err(error) => return Err(error.into()),
+    };
+    let mut bytes = [0; HEADER_BYTES];
+    read_or(&mut file, &mut bytes, "its header is cut short")?;
+    let header = Header::parse(&bytes)?;
+    if header.identity != identity {
+        return Err(Stale::Identity { found: header.identity });
+    }
+    if header.dims != dims {
+        return Err(Stale::Dims { found: header.dims, expected: dims });
+    }
+    if header.state != State::Whole as u32 {
+        return Err(Stale::Interrupted);
+    }
+    let slot = slot_bytes(dims);
+    // Compared before anything of that size is allocated.
+    if file.metadata()?.len() != (HEADER_BYTES + header.rows * slot) as u64 {
+        return Err(Stale::Damaged("its length is not that of its rows"));
+    }
+    let mut rows = Rows::with_capacity(dims, header.rows);
+    let mut buffer = vec![0; slot * (RUN_BYTES / slot).clamp(1, header.rows.max(1))];
+    while rows.len() < header.rows {
+        let some = (header.rows - rows.len()).min(buffer.len() / slot);
+        let buffer = &mut buffer[..some * slot];
+        read_or(&mut file, buffer, "its rows are cut short")?;
+        for slot in buffer.chunks_exact(slot) {
+            disk.sums.push(read_slot(slot, &mut rows)?);
+        }
+    }
+    if total(&disk.sums) != header.total {
+        return Err(Stale::Damaged("a row is of another time"));
+    }
+    if file.metadata()?.permissions().mode() & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    disk.file = Some(file);
+    Ok((disk, rows, header.cursor))
+}
+
+fn read_or(file: &mut File, bytes: &mut [u8], what: &'static str) -> Result<(), Stale> {
+    file.read_exact(bytes).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Stale::Damaged(what),
+        _ => Stale::Io(error),
+    })
+}
+
+struct Header {
+    state: u32,
+    dims: usize,
+    rows: usize,
+    total: u64,
+    identity: String,
+    cursor: Vec<u8>,
+}
+
+impl Header {
+    fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Stale> {
+        const WRONG: Stale = Stale::Damaged("its header is impossible");
+        let (mut rest, sum) = bytes.split_at(HEADER_BYTES - 8);
+        let whole = rest;
+        if take(&mut rest, 8)? != MAGIC {
+            return Err(Stale::Damaged("it is no file of vectors"));
+        }
+        // A later version may have another header, so its number is read before the checksum.
+        let found = u32_of(take(&mut rest, 4)?);
+        if found > VERSION {
+            return Err(Stale::Version { found });
+        }
+        if found != VERSION || checksum(0, whole) != u64_of(sum) {
+            return Err(Stale::Damaged("its header is not what was written"));
+        }
+        let state = u32_of(take(&mut rest, 4)?);
+        let dims = size(&mut rest, DIMS_MAX)?;
+        let rows = size(&mut rest, ROWS_MAX)?;
+        let total = u64_of(take(&mut rest, 8)?);
+        let identity = size(&mut rest, IDENTITY_BYTES_MAX)?;
+        let identity = take(&mut rest, identity)?.to_vec();
+        let cursor = size(&mut rest, CURSOR_BYTES_MAX)?;
+        let cursor = take(&mut rest, cursor)?.to_vec();
+        let identity = String::from_utf8(identity).map_err(|_| WRONG)?;
+        Ok(Self { state, dims, rows, total, identity, cursor })
+    }
+}
+
+fn read_slot(slot: &[u8], rows: &mut Rows) -> Result<u64, Stale> {
+    let (body, sum) = slot.split_at(slot.len() - 8);
+    let sum = u64_of(sum);
+    if checksum(rows.len() as u64 + 1, body) != sum {
+        return Err(Stale::Damaged("a row is not what was written"));
+    }
+    let mut rest = body;
+    let entry = EntryId::from_slice(take(&mut rest, EntryId::LEN)?)
+        .expect("as many bytes were taken as an id has");
+    let scale = f32::from_bits(u32_of(take(&mut rest, 4)?));
+    let workspace = u32_of(take(&mut rest, 4)?);
+    let thread = u32_of(take(&mut rest, 4)?);
+    let [kind, memory, ..] = *take(&mut rest, 4)? else {
+        return Err(Stale::Damaged("a row is cut short"));
+    };
+    let low = u64_of(take(&mut rest, 8)?);
+    let high = u64_of(take(&mut rest, 8)?);
+    let tags = TagSignature(u128::from(high) << 64 | u128::from(low));
+    let codes = take(&mut rest, rows.codes.dims())?;
+    if !(0.0..=1.0).contains(&scale) {
+        return Err(Stale::Damaged("the scale of a row is impossible"));
+    }
+    let facts = Facts { workspace, thread, kind, memory, tags };
+    if rows.append(entry, codes, scale, facts).is_none() {
+        return Err(Stale::Damaged("an entry has two rows"));
+    }
+    Ok(sum)
+}
+
+fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Result<&'a [u8], Stale> {
+    let (taken, after) = rest.split_at_checked(bytes).ok_or(Stale::Damaged("it is cut short"))?;
+    *rest = after;
+    Ok(taken)
+}
+
+fn size(rest: &mut &[u8], most: usize) -> Result<usize, Stale> {
+    let size = usize::try_from(u64_of(take(rest, 8)?)).unwrap_or(usize::MAX);
+    if size <= most { Ok(size) } else { Err(Stale::Damaged("its sizes are impossible")) }
+}
+
+fn u32_of(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+fn u64_of(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+/// It finds damage, not malice. Every step is a bijection of the sum so far, so that one changed
+/// word always shows; the shift brings the highest bits, where products gather, back to the lowest.
+pub(super) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    bytes.chunks_exact(8).fold(seed.wrapping_mul(FACTOR) ^ FACTOR, |sum, word| {
+        let product = (sum ^ u64_of(word)).wrapping_mul(FACTOR);
+        product ^ (product >> 32)
+    })
+}

@@ -1,0 +1,286 @@
+//! Which entries are nearest to a vector: exact, filtered, and kept over restarts.
+//!
+//! Each entry has one row: its vector as int8 codes, and a few [`Facts`] to filter by. A query is
+//! compared with every row that its [`Filter`] admits, about as fast as memory can be read
+//! ([`kernel`]), so nothing is missed and a removed row is gone at once. From
+//! [`Limits::hnsw_entries_min`] rows on a graph answers instead where it is faster.
+//!
+//! One writer at a time; queries wait neither for it to save nor for a graph to be built. The file
+//! ([`file`]) is disposable: when it cannot be loaded, [`Stale`] says why and the rows are made
+//! again from the store. Scores leave here as cosines; what they are worth is for others to say.
+
+mod facts;
+mod file;
+mod kernel;
+mod rows;
+mod top;
+
+#[cfg(test)]
+mod tests;
+
+pub use facts::{Facts, Filter, TagSignature};
+pub use file::{CURSOR_BYTES_MAX, CheckpointError, DIMS_MAX, IDENTITY_BYTES_MAX, ROWS_MAX, Stale};
+
+use file::{AsRows, Dirty, Disk};
+use klnode_crdt::ids::EntryId;
+use rows::{Quantised, Query, Rows};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// The file's name in the folder of the index.
+pub const FILE_NAME: &str = "vectors.bin";
+
+/// When a graph takes over from the scan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// The number of rows from which on a graph is built.
+    pub hnsw_entries_min: usize,
+    /// The part of dead points at which it is built again.
+    pub hnsw_dead_fraction_max: f64,
+}
+
+/// Why a vector cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadVector {
+    /// It has another length than those of the index.
+    #[error("use a vector of {found} numbers: those of this index have {expected}")]
+    Dims {
+        /// How many it has.
+        found: usize,
+        /// How many those of the index have.
+        expected: usize,
+    },
+    /// It holds something that is no number.
+    #[error("use a vector whose number {at} is not finite")]
+    NotFinite {
+        /// Which, from zero.
+        at: usize,
+    },
+    /// There is no room for it.
+    #[error("index more than {ROWS_MAX} vectors")]
+    Full,
+}
+
+/// What found the nearest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Every admitted row was compared: nothing was missed.
+    Scan,
+    /// A graph was searched: a few may have been missed.
+    Graph,
+}
+
+/// The nearest entries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nearest {
+    /// Entries with their cosines, nearest first; equally near ones by id.
+    pub hits: Vec<(EntryId, f32)>,
+    /// What found them.
+    pub engine: Engine,
+}
+
+/// The vector index: of one model and generation, in one folder.
+pub struct Vectors {
+    shared: Arc<Shared>,
+    /// Held by whoever writes, from the first change in memory to the last on disk.
+    pen: Mutex<Pen>,
+}
+
+struct Shared {
+    identity: String,
+    dims: usize,
+    state: RwLock<State>,
+}
+
+struct State {
+    rows: Rows,
+}
+
+struct Pen {
+    disk: Disk,
+    dirty: Dirty,
+}
+
+impl AsRows for State {
+    fn as_rows(&self) -> &Rows {
+        &self.rows
+    }
+}
+
+impl Vectors {
+    /// Loads the index of a folder, with the cursor of its last checkpoint. Whatever is wrong with
+    /// it, the way on is [`Self::empty`].
+    pub fn open(
+        folder: &Path,
+        identity: &str,
+        dims: usize,
+        limits: Limits,
+    ) -> Result<(Self, Vec<u8>), Stale> {
+        let (disk, rows, cursor) = file::load(&folder.join(FILE_NAME), identity, dims)?;
+        Ok((Self::of(disk, rows, identity, dims, limits), cursor))
+    }
+
+    /// An index without rows. Its first checkpoint takes the place of the file in the folder; until
+    /// then another index may answer from there.
+    ///
+    /// # Panics
+    ///
+    /// If the identity or the number of dimensions is beyond what the file can hold, which a model
+    /// that loaded never is.
+    pub fn empty(folder: &Path, identity: &str, dims: usize, limits: Limits) -> Self {
+        assert!((1..=DIMS_MAX).contains(&dims), "a vector has 1 to {DIMS_MAX} numbers, not {dims}");
+        assert!(identity.len() <= IDENTITY_BYTES_MAX, "the name of the model is too long");
+        let disk = Disk::new(folder.join(FILE_NAME), identity, dims);
+        Self::of(disk, Rows::new(dims), identity, dims, limits)
+    }
+
+    fn of(disk: Disk, rows: Rows, identity: &str, dims: usize, _limits: Limits) -> Self {
+        let state = RwLock::new(State { rows });
+        let shared = Shared { identity: identity.to_owned(), dims, state };
+        let pen = Mutex::new(Pen { disk, dirty: Dirty::default() });
+        Self { shared: Arc::new(shared), pen }
+    }
+
+    /// Whose vectors these are: model and generation.
+    pub fn identity(&self) -> &str {
+        &self.shared.identity
+    }
+
+    /// How many numbers a vector has.
+    pub fn dims(&self) -> usize {
+        self.shared.dims
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.shared.read().rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether an entry has a row.
+    pub fn contains(&self, entry: EntryId) -> bool {
+        self.shared.read().rows.row_of(entry).is_some()
+    }
+
+    /// Every entry that has a row, in no order that means anything.
+    pub fn entries(&self) -> Vec<EntryId> {
+        self.shared.read().rows.entries().to_vec()
+    }
+
+    /// What is known of an entry.
+    pub fn facts_of(&self, entry: EntryId) -> Option<Facts> {
+        let state = self.shared.read();
+        state.rows.row_of(entry).map(|row| *state.rows.facts(row))
+    }
+
+    /// Gives an entry this vector, or another if it has one. Only its direction is kept.
+    pub fn upsert(&self, entry: EntryId, vector: &[f32], facts: Facts) -> Result<(), BadVector> {
+        self.shared.check(vector)?;
+        let vector = Quantised::new(vector);
+        let mut pen = self.pen();
+        let mut state = self.shared.write();
+        if state.rows.len() >= ROWS_MAX && state.rows.row_of(entry).is_none() {
+            return Err(BadVector::Full);
+        }
+        let row = state.rows.upsert(entry, &vector, facts);
+        pen.dirty.mark(row);
+        Ok(())
+    }
+
+    /// Changes what is known of an entry and leaves its vector. False if it has no row.
+    pub fn set_facts(&self, entry: EntryId, facts: Facts) -> bool {
+        let mut pen = self.pen();
+        let mut state = self.shared.write();
+        let Some(row) = state.rows.row_of(entry) else { return false };
+        state.rows.set_facts(row, facts);
+        pen.dirty.mark(row);
+        true
+    }
+
+    /// Takes an entry out: no later query finds it, and after the next checkpoint nothing of it is
+    /// in the file. False if it had no row.
+    pub fn remove(&self, entry: EntryId) -> bool {
+        let mut pen = self.pen();
+        let mut state = self.shared.write();
+        let Some(removed) = state.rows.remove(entry) else { return false };
+        pen.dirty.mark(removed.row);
+        true
+    }
+
+    /// Saves what has changed, with a cursor to be handed back by [`Self::open`]. When it returns,
+    /// the file survives a crash. What could not be saved is saved the next time.
+    pub fn checkpoint(&self, cursor: &[u8]) -> Result<(), CheckpointError> {
+        let mut pen = self.pen();
+        let Pen { disk, dirty } = &mut *pen;
+        disk.checkpoint(&self.shared.state, dirty, cursor)?;
+        *dirty = Dirty::default();
+        Ok(())
+    }
+
+    /// The entries nearest to a vector, at most `count`, of those the filter admits.
+    pub fn nearest(
+        &self,
+        vector: &[f32],
+        count: usize,
+        filter: &Filter,
+    ) -> Result<Nearest, BadVector> {
+        self.shared.check(vector)?;
+        let query = Query::new(vector);
+        let state = self.shared.read();
+        let hits = state.rows.nearest(&query, count, filter).into_hits();
+        Ok(Nearest { hits, engine: Engine::Scan })
+    }
+
+    /// The cosine of each of these entries and a vector; none for an entry without a row.
+    pub fn cosines_of(
+        &self,
+        entries: &[EntryId],
+        vector: &[f32],
+    ) -> Result<Vec<Option<f32>>, BadVector> {
+        self.shared.check(vector)?;
+        let query = Query::new(vector);
+        let state = self.shared.read();
+        let cosine =
+            |entry: &EntryId| Some(state.rows.codes.cosine(state.rows.row_of(*entry)?, &query));
+        Ok(entries.iter().map(cosine).collect())
+    }
+
+    fn pen(&self) -> MutexGuard<'_, Pen> {
+        self.pen.lock().expect("no writer of the vectors panics")
+    }
+}
+
+impl Shared {
+    fn check(&self, vector: &[f32]) -> Result<(), BadVector> {
+        if vector.len() != self.dims {
+            return Err(BadVector::Dims { found: vector.len(), expected: self.dims });
+        }
+        match vector.iter().position(|value| !value.is_finite()) {
+            Some(at) => Err(BadVector::NotFinite { at }),
+            None => Ok(()),
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().expect("no writer of the rows panics")
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().expect("no writer of the rows panics")
+    }
+}
+
+impl fmt::Debug for Vectors {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Vectors")
+            .field("identity", &self.shared.identity)
+            .field("dims", &self.shared.dims)
+            .field("rows", &self.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,299 @@
+//! The rows of the vector index in memory: codes and scales in chunks, ids and facts beside them.
+//!
+//! A row is an entry's vector as int8 codes, and the factor that makes a dot product of codes a
+//! cosine. An unfiltered scan reads codes and scales and nothing else. Removing a row moves the
+//! last one into its place, so there are no holes and no dead rows. Nothing here touches a disk.
+
+use super::facts::{Facts, Filter};
+use super::kernel::{self, Kernel, Line};
+use super::top::Top;
+use klnode_crdt::ids::EntryId;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How many rows a chunk has. A power of two, small enough to copy within microseconds.
+pub(super) const CHUNK_ROWS: usize = 1024;
+
+/// How many rows are multiplied before the best are picked from them.
+const BLOCK_ROWS: usize = 256;
+
+/// The largest code. Not 128: codes are symmetric, so that a vector and its opposite are too.
+const CODE_MAX: f32 = 127.0;
+
+/// A vector as codes, with the factor that makes their dot products cosines.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Quantised {
+    /// One byte for each number, two's complement.
+    pub(super) codes: Vec<u8>,
+    /// One over the length of the codes; zero for a vector of zeros.
+    pub(super) scale: f32,
+}
+
+impl Quantised {
+    /// The codes of a vector of any length. Its direction is all that is kept.
+    pub(super) fn new(vector: &[f32]) -> Self {
+        let largest = vector.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+        let factor = if largest > 0.0 { CODE_MAX / largest } else { 0.0 };
+        let code = |value: &f32| ((value * factor).round() as i8).cast_unsigned();
+        let codes: Vec<u8> = vector.iter().map(code).collect();
+        let scale = scale_of(&codes);
+        Self { codes, scale }
+    }
+}
+
+/// One over the length of codes, or zero.
+pub(super) fn scale_of(codes: &[u8]) -> f32 {
+    let square = |code: &u8| i64::from(code.cast_signed()).pow(2);
+    let length = codes.iter().map(square).sum::<i64>() as f64;
+    if length > 0.0 { length.sqrt().recip() as f32 } else { 0.0 }
+}
+
+/// A query as the kernels read it.
+#[derive(Clone, Debug)]
+pub(super) struct Query {
+    pub(super) words: Vec<u64>,
+    pub(super) scale: f32,
+}
+
+impl Query {
+    pub(super) fn new(vector: &[f32]) -> Self {
+        let Quantised { codes, scale } = Quantised::new(vector);
+        let mut lines = vec![Line::ZERO; kernel::lines_of(codes.len())];
+        kernel::pack(&codes, &mut lines);
+        Self { words: kernel::words(&lines).to_vec(), scale }
+    }
+}
+
+/// Codes and scales of up to [`CHUNK_ROWS`] rows.
+#[derive(Clone)]
+struct Chunk {
+    lines: Box<[Line]>,
+    scales: Box<[f32]>,
+}
+
+impl Chunk {
+    fn new(stride: usize) -> Self {
+        Self {
+            lines: vec![Line::ZERO; stride * CHUNK_ROWS].into(),
+            scales: vec![0.0; CHUNK_ROWS].into(),
+        }
+    }
+}
+
+/// Codes and scales of all rows, by number.
+#[derive(Clone)]
+pub(super) struct Codes {
+    chunks: Vec<Arc<Chunk>>,
+    /// Lines of one row.
+    stride: usize,
+    dims: usize,
+    rows: usize,
+}
+
+impl Codes {
+    pub(super) fn new(dims: usize) -> Self {
+        Self { chunks: Vec::new(), stride: kernel::lines_of(dims), dims, rows: 0 }
+    }
+
+    pub(super) fn dims(&self) -> usize {
+        self.dims
+    }
+
+    /// Puts codes at a row, or after the last one.
+    pub(super) fn set(&mut self, row: usize, codes: &[u8], scale: f32) {
+        let (chunk, at) = (row / CHUNK_ROWS, row % CHUNK_ROWS);
+        if chunk == self.chunks.len() {
+            self.chunks.push(Arc::new(Chunk::new(self.stride)));
+        }
+        let chunk = Arc::make_mut(&mut self.chunks[chunk]);
+        kernel::pack(codes, &mut chunk.lines[at * self.stride..][..self.stride]);
+        chunk.scales[at] = scale;
+        self.rows = self.rows.max(row + 1);
+    }
+
+    /// Moves the last row into the place of this one.
+    fn swap_remove(&mut self, row: usize) {
+        let last = self.rows - 1;
+        let scale = self.scale(last);
+        let lines = self.lines(last).to_vec();
+        let place = |row: usize| (row / CHUNK_ROWS, row % CHUNK_ROWS);
+        for (row, lines, scale) in [(row, lines, scale), (last, vec![Line::ZERO; self.stride], 0.0)]
+        {
+            let (chunk, at) = place(row);
+            let chunk = Arc::make_mut(&mut self.chunks[chunk]);
+            chunk.lines[at * self.stride..][..self.stride].copy_from_slice(&lines);
+            chunk.scales[at] = scale;
+        }
+        self.rows = last;
+        self.chunks.truncate(last.div_ceil(CHUNK_ROWS));
+    }
+
+    fn lines(&self, row: usize) -> &[Line] {
+        &self.chunks[row / CHUNK_ROWS].lines[row % CHUNK_ROWS * self.stride..][..self.stride]
+    }
+
+    pub(super) fn words(&self, row: usize) -> &[u64] {
+        kernel::words(self.lines(row))
+    }
+
+    pub(super) fn scale(&self, row: usize) -> f32 {
+        self.chunks[row / CHUNK_ROWS].scales[row % CHUNK_ROWS]
+    }
+
+    /// Appends the codes of a row, as bytes and without padding.
+    pub(super) fn write_codes(&self, row: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend(self.words(row).iter().flat_map(|word| word.to_le_bytes()));
+        out.truncate(start + self.dims);
+    }
+
+    /// The cosine of a row and a query.
+    pub(super) fn cosine(&self, row: usize, query: &Query) -> f32 {
+        let dot = Kernel::best().dot(self.words(row), &query.words);
+        cosine(dot, self.scale(row) * query.scale)
+    }
+}
+
+/// Rounding may carry a cosine a hair beyond one.
+pub(super) fn cosine(dot: i32, scale: f32) -> f32 {
+    (dot as f32 * scale).clamp(-1.0, 1.0)
+}
+
+/// Every row, by number and by entry.
+pub(super) struct Rows {
+    pub(super) codes: Codes,
+    entries: Vec<EntryId>,
+    facts: Vec<Facts>,
+    numbers: HashMap<EntryId, u32>,
+}
+
+/// Where a row was written, and where its entry stood before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Removed {
+    /// The row that went; what was the last row stands there now, unless it was the last itself.
+    pub(super) row: usize,
+    /// The number the moved row had.
+    pub(super) last: usize,
+}
+
+impl Rows {
+    pub(super) fn new(dims: usize) -> Self {
+        Self::with_capacity(dims, 0)
+    }
+
+    pub(super) fn with_capacity(dims: usize, rows: usize) -> Self {
+        Self {
+            codes: Codes::new(dims),
+            entries: Vec::with_capacity(rows),
+            facts: Vec::with_capacity(rows),
+            numbers: HashMap::with_capacity(rows),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn row_of(&self, entry: EntryId) -> Option<usize> {
+        self.numbers.get(&entry).map(|row| *row as usize)
+    }
+
+    pub(super) fn entry(&self, row: usize) -> EntryId {
+        self.entries[row]
+    }
+
+    pub(super) fn entries(&self) -> &[EntryId] {
+        &self.entries
+    }
+
+    pub(super) fn facts(&self, row: usize) -> &Facts {
+        &self.facts[row]
+    }
+
+    /// Writes an entry's row and returns its number. The caller has seen that there is room.
+    pub(super) fn upsert(&mut self, entry: EntryId, vector: &Quantised, facts: Facts) -> usize {
+        let row = self.row_of(entry).unwrap_or_else(|| self.push(entry, facts));
+        self.codes.set(row, &vector.codes, vector.scale);
+        self.facts[row] = facts;
+        row
+    }
+
+    fn push(&mut self, entry: EntryId, facts: Facts) -> usize {
+        let row = self.entries.len();
+        self.entries.push(entry);
+        self.facts.push(facts);
+        self.numbers.insert(entry, u32::try_from(row).expect("rows are bounded below 2^32"));
+        row
+    }
+
+    /// Adds a row that was read from a file. None if its entry has one already.
+    pub(super) fn append(
+        &mut self,
+        entry: EntryId,
+        codes: &[u8],
+        scale: f32,
+        facts: Facts,
+    ) -> Option<usize> {
+        let row = self.row_of(entry).is_none().then(|| self.push(entry, facts))?;
+        self.codes.set(row, codes, scale);
+        Some(row)
+    }
+
+    pub(super) fn set_facts(&mut self, row: usize, facts: Facts) {
+        self.facts[row] = facts;
+    }
+
+    pub(super) fn remove(&mut self, entry: EntryId) -> Option<Removed> {
+        let row = self.numbers.remove(&entry)? as usize;
+        let last = self.entries.len() - 1;
+        self.codes.swap_remove(row);
+        self.entries.swap_remove(row);
+        self.facts.swap_remove(row);
+        if row < last {
+            let number = u32::try_from(row).expect("rows are bounded below 2^32");
+            self.numbers.insert(self.entries[row], number);
+        }
+        Some(Removed { row, last })
+    }
+
+    /// The nearest of all rows that the filter admits.
+    pub(super) fn nearest(&self, query: &Query, count: usize, filter: &Filter) -> Top {
+        let mut top = Top::new(count.min(self.len()));
+        if filter.is_all() {
+            self.scan_all(query, &mut top);
+        } else {
+            self.scan_some(query, &mut top, |row| filter.admits(&self.facts[row]));
+        }
+        top
+    }
+
+    fn scan_all(&self, query: &Query, top: &mut Top) {
+        let kernel = Kernel::best();
+        let stride = self.codes.stride;
+        let mut dots = [0; BLOCK_ROWS];
+        for (chunk, entries) in self.codes.chunks.iter().zip(self.entries.chunks(CHUNK_ROWS)) {
+            let blocks = entries.chunks(BLOCK_ROWS).zip(chunk.scales.chunks(BLOCK_ROWS));
+            for ((entries, scales), lines) in blocks.zip(chunk.lines.chunks(BLOCK_ROWS * stride)) {
+                let dots = &mut dots[..entries.len()];
+                kernel.dots(&query.words, kernel::words(lines), dots);
+                for ((dot, scale), entry) in dots.iter().zip(scales).zip(entries) {
+                    top.offer(cosine(*dot, scale * query.scale), entry);
+                }
+            }
+        }
+    }
+
+    /// Looks at single rows: those that are wanted.
+    pub(super) fn scan_some(
+        &self,
+        query: &Query,
+        top: &mut Top,
+        mut is_wanted: impl FnMut(usize) -> bool,
+    ) {
+        for (row, entry) in self.entries.iter().enumerate() {
+            if is_wanted(row) {
+                top.offer(self.codes.cosine(row, query), entry);
+            }
+        }
+    }
+}

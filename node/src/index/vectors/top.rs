@@ -1,0 +1,106 @@
+//! The best few of many: a heap that holds no more than were asked for.
+//!
+//! The order is total (higher cosine first, then the lower id), so that equal vectors come out in
+//! the same order however their rows stand.
+
+use klnode_crdt::ids::EntryId;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// The best hits so far.
+#[derive(Debug)]
+pub(super) struct Top {
+    /// The worst is at the head, to be pushed out first.
+    heap: BinaryHeap<Hit>,
+    count: usize,
+    /// What a hit must reach: below it nothing can enter.
+    bar: f32,
+}
+
+impl Top {
+    /// Room for this many.
+    pub(super) fn new(count: usize) -> Self {
+        // Cosines begin at -1, so the first bar is below all.
+        let bar = if count == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
+        Self { heap: BinaryHeap::with_capacity(count), count, bar }
+    }
+
+    /// Takes a hit if it is among the best.
+    #[inline]
+    pub(super) fn offer(&mut self, cosine: f32, entry: &EntryId) {
+        // Almost every row of a scan ends here.
+        if cosine >= self.bar {
+            self.take(Hit { cosine, entry: *entry });
+        }
+    }
+
+    #[cold]
+    fn take(&mut self, hit: Hit) {
+        if self.heap.len() < self.count {
+            self.heap.push(hit);
+        } else if let Some(mut worst) = self.heap.peek_mut()
+            && hit < *worst
+        {
+            *worst = hit;
+        }
+        if self.heap.len() == self.count {
+            self.bar = self.heap.peek().map_or(f32::INFINITY, |worst| worst.cosine);
+        }
+    }
+
+    /// The hits, best first.
+    pub(super) fn into_hits(self) -> Vec<(EntryId, f32)> {
+        self.heap.into_sorted_vec().into_iter().map(|hit| (hit.entry, hit.cosine)).collect()
+    }
+}
+
+/// Ordered from the best to the worst.
+#[derive(Clone, Copy, Debug)]
+struct Hit {
+    cosine: f32,
+    entry: EntryId,
+}
+
+impl Ord for Hit {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.cosine.total_cmp(&self.cosine).then_with(|| self.entry.cmp(&other.entry))
+    }
+}
+
+impl PartialOrd for Hit {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Hit {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Hit {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quickcheck::quickcheck;
+
+    #[test]
+    fn the_best_are_those_of_a_full_sort_in_any_order_of_arrival() {
+        fn law(scores: Vec<(i8, u8)>, count: u8) -> bool {
+            let id = |low: u8| EntryId::from_bytes([low; 16]);
+            let mut top = Top::new(usize::from(count));
+            let mut all: Vec<(EntryId, f32)> = Vec::new();
+            for (score, low) in scores {
+                let score = f32::from(score / 16) / 16.0;
+                top.offer(score, &id(low));
+                all.push((id(low), score));
+            }
+            all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            all.truncate(usize::from(count));
+            top.into_hits() == all
+        }
+        quickcheck(law as fn(Vec<(i8, u8)>, u8) -> bool);
+    }
+}
