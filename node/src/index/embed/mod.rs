@@ -8,6 +8,7 @@
 
 mod built_in;
 mod characters;
+pub mod endpoint;
 mod error;
 mod saved;
 pub mod table;
@@ -71,6 +72,8 @@ pub enum Settings {
     BuiltIn,
     /// A transformer in a folder of this machine.
     Folder(PathBuf),
+    /// A server.
+    Endpoint(endpoint::Settings),
 }
 
 /// The embedder that was chosen. Reads files, and never waits for a server.
@@ -78,6 +81,7 @@ pub fn open(settings: Settings) -> Result<Arc<dyn Embedder>, EmbedError> {
     match settings {
         Settings::BuiltIn => Ok(Arc::new(StaticEmbedder::built_in()?)),
         Settings::Folder(folder) => open_folder(folder),
+        Settings::Endpoint(settings) => Ok(Arc::new(endpoint::EndpointEmbedder::new(settings)?)),
     }
 }
 
