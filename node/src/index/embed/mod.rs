@@ -1,12 +1,16 @@
-//! Texts to vectors, with no download and no network: the default embedder.
+//! Texts to vectors: the trait, and the one way to get an embedder.
 //!
-//! [`StaticEmbedder`] looks each word's row up in a [`table`] that is compiled in, adds the rows
-//! weighted by how rare the words are in the store, removes what all texts have in common, and
-//! scales the sum to length one. Two texts are alike when the dot product of their vectors is near
-//! one. It is about a thousand times faster than a transformer and knows no word order; how good it
-//! is stands in `node/model/README.md`. Another embedder may take its place behind [`Embedder`].
+//! Two texts are alike when the dot product of their vectors is near one. By default
+//! [`StaticEmbedder`] makes the vectors, from a table that is compiled in. A transformer in a local
+//! folder, or a server, may take its place behind [`Embedder`]: both cost more, and the server reads
+//! every text it is asked about. Which one is used is decided once, by [`open`]; nothing else here
+//! looks at the configuration or the environment.
 
+mod built_in;
 mod characters;
+pub mod endpoint;
+mod error;
+mod saved;
 pub mod table;
 pub mod weights;
 pub mod wordpiece;
@@ -14,33 +18,62 @@ pub mod wordpiece;
 #[cfg(test)]
 mod golden;
 
+pub use built_in::{StaticEmbedder, TOKENS_MAX};
+pub use error::EmbedError;
+pub use saved::WeightsError;
+
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
-use table::{Table, TableError};
-use weights::{Corpus, Weights};
-use wordpiece::WordPiece;
+use weights::Weights;
 
-/// Words beyond this many in one text are not looked at.
-pub const TOKENS_MAX: usize = 4096;
-
-/// Turns texts into vectors that compare by dot product.
-pub trait Embedder: Send + Sync {
-    /// Model and generation: only vectors of equal identity compare.
+/// Turns texts into vectors that compare by dot product. Calls block until the vectors are there.
+pub trait Embedder: fmt::Debug + Send + Sync {
+    /// Model and generation, known without asking anyone. Vectors compare only where identity and
+    /// number of dimensions are both equal.
     fn identity(&self) -> &str;
 
-    /// How many numbers a vector has.
-    fn dims(&self) -> usize;
+    /// How many numbers a vector has. A server is asked once, and has to be there for it.
+    fn dims(&self) -> Result<usize, EmbedError>;
 
     /// One vector for each text, of length one, or all zeros for a text without a known word.
-    fn embed(&self, texts: &[&str]) -> Vec<Vec<f32>>;
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
+
+    /// The vector of a query, for which somebody waits: given up sooner than [`Self::embed`].
+    fn embed_query(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+        let mut vectors = self.embed(&[text])?;
+        Ok(vectors.pop().expect("an embedder gives one vector for each text"))
+    }
+
+    /// The next generation: this embedder after it has learnt from all texts of the store, or none
+    /// where there is nothing to learn and one generation lasts for ever.
+    fn refit(&self, _texts: &mut dyn Iterator<Item = String>) -> Option<Arc<dyn Embedder>> {
+        None
+    }
+
+    /// What this generation has learnt, to be kept over a restart with [`Weights::to_bytes`].
+    fn weights(&self) -> Option<&Weights> {
+        None
+    }
+
+    /// This embedder under weights that were kept, or none where they are not its own.
+    fn resume(&self, _weights: Weights) -> Option<Arc<dyn Embedder>> {
+        None
+    }
+
+    /// Ends calls that wait for a server, and lets later ones fail at once: the node is stopping.
+    fn stop(&self) {}
 }
 
-/// The built-in embedder under one generation of weights. Cloning is cheap.
-#[derive(Clone)]
-pub struct StaticEmbedder {
-    model: Arc<Model>,
-    weights: Arc<Weights>,
-    identity: Arc<str>,
+/// Which embedder, with everything it needs.
+#[derive(Debug, Clone)]
+pub enum Settings {
+    /// The table that is compiled in.
+    BuiltIn,
+    /// A transformer in a folder of this machine.
+    Folder(PathBuf),
+    /// A server.
+    Endpoint(endpoint::Settings),
 }
 
 struct Model {
@@ -97,88 +130,6 @@ impl StaticEmbedder {
     }
 }
 
-impl Embedder for StaticEmbedder {
-    fn identity(&self) -> &str {
-        &self.identity
-    }
-
-    fn dims(&self) -> usize {
-        self.model.table.dims()
-    }
-
-    fn embed(&self, texts: &[&str]) -> Vec<Vec<f32>> {
-        texts
-            .iter()
-            .map(|text| self.weights.vector(&self.model.table, &self.tokens(text)))
-            .collect()
-    }
-}
-
-impl fmt::Debug for StaticEmbedder {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("StaticEmbedder").field("identity", &self.identity).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::golden::{numbers, unescape};
-    use super::*;
-
-    fn dot(left: &[f32], right: &[f32]) -> f32 {
-        left.iter().zip(right).map(|(a, b)| a * b).sum()
-    }
-
-    #[test]
-    fn vectors_are_those_of_the_reference() {
-        let rows: Vec<Vec<&str>> = include_str!("../../../model/golden/vectors.tsv")
-            .lines()
-            .map(|line| line.split('\t').collect())
-            .collect();
-        let corpus: Vec<String> =
-            rows.iter().filter(|row| row[0] == "entry").map(|row| unescape(row[1])).collect();
-        assert!(corpus.len() >= 8);
-        let first = StaticEmbedder::built_in().unwrap();
-        let second = first.with_weights(first.weights_of(corpus.iter().map(String::as_str)));
-        for row in &rows {
-            let text = unescape(row[1]);
-            for (embedder, expected) in [(&first, row[2]), (&second, row[3])] {
-                let expected: Vec<f32> = numbers(expected);
-                let found = &embedder.embed(&[&text])[0];
-                assert_eq!(found.len(), expected.len());
-                let apart = found.iter().zip(&expected).map(|(a, b)| (a - b).abs());
-                assert!(apart.fold(0.0, f32::max) < 1e-4, "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_related_text_is_nearer_than_an_unrelated_one() {
-        let embedder = StaticEmbedder::built_in().unwrap();
-        let vectors = embedder.embed(&[
-            "retry with exponential backoff",
-            "wait longer after each failed attempt before trying again",
-            "render the icon of a menu entry",
-        ]);
-        assert!(dot(&vectors[0], &vectors[1]) > dot(&vectors[0], &vectors[2]) + 0.1);
-    }
-
-    #[test]
-    fn vectors_have_length_one_or_zero() {
-        let embedder = StaticEmbedder::built_in().unwrap();
-        for (text, length) in [("a word", 1.0), ("", 0.0), ("\u{1f980}\u{0}", 0.0)] {
-            let vector = &embedder.embed(&[text])[0];
-            assert_eq!(vector.len(), embedder.dims());
-            assert!((dot(vector, vector) - length).abs() < 1e-5, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn another_generation_has_another_identity() {
-        let first = StaticEmbedder::built_in().unwrap();
-        let second = first.with_weights(first.weights_of(["one text", "another text"]));
-        assert_ne!(first.identity(), second.identity());
-        assert_ne!(first.generation(), second.generation());
-        assert_eq!(first.identity().split('+').next(), second.identity().split('+').next());
-    }
+fn open_folder(folder: PathBuf) -> Result<Arc<dyn Embedder>, EmbedError> {
+    Err(EmbedError::NoTransformer { folder })
 }

@@ -13,8 +13,8 @@ static BUILT_IN: &[u8] = include_bytes!("../../../model/table.bin");
 const MAGIC: &[u8; 8] = b"KLEMBED1";
 const IDENTITY_BYTES: usize = 24;
 /// Rows and dimensions above these are damage, not a larger model.
-const ROWS_MAX: usize = 1 << 20;
-const DIMS_MAX: usize = 4096;
+pub(super) const ROWS_MAX: usize = 1 << 20;
+pub(super) const DIMS_MAX: usize = 4096;
 
 /// Why bytes are not an embedding table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
             .collect())
     }
 
-    fn floats(&mut self, count: usize) -> Result<Vec<f32>, TableError> {
+    pub(super) fn floats(&mut self, count: usize) -> Result<Vec<f32>, TableError> {
         let floats: Vec<f32> = self.numbers(count)?.into_iter().map(f32::from_bits).collect();
         if floats.iter().all(|one| one.is_finite()) {
             Ok(floats)
@@ -186,7 +186,7 @@ fn text(bytes: &[u8]) -> Result<&str, TableError> {
 }
 
 /// FNV-1a by 64-bit words: it finds damage, not malice, and takes about a millisecond.
-fn fnv(bytes: &[u8]) -> u64 {
+pub(super) fn fnv(bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325, |hash, word| {
         (hash ^ u64::from_le_bytes(array(word))).wrapping_mul(0x0100_0000_01b3)
     })

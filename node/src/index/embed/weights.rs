@@ -107,6 +107,21 @@ impl Weights {
         })
     }
 
+    /// These weights, read back or made up.
+    pub(super) fn of_parts(tokens: Vec<f32>, common: Vec<f32>) -> Self {
+        Self { tokens, common }
+    }
+
+    /// The weights of the tokens, and the direction to remove.
+    pub(super) fn parts(&self) -> (&[f32], &[f32]) {
+        (&self.tokens, &self.common)
+    }
+
+    /// Whether they have the sizes of a table.
+    pub(super) fn fit(&self, table: &Table<'_>) -> bool {
+        (self.tokens.len(), self.common.len()) == (table.rows(), table.dims())
+    }
+
     /// The vector of a text, of length one; all zeros when nothing is known of any of its words.
     pub(super) fn vector(&self, table: &Table<'_>, tokens: &[u32]) -> Vec<f32> {
         let mut vector = self.mean(table, tokens);
