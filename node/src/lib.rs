@@ -11,11 +11,8 @@ pub mod engine;
 
 pub mod query;
 
-#[cfg(any())]
 pub mod api;
 
-#[cfg(any())]
 pub mod cli;
 
-#[cfg(any())]
 pub mod wiring;

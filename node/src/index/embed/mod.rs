@@ -76,60 +76,22 @@ pub enum Settings {
     Endpoint(endpoint::Settings),
 }
 
-struct Model {
-    table: Table<'static>,
-    words: WordPiece<'static>,
-}
-
-impl StaticEmbedder {
-    /// The built-in table, weighted by the corpus it was trained on: for a store without entries.
-    pub fn built_in() -> Result<Self, TableError> {
-        let table = Table::built_in()?;
-        let words = WordPiece::new(&table)?;
-        let weights = Corpus::new(&table).weights(&table);
-        Ok(Self::of(Arc::new(Model { table, words }), weights))
-    }
-
-    /// The same table under other weights: the next generation.
-    #[must_use]
-    pub fn with_weights(&self, weights: Weights) -> Self {
-        Self::of(Arc::clone(&self.model), weights)
-    }
-
-    /// The weights of a store's texts, for [`Self::with_weights`].
-    pub fn weights_of<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Weights {
-        let mut corpus = Corpus::new(&self.model.table);
-        for text in texts {
-            corpus.add(self.tokens(text));
-        }
-        corpus.weights(&self.model.table)
-    }
-
-    /// The tokens of a text that its vector is made of.
-    pub fn tokens(&self, text: &str) -> Vec<u32> {
-        self.model.words.words(text, TOKENS_MAX)
-    }
-
-    /// The share of the texts in the training corpus that hold a word, given in lower case: what is
-    /// known of a word before the store is large. A word of several tokens is rare.
-    pub fn share(&self, word: &str) -> f64 {
-        match *self.tokens(word).as_slice() {
-            [token] => self.model.table.share(token),
-            _ => 0.0,
-        }
-    }
-
-    /// The digest of the weights in use.
-    pub fn generation(&self) -> u64 {
-        self.weights.generation()
-    }
-
-    fn of(model: Arc<Model>, weights: Weights) -> Self {
-        let identity = format!("{}+{:016x}", model.table.identity(), weights.generation());
-        Self { model, weights: Arc::new(weights), identity: identity.into() }
+/// The embedder that was chosen. Reads files, and never waits for a server.
+pub fn open(settings: Settings) -> Result<Arc<dyn Embedder>, EmbedError> {
+    match settings {
+        Settings::BuiltIn => Ok(Arc::new(StaticEmbedder::built_in()?)),
+        Settings::Folder(folder) => open_folder(folder),
+        Settings::Endpoint(settings) => Ok(Arc::new(endpoint::EndpointEmbedder::new(settings)?)),
     }
 }
 
 fn open_folder(folder: PathBuf) -> Result<Arc<dyn Embedder>, EmbedError> {
     Err(EmbedError::NoTransformer { folder })
+}
+
+/// How many tokens a text has, by the vocabulary that is compiled in.
+pub fn count_tokens(text: &str) -> usize {
+    static WORDS: std::sync::OnceLock<Option<StaticEmbedder>> = std::sync::OnceLock::new();
+    let words = WORDS.get_or_init(|| StaticEmbedder::built_in().ok());
+    words.as_ref().map_or(text.len() / 4, |words| words.tokens(text).len())
 }
