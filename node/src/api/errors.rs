@@ -1,21 +1,29 @@
 //! Errors at the edge: the one table from what went wrong to status code and way out.
 
+use super::exchange::Answer;
 use super::types::{ErrorBody, ErrorDetail};
 use crate::engine::Rejection;
 use crate::query::ReferenceError;
 use crate::store;
-use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What kind of error, for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = ErrorKind)]
 pub enum Kind {
     /// The input is wrong.
     Invalid,
+    /// The input is in a format that is not spoken here.
+    Unsupported,
+    /// The input is too large.
+    TooLarge,
+    /// The caller has not shown the token.
+    Unauthorised,
     /// There is no such thing.
     NotFound,
     /// Several things are meant.
@@ -34,6 +42,9 @@ impl Kind {
     fn status(self) -> StatusCode {
         match self {
             Self::Invalid => StatusCode::BAD_REQUEST,
+            Self::Unsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unauthorised => StatusCode::UNAUTHORIZED,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Ambiguous => StatusCode::CONFLICT,
             Self::Forgotten => StatusCode::GONE,
@@ -46,9 +57,9 @@ impl Kind {
     /// The exit code of a command that met it.
     pub fn exit_code(self) -> u8 {
         match self {
-            Self::Invalid | Self::Ambiguous => 2,
+            Self::Invalid | Self::Unsupported | Self::TooLarge | Self::Ambiguous => 2,
             Self::NotFound | Self::Forgotten | Self::Busy | Self::Failed => 1,
-            Self::Refused => 4,
+            Self::Refused | Self::Unauthorised => 4,
         }
     }
 }
@@ -72,7 +83,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let hint = self.hint.map(str::to_owned);
         let error = ErrorDetail { kind: self.kind, message: self.message, hint };
-        (self.kind.status(), Json(ErrorBody { error })).into_response()
+        (self.kind.status(), Answer(ErrorBody { error })).into_response()
     }
 }
 
@@ -125,8 +136,8 @@ impl From<ReferenceError> for ApiError {
     }
 }
 
-impl From<JsonRejection> for ApiError {
-    fn from(rejection: JsonRejection) -> Self {
+impl From<BytesRejection> for ApiError {
+    fn from(rejection: BytesRejection) -> Self {
         Self::new(Kind::Invalid, format!("read the request: {}", rejection.body_text()), None)
     }
 }

@@ -1,8 +1,9 @@
 //! The server's side of the socket: who may connect, how long, how much.
 
+use super::caller::Caller;
 use super::errors::{ApiError, Kind};
-use super::routes;
-use crate::engine::Handle;
+use super::{exchange, routes};
+use crate::engine::{Command, Handle, Receipt};
 use crate::query::Reader;
 use crate::store::{self, Snapshot};
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -40,6 +41,16 @@ pub struct Service {
 impl Service {
     pub(super) fn snapshot(&self) -> Result<Snapshot, store::Error> {
         self.engine.store().snapshot()
+    }
+
+    /// Hands a command to the writer, on a caller's behalf, and waits until it is durable.
+    pub(super) async fn submit(
+        &self,
+        caller: Caller,
+        command: Command,
+    ) -> Result<Receipt, ApiError> {
+        let _ = caller;
+        Ok(self.engine.submit(command).await?)
     }
 }
 
@@ -119,6 +130,7 @@ impl Bound {
         let places = Arc::new(Semaphore::new(connections_max));
         let app = routes::router(service)
             .layer(middleware::from_fn_with_state(places, within_limits))
+            .layer(middleware::from_fn(exchange::negotiate))
             .layer(DefaultBodyLimit::max(body_bytes_max));
         let served = axum::serve(listener, app).with_graceful_shutdown(stop).await;
         served.map_err(|source| ServeError::Io { path: file.0.clone(), source })

@@ -4,9 +4,10 @@
 //! gain fields.
 
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 /// What a running node says of itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     /// Its key.
     pub node: String,
@@ -25,7 +26,7 @@ pub struct Status {
 }
 
 /// A new entry.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewEntry {
     /// One line.
@@ -74,7 +75,7 @@ pub struct NewEntry {
 }
 
 /// The name of an entry.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Named {
     /// Its id.
     pub id: String,
@@ -83,7 +84,7 @@ pub struct Named {
 }
 
 /// An entry, read and judged.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Entry {
     /// Its id.
     pub id: String,
@@ -141,7 +142,7 @@ pub struct Entry {
 }
 
 /// Evidence.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Citation {
     /// Commit, pr, doc and so on.
     pub evidence_type: String,
@@ -154,8 +155,9 @@ pub struct Citation {
 }
 
 /// Which entries to list.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ListQuery {
     /// At most so many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +168,7 @@ pub struct ListQuery {
 }
 
 /// A page of a listing.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct List {
     /// The entries.
     pub entries: Vec<Entry>,
@@ -175,7 +177,7 @@ pub struct List {
 }
 
 /// An observation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It helped.
@@ -185,7 +187,7 @@ pub enum Outcome {
 }
 
 /// What to observe.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Observe {
     /// How it went.
@@ -193,7 +195,7 @@ pub struct Observe {
 }
 
 /// What to change. What is absent stays.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     /// New values of registers, by name.
@@ -214,7 +216,7 @@ pub struct Edit {
 }
 
 /// The operator's marks. What is absent stays.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Overlay {
     /// Rank it up here.
@@ -232,21 +234,21 @@ pub struct Overlay {
 }
 
 /// That it was done.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Done {
     /// The newest position of the feed when it was.
     pub head: u64,
 }
 
 /// An error, as it travels: `{"error": {...}}`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
     /// The error.
     pub error: ErrorDetail,
 }
 
 /// What went wrong.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetail {
     /// For programs.
     pub kind: crate::api::Kind,

@@ -1,0 +1,163 @@
+//! An entry's life: written, read, observed, changed, taken back, forgotten.
+
+use super::{named, resolve};
+use crate::api::caller::Caller;
+use crate::api::errors::{ApiError, Kind};
+use crate::api::exchange::{Answer, Answered, Body, Params};
+use crate::api::server::Service;
+use crate::api::translate;
+use crate::api::types::{
+    Done, Edit, Entry, List, ListQuery, Named, NewEntry, Observe, Outcome, Overlay,
+};
+use crate::engine::{Command, Receipt};
+use axum::extract::{Path, State};
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::tally::Observation;
+
+/// Entries in one page of a listing.
+const LIST_LIMIT_DEFAULT: usize = 50;
+const LIST_LIMIT_MAX: usize = 1_000;
+
+/// Writes an entry.
+#[utoipa::path(post, path = "/v1/entries", request_body = NewEntry,
+    responses((status = 200, body = Named)))]
+pub(super) async fn create(
+    State(service): State<Service>,
+    caller: Caller,
+    Body(new): Body<NewEntry>,
+) -> Answered<Named> {
+    let new = translate::new_entry(new, &service.author.to_string(), (service.now)())?;
+    let kind = new.kind;
+    let receipt = service.submit(caller, Command::Create(Box::new(new))).await?;
+    let Receipt::Created(entry) = receipt else {
+        return Err(ApiError::new(Kind::Failed, "tell which entry was created", None));
+    };
+    Ok(Answer(Named { id: entry.to_string(), code: kind.code(entry) }))
+}
+
+/// Lists entries, by id.
+#[utoipa::path(get, path = "/v1/entries", params(ListQuery),
+    responses((status = 200, body = List)))]
+pub(super) async fn list(
+    State(service): State<Service>,
+    Params(ListQuery { limit, after }): Params<ListQuery>,
+) -> Answered<List> {
+    let limit = limit.unwrap_or(LIST_LIMIT_DEFAULT).clamp(1, LIST_LIMIT_MAX);
+    let snapshot = service.snapshot()?;
+    let first = match after {
+        None => [0; 16],
+        Some(after) => {
+            let resolved = resolve(&snapshot, &after)?;
+            (u128::from_be_bytes(*resolved.as_bytes()).saturating_add(1)).to_be_bytes()
+        }
+    };
+    let mut entries = Vec::new();
+    let mut next = None;
+    for row in snapshot.entries_between(first, [0xFF; 16])? {
+        let (entry, row) = row?;
+        if row.is_forgotten || row.is_parked() {
+            continue;
+        }
+        if entries.len() == limit {
+            next = entries.last().map(|last: &Entry| last.id.clone());
+            break;
+        }
+        entries.push(service.read(&snapshot, entry)?);
+    }
+    Ok(Answer(List { entries, next }))
+}
+
+/// Shows an entry.
+#[utoipa::path(get, path = "/v1/entries/{entry}", responses((status = 200, body = Entry)))]
+pub(super) async fn show(
+    State(service): State<Service>,
+    Path(entry): Path<String>,
+) -> Answered<Entry> {
+    let snapshot = service.snapshot()?;
+    let entry = resolve(&snapshot, &entry)?;
+    service.read(&snapshot, entry).map(Answer)
+}
+
+/// Changes an entry.
+#[utoipa::path(patch, path = "/v1/entries/{entry}", request_body = Edit,
+    responses((status = 200, body = Named)))]
+pub(super) async fn edit(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(entry): Path<String>,
+    Body(edit): Body<Edit>,
+) -> Answered<Named> {
+    let claims = translate::edit(edit, &service.author.to_string(), (service.now)())?;
+    let entry = resolve(&service.snapshot()?, &entry)?;
+    service.submit(caller, Command::Claim { entry, claims }).await?;
+    named(&service, entry)
+}
+
+/// Counts an observation.
+#[utoipa::path(post, path = "/v1/entries/{entry}/observations", request_body = Observe,
+    responses((status = 200, body = Named)))]
+pub(super) async fn observe(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(entry): Path<String>,
+    Body(observe): Body<Observe>,
+) -> Answered<Named> {
+    let of = match observe.outcome {
+        Outcome::Success => Observation::Success,
+        Outcome::Failure => Observation::Failure,
+    };
+    let entry = resolve(&service.snapshot()?, &entry)?;
+    let command = Command::Observe { entry, of, amount: Thousandths::ONE };
+    service.submit(caller, command).await?;
+    named(&service, entry)
+}
+
+/// Takes back what this node said about an entry.
+#[utoipa::path(post, path = "/v1/entries/{entry}/retract", responses((status = 200, body = Done)))]
+pub(super) async fn retract(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(entry): Path<String>,
+) -> Answered<Done> {
+    let entry = resolve(&service.snapshot()?, &entry)?;
+    done(&service, caller, Command::Retract { entry }).await
+}
+
+/// Forgets an entry for good.
+#[utoipa::path(post, path = "/v1/entries/{entry}/forget", responses((status = 200, body = Done)))]
+pub(super) async fn forget(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(entry): Path<String>,
+) -> Answered<Done> {
+    let entry = resolve(&service.snapshot()?, &entry)?;
+    done(&service, caller, Command::Forget { entry, grounds: None }).await
+}
+
+/// Sets the operator's marks on an entry, on this node alone.
+#[utoipa::path(put, path = "/v1/entries/{entry}/overlay", request_body = Overlay,
+    responses((status = 200, body = Named)))]
+pub(super) async fn overlay(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(entry): Path<String>,
+    Body(marks): Body<Overlay>,
+) -> Answered<Named> {
+    let snapshot = service.snapshot()?;
+    let entry = resolve(&snapshot, &entry)?;
+    let mut overlay = snapshot.overlay(entry)?;
+    drop(snapshot);
+    overlay.is_pinned = marks.pinned.unwrap_or(overlay.is_pinned);
+    overlay.is_muted = marks.muted.unwrap_or(overlay.is_muted);
+    overlay.is_invalidated = marks.invalidated.unwrap_or(overlay.is_invalidated);
+    if let Some(note) = marks.note {
+        overlay.note = Some(note).filter(|note| !note.is_empty());
+    }
+    service.submit(caller, Command::Overlay { entry, overlay }).await?;
+    named(&service, entry)
+}
+
+async fn done(service: &Service, caller: Caller, command: Command) -> Answered<Done> {
+    service.submit(caller, command).await?;
+    Ok(Answer(Done { head: service.snapshot()?.head().0 }))
+}
