@@ -65,8 +65,9 @@ pub fn prefers<'t>(
     kind: Option<Kind>,
     mut tags: impl Iterator<Item = &'t str>,
 ) -> bool {
-    let is_review =
-        |tag: &str| tag.strip_prefix(REVIEW_TAG).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_review = |tag: &str| {
+        tag.strip_prefix(REVIEW_TAG).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
     match role {
         Role::Researcher => kind == Some(Kind::Spike),
         Role::Planner => kind == Some(Kind::Lesson),

@@ -3,6 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use std::convert::Infallible;
+use std::fmt;
 
 /// Who asks. What it writes is recorded with it, on this node alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,6 +12,16 @@ pub struct Caller {
     pub uid: Option<u32>,
     /// The process; unknown for one that came over TCP.
     pub pid: Option<u32>,
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.uid, self.pid) {
+            (Some(uid), Some(pid)) => write!(out, "uid {uid}, pid {pid}"),
+            (Some(uid), None) => write!(out, "uid {uid}"),
+            _ => out.write_str("unknown"),
+        }
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {

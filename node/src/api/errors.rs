@@ -3,7 +3,7 @@
 use super::exchange::Answer;
 use super::types::{ErrorBody, ErrorDetail};
 use crate::engine::Rejection;
-use crate::query::ReferenceError;
+use crate::query::{ReferenceError, SearchError};
 use crate::store;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::http::StatusCode;
@@ -119,6 +119,21 @@ fn store_hint(error: &store::Error) -> Option<&'static str> {
         store::Error::Damaged { .. } => Some("restore the home from a backup"),
         store::Error::Busy => Some("try again when nothing reads"),
         store::Error::Io(_) | store::Error::Closed => None,
+    }
+}
+
+impl From<SearchError> for ApiError {
+    fn from(error: SearchError) -> Self {
+        let message = error.to_string();
+        match error {
+            SearchError::Store(error) => error.into(),
+            SearchError::Keyword(_) => Self::new(
+                Kind::Failed,
+                message,
+                Some("stop the node and delete `index` in its home; it is built again"),
+            ),
+            SearchError::GivenUp => Self::new(Kind::Busy, message, None),
+        }
     }
 }
 

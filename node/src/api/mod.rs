@@ -5,6 +5,7 @@ mod client;
 mod errors;
 mod exchange;
 mod routes;
+pub mod search;
 mod server;
 mod translate;
 pub mod types;

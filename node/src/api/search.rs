@@ -4,11 +4,8 @@ use super::errors::{ApiError, Kind};
 use super::translate;
 use super::types::Citation;
 use crate::index::document::Filter;
-use crate::query::{
-    self, Abstained, Audience, Caveat, Engine, Found, Numbers, Question, Reference,
-};
-use crate::store::Snapshot;
-use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use crate::query::{self, Abstained, Audience, Caveat, Engine, Numbers, Question};
+use klnode_crdt::ids::{AuthorId, WorkspaceId};
 use klnode_crdt::kind::Kind as EntryKind;
 use klnode_crdt::origin::Memory;
 use klnode_scoring::budget::{Form, Reason, Tier};
@@ -251,7 +248,8 @@ impl Search {
         let engine =
             self.engine.as_deref().map(|name| named("engine", name, &Engine::ALL)).transpose()?;
         let tier = self.tier.as_deref().map(|name| named("tier", name, &TIERS)).transpose()?;
-        let also: Result<_, _> = self.also.iter().map(|name| named("status", name, &ALSO)).collect();
+        let also: Result<_, _> =
+            self.also.iter().map(|name| named("status", name, &ALSO)).collect();
         let audience = if self.all { Audience::All } else { Audience::Gated };
         let gated_budget = (!self.all).then(|| numbers.tokens_default(role));
         Ok(Question {
@@ -272,9 +270,9 @@ impl Search {
 
     fn filter(&self) -> Result<Filter, ApiError> {
         let kinds = EntryKind::ALL.map(|row| (row.0, row.1));
-        let kinds: Result<_, _> = self.kinds.iter().map(|name| named("type", name, &kinds)).collect();
-        let memories =
-            [(Memory::Semantic, "semantic"), (Memory::Procedural, "procedural")];
+        let kinds: Result<_, _> =
+            self.kinds.iter().map(|name| named("type", name, &kinds)).collect();
+        let memories = [(Memory::Semantic, "semantic"), (Memory::Procedural, "procedural")];
         let memories: Result<_, _> =
             self.memories.iter().map(|name| named("memory", name, &memories)).collect();
         let workspaces: Result<Vec<WorkspaceId>, _> =
@@ -387,9 +385,10 @@ fn travelling(
 fn explained(hit: &query::Hit, answer: &query::Answer, status_reason: &str) -> Explained {
     let signals = hit.placed.candidate.signals.named();
     let weights = answer.weights.per_signal().named();
-    let adds = signals.iter().zip(weights).map(|((name, signal), (_, weight))| {
-        ((*name).to_owned(), signal * weight)
-    });
+    let adds = signals
+        .iter()
+        .zip(weights)
+        .map(|((name, signal), (_, weight))| ((*name).to_owned(), signal * weight));
     Explained {
         adds: adds.collect(),
         signals: owned(signals),

@@ -4,6 +4,7 @@ use super::caller::Caller;
 use super::errors::{ApiError, Kind};
 use super::{exchange, routes};
 use crate::engine::{Command, Handle, Receipt};
+use crate::index::Index;
 use crate::query::Reader;
 use crate::store::{self, Snapshot};
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -16,6 +17,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -28,8 +30,12 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 pub struct Service {
     /// The way to the writer.
     pub engine: Handle,
+    /// What makes entries findable.
+    pub index: Index,
     /// Who reads.
     pub reader: Arc<Reader>,
+    /// The seed of the next question.
+    pub seeds: Arc<AtomicU64>,
     /// Who this node is.
     pub author: AuthorId,
     /// Where it lives.
@@ -41,6 +47,11 @@ pub struct Service {
 impl Service {
     pub(super) fn snapshot(&self) -> Result<Snapshot, store::Error> {
         self.engine.store().snapshot()
+    }
+
+    /// A seed that no question before had.
+    pub(super) fn seed(&self) -> u64 {
+        self.seeds.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Hands a command to the writer, on a caller's behalf, and waits until it is durable.

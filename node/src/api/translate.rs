@@ -42,15 +42,7 @@ pub(super) fn new_entry(
         None if kind == Kind::Norm => Memory::Procedural,
         None => Memory::Semantic,
     };
-    let workspace = match new.workspace.as_deref() {
-        None | Some("main") => WorkspaceId::MAIN,
-        Some("local") => WorkspaceId::LOCAL,
-        Some(other) => {
-            let known = "main, local";
-            let told = format!("write the entry: workspace is `{other}`; there are {known}");
-            return Err(invalid(told));
-        }
-    };
+    let workspace = workspace_named(new.workspace.as_deref().unwrap_or("main"))?;
     let registers = [
         (Register::SUMMARY, new.summary),
         (Register::SUB_TYPE, new.sub_type),
@@ -78,6 +70,15 @@ pub(super) fn new_entry(
         citations: citations(&new.evidence, cited_by, now)?,
         source: None,
     })
+}
+
+/// A workspace by its name.
+pub(super) fn workspace_named(name: &str) -> Result<WorkspaceId, ApiError> {
+    match name {
+        "main" => Ok(WorkspaceId::MAIN),
+        "local" => Ok(WorkspaceId::LOCAL),
+        other => Err(invalid(format!("find workspace `{other}`: there are main, local"))),
+    }
 }
 
 fn citations(

@@ -21,8 +21,36 @@ pub struct Status {
     pub head: u64,
     /// Records that wait for the operator.
     pub quarantined: u64,
+    /// How far the index is.
+    pub index: IndexStatus,
     /// Milliseconds since 1970, by its clock.
     pub as_of: u64,
+}
+
+/// How far the index is.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct IndexStatus {
+    /// Documents found by their words.
+    pub documents: u64,
+    /// Documents found by their meaning.
+    pub vectors: u64,
+    /// Who makes the vectors, in which generation; absent while there are none.
+    pub model: Option<String>,
+    /// Records it has not yet taken in; searches read them from the store.
+    pub lag: u64,
+    /// Vectors are being made anew.
+    pub rebuild: Option<Rebuild>,
+    /// Why it stands still, if it does.
+    pub fault: Option<String>,
+}
+
+/// How far vectors are made.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Rebuild {
+    /// Texts that have theirs.
+    pub done: u64,
+    /// Texts there are.
+    pub total: u64,
 }
 
 /// A new entry.
@@ -192,6 +220,28 @@ pub enum Outcome {
 pub struct Observe {
     /// How it went.
     pub outcome: Outcome,
+}
+
+/// What became of a confirmation.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Confirmed {
+    /// The entry's id.
+    pub id: String,
+    /// Its citation code.
+    pub code: String,
+    /// `primed`: counted apart, and no evidence.
+    pub class: String,
+    /// Why it is that.
+    pub reason: String,
+}
+
+/// How to forget.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct ForgetQuery {
+    /// Wait until the text is in no file of the home any more.
+    #[serde(default)]
+    pub now: bool,
 }
 
 /// What to change. What is absent stays.

@@ -3,7 +3,7 @@
 use super::read::path;
 use super::{Reply, VerbError};
 use crate::api::Client;
-use crate::api::types::{self, Done, Named, Outcome, Overlay};
+use crate::api::types::{self, Confirmed, Done, Named, Outcome, Overlay};
 use hyper::Method;
 use std::collections::BTreeMap;
 
@@ -32,6 +32,58 @@ impl One {
         let path = path(&self.entry, &format!("/{verb}"));
         let done: Done = client.send_json(Method::POST, &path, &()).await?;
         Ok(Reply::new(&done, format!("{}  {what}\n", self.entry)))
+    }
+}
+
+impl One {
+    pub(super) async fn confirm(self, client: &Client) -> Result<Reply, VerbError> {
+        let path = path(&self.entry, "/confirm");
+        let confirmed: Confirmed = client.send_json(Method::POST, &path, &()).await?;
+        let Confirmed { code, class, reason, .. } = &confirmed;
+        let text = format!("{code}  noted as {class}: {reason}\n");
+        Ok(Reply::new(&confirmed, text))
+    }
+}
+
+/// What to forget.
+#[derive(Debug, clap::Args)]
+pub struct Forget {
+    /// Its id, its code, or any unambiguous beginning of it.
+    pub entry: String,
+    /// Wait until its text is in no file of the home any more.
+    #[arg(long)]
+    pub now: bool,
+}
+
+impl Forget {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let (rest, what) = match self.now {
+            true => ("/forget?now=true", "forgotten, and gone from every file here"),
+            false => ("/forget", "forgotten"),
+        };
+        let done: Done = client.send_json(Method::POST, &path(&self.entry, rest), &()).await?;
+        Ok(Reply::new(&done, format!("{}  {what}\n", self.entry)))
+    }
+}
+
+/// How it went with an entry.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("verdict").required(true).args(["helpful", "harmful"])))]
+pub struct Feedback {
+    /// Its id, its code, or any unambiguous beginning of it.
+    pub entry: String,
+    /// It was of help.
+    #[arg(long)]
+    pub helpful: bool,
+    /// It did harm.
+    #[arg(long)]
+    pub harmful: bool,
+}
+
+impl Feedback {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let observe = Observe { entry: self.entry, success: self.helpful, failure: self.harmful };
+        observe.run(client).await
     }
 }
 

@@ -8,6 +8,7 @@ mod change;
 pub mod config;
 mod entry;
 mod read;
+mod search;
 
 use crate::api::{Client, ClientError};
 use clap::{Args, Parser, Subcommand};
@@ -62,6 +63,8 @@ pub enum Verb {
     /// Example: klnode config trust
     Config(config::Args),
     /// Ask the running node how it is.
+    ///
+    /// Example: klnode status --json
     Status,
     /// Write an entry, from flags or from a JSON object in a file or on standard input.
     ///
@@ -73,30 +76,60 @@ pub enum Verb {
     /// Example: klnode show L-7F3K
     Show(read::Show),
     /// List what the node holds.
+    ///
+    /// Example: klnode list -n 20
     List(read::List),
+    /// Ask for knowledge: ranked, labelled, and nothing where nothing is relevant.
+    ///
+    /// Example: klnode search "context cancelled in auth middleware" --explain
+    Search(search::Args),
     /// Count an observation: the entry helped, or it misled.
     ///
     /// Example: klnode observe L-7F3K --success
     Observe(change::Observe),
+    /// Say that an entry was of help, or that it did harm.
+    ///
+    /// Example: klnode feedback L-7F3K --helpful
+    Feedback(change::Feedback),
+    /// Say that an entry still holds. Outside a task it is counted apart: it may be an echo.
+    ///
+    /// Example: klnode confirm L-7F3K
+    Confirm(change::One),
     /// Change an entry.
     ///
     /// Example: klnode edit L-7F3K --title "Check ctx.Err()" --tag go
     Edit(change::Edit),
     /// Put an entry away: kept whole, not served.
+    ///
+    /// Example: klnode archive L-7F3K
     Archive(change::One),
     /// Bring an archived entry back.
+    ///
+    /// Example: klnode unarchive L-7F3K
     Unarchive(change::One),
     /// Take back what this node said about an entry. Its text is erased wherever this arrives.
+    ///
+    /// Example: klnode retract L-7F3K
     Retract(change::One),
     /// Forget an entry for good, here and wherever this arrives.
-    Forget(change::One),
+    ///
+    /// Example: klnode forget L-7F3K --now
+    Forget(change::Forget),
     /// Rank an entry up, on this node alone.
+    ///
+    /// Example: klnode pin L-7F3K
     Pin(change::Mark),
     /// Hide an entry, on this node alone.
+    ///
+    /// Example: klnode mute L-7F3K --undo
     Mute(change::Mark),
     /// Hold an entry to be wrong, on this node alone.
+    ///
+    /// Example: klnode invalidate L-7F3K
     Invalidate(change::Mark),
     /// Put a note on an entry, on this node alone; an empty note removes it.
+    ///
+    /// Example: klnode annotate L-7F3K "see the incident of March"
     Annotate(change::Note),
 }
 
@@ -104,11 +137,31 @@ pub enum Verb {
 pub struct Reply {
     json: Result<String, serde_json::Error>,
     text: String,
+    is_no: bool,
+}
+
+/// Who reads what is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminal {
+    /// A person.
+    Person,
+    /// A pipe or a file.
+    Pipe,
 }
 
 impl Reply {
     fn new(json: &impl Serialize, text: String) -> Self {
-        Self { json: serde_json::to_string_pretty(json), text }
+        Self { json: serde_json::to_string_pretty(json), text, is_no: false }
+    }
+
+    /// The same, where the answer is no.
+    fn saying_no(self) -> Self {
+        Self { is_no: true, ..self }
+    }
+
+    /// The exit code: 0, or 1 where the answer is no.
+    pub fn exit_code(&self) -> u8 {
+        u8::from(self.is_no)
     }
 
     /// What to print.
@@ -132,19 +185,22 @@ pub enum VerbError {
 }
 
 /// Carries out a verb of the running node.
-pub async fn run(verb: Verb, client: &Client) -> Result<Reply, VerbError> {
+pub async fn run(verb: Verb, client: &Client, terminal: Terminal) -> Result<Reply, VerbError> {
     match verb {
         Verb::Serve | Verb::Config(_) => unreachable!("these need no running node"),
         Verb::Status => read::status(client).await,
         Verb::Add(add) => add.run(client).await,
         Verb::Show(show) => show.run(client).await,
         Verb::List(list) => list.run(client).await,
+        Verb::Search(search) => search.run(client, terminal).await,
+        Verb::Feedback(feedback) => feedback.run(client).await,
+        Verb::Confirm(one) => one.confirm(client).await,
         Verb::Observe(observe) => observe.run(client).await,
         Verb::Edit(edit) => edit.run(client).await,
         Verb::Archive(one) => one.archive(client, true).await,
         Verb::Unarchive(one) => one.archive(client, false).await,
         Verb::Retract(one) => one.post(client, "retract", "retracted").await,
-        Verb::Forget(one) => one.post(client, "forget", "forgotten").await,
+        Verb::Forget(forget) => forget.run(client).await,
         Verb::Pin(mark) => mark.run(client, change::Marking::Pin).await,
         Verb::Mute(mark) => mark.run(client, change::Marking::Mute).await,
         Verb::Invalidate(mark) => mark.run(client, change::Marking::Invalidate).await,

@@ -2,7 +2,7 @@
 
 use super::{Reply, VerbError, entry};
 use crate::api::Client;
-use crate::api::types::{self, Entry, Status};
+use crate::api::types::{self, Entry, IndexStatus, Status};
 
 pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
     let status: Status = client.get("/v1/status").await?;
@@ -11,10 +11,28 @@ pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
         count => format!(", {count} records in quarantine"),
     };
     let text = format!(
-        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {} entries{waiting}\n",
-        status.version, status.node, status.home, status.entries,
+        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {} entries{waiting}\n  index  {}\n",
+        status.version,
+        status.node,
+        status.home,
+        status.entries,
+        index(&status.index),
     );
     Ok(Reply::new(&status, text))
+}
+
+fn index(index: &IndexStatus) -> String {
+    let mut text = match index.lag {
+        0 => "up to date".to_owned(),
+        lag => format!("{lag} records behind, which searches read from the store"),
+    };
+    if let Some(rebuild) = &index.rebuild {
+        text.push_str(&format!("; making vectors: {} of {}", rebuild.done, rebuild.total));
+    }
+    if let Some(fault) = &index.fault {
+        text.push_str(&format!("; cannot {fault}; it tries again by itself"));
+    }
+    text
 }
 
 /// Which entry to show.

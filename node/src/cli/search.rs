@@ -70,11 +70,7 @@ pub struct Args {
 }
 
 impl Args {
-    pub(super) async fn run(
-        self,
-        client: &Client,
-        terminal: Terminal,
-    ) -> Result<Reply, VerbError> {
+    pub(super) async fn run(self, client: &Client, terminal: Terminal) -> Result<Reply, VerbError> {
         let also = [(self.stale, "stale"), (self.archived, "archived")];
         let search = Search {
             query: self.query.join(" "),
@@ -145,7 +141,9 @@ fn put_hit(text: &mut String, hit: &Hit) {
     }
     let mut labels = Vec::new();
     labels.extend((!hit.tags.is_empty()).then(|| hit.tags.join(", ")));
-    labels.extend(hit.citations.first().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref)));
+    labels.extend(
+        hit.citations.first().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref)),
+    );
     labels.extend((hit.hop != Some(0)).then(|| format!("by {}", short(&hit.author))));
     labels.extend(hit.note.clone().map(|note| format!("note: {note}")));
     if !labels.is_empty() {

@@ -1,5 +1,6 @@
 //! What of an entry is found by: its words, its meaning, and what it is filtered by.
 
+use crate::store::{Error, Snapshot};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind;
@@ -7,7 +8,6 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{Entitlement, State, View};
-use crate::store::{Error, Snapshot};
 use std::collections::BTreeSet;
 
 /// An entry as the index takes it in.
@@ -114,7 +114,8 @@ impl Filter {
     /// Whether an entry may answer.
     pub fn admits(&self, scope: &Scope) -> bool {
         let of = |wanted: bool, empty: bool| empty || wanted;
-        let has = |tag: &String| scope.tags.iter().flat_map(|own| lineage(own)).any(|own| own == tag);
+        let has =
+            |tag: &String| scope.tags.iter().flat_map(|own| lineage(own)).any(|own| own == tag);
         of(self.workspaces.contains(&scope.workspace), self.workspaces.is_empty())
             && of(scope.kind.is_some_and(|kind| self.kinds.contains(&kind)), self.kinds.is_empty())
             && of(self.memories.contains(&scope.memory), self.memories.is_empty())

@@ -4,11 +4,11 @@
 //! have a place in the feed of their own, since an embedder may fail where tantivy does not; both
 //! are usually at the same place, and then the feed is read once for both.
 
+use super::Shared;
 use super::document::Document;
 use super::keyword::{self, Keyword, KeywordError};
 use super::mark::Mark;
 use super::meaning::{Job, MeaningError, Reading};
-use super::Shared;
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::header::Facet;
@@ -182,6 +182,8 @@ impl Follower {
         let (keyword, rebuild) = (self.keyword_at, self.job.as_ref().map(Job::progress));
         self.shared.state.send_modify(|state| {
             (state.keyword, state.vectors, state.rebuild) = (keyword, vectors, rebuild);
+            // Words are wiped before they are published, vectors when they are written.
+            state.wiped = keyword.min(self.meaning_at);
         });
     }
 

@@ -347,9 +347,10 @@ impl Iterator for Texts<'_> {
                 return None;
             }
             let now = (self.reading.now)();
-            let read = self.entries.next()?.and_then(|entry| {
-                Document::read(self.snapshot, entry, &self.reading.mine, now)
-            });
+            let read = self
+                .entries
+                .next()?
+                .and_then(|entry| Document::read(self.snapshot, entry, &self.reading.mine, now));
             match read {
                 Ok(Some(document)) => return Some(document),
                 Ok(None) | Err(Error::Damaged { .. }) => {}

@@ -69,6 +69,8 @@ pub struct State {
     pub keyword: Seq,
     /// Vectors are taken in up to here; none if there are none yet.
     pub vectors: Option<Seq>,
+    /// Nothing that was taken back or forgotten up to here is left in any file of the index.
+    pub wiped: Seq,
     /// Vectors are being made anew.
     pub rebuild: Option<Progress>,
     /// Why it stands still, if it does. It tries again by itself.
@@ -169,6 +171,7 @@ pub fn start(
     let state = State {
         keyword: keyword_at,
         vectors: meaning.as_ref().map(|_| meaning_at),
+        wiped: keyword_at.min(meaning_at),
         ..State::default()
     };
     let shared = Arc::new(Shared {

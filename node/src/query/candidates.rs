@@ -282,7 +282,8 @@ fn score(
     if engine == Engine::Equal {
         let cosines = spread(matches.values().map(|found| found.cosine.unwrap_or(0.0)));
         let scores = spread(matches.values().map(|found| found.bm25));
-        for (candidate, (meaning, words)) in scored.iter_mut().zip(cosines.into_iter().zip(scores)) {
+        for (candidate, (meaning, words)) in scored.iter_mut().zip(cosines.into_iter().zip(scores))
+        {
             candidate.relevance.value = f64::midpoint(meaning, words);
         }
     }

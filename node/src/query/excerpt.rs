@@ -42,12 +42,7 @@ pub(super) fn tokens(found: &Found, numbers: &Numbers) -> Tokens {
     let title = count(found.view.text(Register::TITLE).unwrap_or_default());
     let line = title.saturating_add(LABEL_TOKENS);
     let of = |form| line.saturating_add(count(&body(&found.view, form, numbers)));
-    Tokens {
-        line,
-        summary: of(Form::Summary),
-        standard: of(Form::Standard),
-        full: of(Form::Full),
-    }
+    Tokens { line, summary: of(Form::Summary), standard: of(Form::Standard), full: of(Form::Full) }
 }
 
 /// At most so many characters, cut at a word, with a sign that something is missing.

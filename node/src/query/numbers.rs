@@ -69,7 +69,6 @@ impl Numbers {
     }
 }
 
-
 impl Numbers {
     /// Hits in one answer, unless the caller says otherwise.
     pub fn hits_default(&self) -> usize {

@@ -141,12 +141,14 @@ impl Reader {
         let Some(found) = self.read(snapshot, candidate.entry, now)? else { return Ok(None) };
         let status = found.judged.standing.status;
         let is_shown = status.is_retrieved() || question.also.contains(&status);
-        let Some(scope) = Scope::of(&found.view).filter(|scope| question.filter.admits(scope)) else {
+        let Some(scope) = Scope::of(&found.view).filter(|scope| question.filter.admits(scope))
+        else {
             return Ok(None);
         };
         let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
         let is_foreign = found.judged.writer == Writer::Foreign;
-        let is_gated = question.audience == Audience::Gated && is_foreign && !found.is_corroborated();
+        let is_gated =
+            question.audience == Audience::Gated && is_foreign && !found.is_corroborated();
         if !is_shown || is_hidden || is_gated {
             return Ok(None);
         }
@@ -192,8 +194,7 @@ impl Reader {
                     Origin::Foreign { weight: 0.0, lower_bound: posterior.lower_bound() }
                 }
             };
-            let overlay =
-                if one.found.overlay.is_pinned { Overlay::Pinned } else { Overlay::None };
+            let overlay = if one.found.overlay.is_pinned { Overlay::Pinned } else { Overlay::None };
             let tags = one.scope.tags.iter().flat_map(|tag| lineage(tag));
             if question.role.is_some_and(|of| role::prefers(of, one.scope.kind, tags)) {
                 bonuses.insert(one.found.entry, role::BONUS);
@@ -297,9 +298,13 @@ impl Reader {
             for two in placed.iter().take(PAIRED_MAX).skip(place + 1) {
                 let Some(resolution) = self.contradict(one, two, found, now) else { continue };
                 let (of_one, of_two) = match resolution {
-                    Resolution::Competing { .. } => ("neither is clearly better", "neither is clearly better"),
+                    Resolution::Competing { .. } => {
+                        ("neither is clearly better", "neither is clearly better")
+                    }
                     Resolution::Dominates { winner: Side::A, .. }
-                    | Resolution::Outweighs { winner: Side::A, .. } => ("more speaks for it", "more speaks for the other"),
+                    | Resolution::Outweighs { winner: Side::A, .. } => {
+                        ("more speaks for it", "more speaks for the other")
+                    }
                     _ => ("more speaks for the other", "more speaks for it"),
                 };
                 let (a, b) = (one.found.entry, two.found.entry);

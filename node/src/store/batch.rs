@@ -6,13 +6,13 @@
 use super::error::Error;
 use super::read;
 use super::rows::{
-    self, Cursor, OverlayRow, PairRow, QuarantineRow, RecordRow, RefusalRow, ReleaseRow, Seq, ServedRow,
-    UseRow, ViewRow,
+    self, Cursor, OverlayRow, PairRow, QuarantineRow, RecordRow, RefusalRow, ReleaseRow, Seq,
+    ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, LEDGER_ROWS_MAX, META, META_HEAD, OUTBOX,
-    OVERLAYS, PAIRS, QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES, TOMBSTONES, USES, VIEWS, held_key, key,
-    part, span,
+    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, LEDGER_ROWS_MAX, META,
+    META_HEAD, OUTBOX, OVERLAYS, PAIRS, QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES,
+    TOMBSTONES, USES, VIEWS, held_key, key, part, span,
 };
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;

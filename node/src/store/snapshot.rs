@@ -5,12 +5,13 @@
 use super::error::Error;
 use super::read;
 use super::rows::{
-    self, Cursor, OverlayRow, PairRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow, UseRow,
-    ViewRow,
+    self, Cursor, OverlayRow, PairRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow,
+    UseRow, ViewRow,
 };
 use super::tables::{
     CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD, OUTBOX,
-    OVERLAYS, PAIRS, QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, USES, VIEWS, key, part, span,
+    OVERLAYS, PAIRS, QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, USES, VIEWS, key, part,
+    span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;

@@ -46,6 +46,10 @@ impl Home {
         self.path.join("klnode.toml")
     }
 
+    pub(super) fn index_folder(&self) -> PathBuf {
+        self.path.join("index")
+    }
+
     pub(super) fn store_file(&self) -> PathBuf {
         self.path.join("store.redb")
     }

@@ -6,13 +6,15 @@ mod home;
 mod serve;
 
 use crate::api::{self, Client, ClientError};
-use crate::cli::{self, Cli, Global, Verb, VerbError};
+use crate::cli::{self, Cli, Global, Terminal, Verb, VerbError};
+use crate::index::IndexError;
+use crate::index::embed::EmbedError;
 use crate::store;
 use clap::Parser;
 use home::{Home, HomeError};
 use klnode_config::{Layered, Layers};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,6 +37,10 @@ enum Failure {
     Open(#[from] store::OpenError),
     #[error("{0}")]
     Store(#[from] store::Error),
+    #[error("{0}")]
+    Index(#[from] IndexError),
+    #[error("{0}")]
+    Embedder(#[from] EmbedError),
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
 }
@@ -72,6 +78,10 @@ impl Failure {
             Self::Open(store::OpenError::Damaged { .. }) => {
                 (1, Some("restore the file from a backup, or move it away to start anew"))
             }
+            Self::Index(_) => {
+                (1, Some("delete `index` in the home; it is built again from the store"))
+            }
+            Self::Embedder(_) => (2, Some("`klnode config embedder` explains the settings")),
             Self::Open(_) | Self::Store(_) | Self::System { .. } => (1, None),
         }
     }
@@ -80,7 +90,7 @@ impl Failure {
 /// The whole program.
 pub fn main() -> ExitCode {
     match run(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(failure) => {
             let (code, hint) = failure.way_out();
             let mut stderr = io::stderr().lock();
@@ -94,15 +104,15 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: Cli) -> Result<u8, Failure> {
     let home = Home::resolve(cli.global.home.clone())?;
     let layered = configuration(&home, &cli.global)?;
     match cli.verb.unwrap_or(Verb::Serve) {
-        Verb::Serve => serve::serve(&home, layered.config(), &cli.global),
+        Verb::Serve => serve::serve(&home, layered.config(), &cli.global)?,
         Verb::Config(args) => {
             let reply = cli::config::show(&args, &layered)
                 .ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?;
-            print(&reply.render(&cli.global))
+            print(&reply.render(&cli.global))?;
         }
         verb => {
             let client = Client::new(&layered.config().api.socket.in_home(home.path()));
@@ -110,10 +120,15 @@ fn run(cli: Cli) -> Result<(), Failure> {
                 .enable_all()
                 .build()
                 .map_err(|source| Failure::System { what: "start", source })?;
-            let reply = runtime.block_on(cli::run(verb, &client))?;
-            print(&reply.render(&cli.global))
+            let terminal =
+                if io::stdout().is_terminal() { Terminal::Person } else { Terminal::Pipe };
+            let reply = runtime.block_on(cli::run(verb, &client, terminal))?;
+            let code = reply.exit_code();
+            print(&reply.render(&cli.global))?;
+            return Ok(code);
         }
     }
+    Ok(0)
 }
 
 /// Defaults, then the file, then the environment, then flags.
@@ -132,7 +147,7 @@ fn configuration(home: &Home, global: &Global) -> Result<Layered, Failure> {
 
 /// Prints to standard output. A reader that has gone away is no failure.
 fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
+    match anstream::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(source) => Err(Failure::System { what: "print the answer", source }),
         Ok(()) => Ok(()),

@@ -5,15 +5,17 @@ use super::{Failure, print};
 use crate::api::{Bound, Service};
 use crate::cli::Global;
 use crate::engine::{self, Engine, Limits, Setup, Source, Verdict};
-use crate::query::{Numbers, Reader};
+use crate::index::{self, embed, vectors};
+use crate::query::{self, Numbers, Reader};
 use crate::store::{Durability, FileMedium, Options, Store};
 use klnode_config::Config;
-use klnode_crdt::ids::StoreId;
+use klnode_crdt::ids::{AuthorId, StoreId};
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -35,8 +37,13 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     let text = banner(home, &engine)?;
     let (author, limits) = (engine.author(), limits(config));
     let running = engine::spawn(engine, limits, now);
+    let handle = running.handle();
+    let index =
+        index::start(indexing(home, config, author)?, handle.store().clone(), handle.head())?;
     let service = Service {
-        engine: running.handle(),
+        engine: handle,
+        index: index.index(),
+        seeds: Arc::new(AtomicU64::new(seed())),
         reader: Arc::new(Reader { mine: [author].into(), numbers: Numbers::new(config) }),
         author,
         home: Arc::new(home.path().to_owned()),
@@ -48,6 +55,7 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     let body_bytes_max = config.api.body_bytes_max.as_usize();
     let served = runtime.block_on(socket.serve(service, connections_max, body_bytes_max, stop));
     drop(runtime);
+    index.stop();
     drop(running.stop());
     tracing::info!("stopped");
     served?;
@@ -70,8 +78,25 @@ fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
         entropy: Box::new(entropy),
         judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
         durability: Durability::Durable,
+        cooccurrence: query::cooccurrence(&config.cooccurrence),
     };
     Ok(Engine::start(store, setup, now())?)
+}
+
+fn indexing(home: &Home, config: &Config, author: AuthorId) -> Result<index::Setup, Failure> {
+    let limits = vectors::Limits {
+        hnsw_entries_min: config.index.hnsw_entries_min.as_usize(),
+        hnsw_dead_fraction_max: config.index.hnsw_dead_fraction_max.get(),
+    };
+    let model = embed::open(embed::Settings::BuiltIn)?;
+    Ok(index::Setup { folder: home.index_folder(), model, limits, mine: [author].into(), now })
+}
+
+/// Where the seeds of questions begin.
+fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    entropy(&mut bytes);
+    u64::from_be_bytes(bytes)
 }
 
 fn limits(config: &Config) -> Limits {

@@ -7,7 +7,8 @@ use crate::api::exchange::{Answer, Answered, Body, Params};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
-    Done, Edit, Entry, List, ListQuery, Named, NewEntry, Observe, Outcome, Overlay,
+    Confirmed, Done, Edit, Entry, ForgetQuery, List, ListQuery, Named, NewEntry, Observe, Outcome,
+    Overlay,
 };
 use crate::engine::{Command, Receipt};
 use axum::extract::{Path, State};
@@ -112,6 +113,22 @@ pub(super) async fn observe(
     named(&service, entry)
 }
 
+/// Confirms an entry. Outside a task nobody can tell whether the caller had it from here, so the
+/// confirmation is counted apart and is no evidence.
+#[utoipa::path(post, path = "/v1/entries/{entry}/confirm",
+    responses((status = 200, body = Confirmed)))]
+pub(super) async fn confirm(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(entry): Path<String>,
+) -> Answered<Confirmed> {
+    let entry = resolve(&service.snapshot()?, &entry)?;
+    service.submit(caller, Command::ConfirmPrimed { entry }).await?;
+    let Answer(Named { id, code }) = named(&service, entry)?;
+    let reason = "it came outside any task".into();
+    Ok(Answer(Confirmed { id, code, class: "primed".into(), reason }))
+}
+
 /// Takes back what this node said about an entry.
 #[utoipa::path(post, path = "/v1/entries/{entry}/retract", responses((status = 200, body = Done)))]
 pub(super) async fn retract(
@@ -124,14 +141,24 @@ pub(super) async fn retract(
 }
 
 /// Forgets an entry for good.
-#[utoipa::path(post, path = "/v1/entries/{entry}/forget", responses((status = 200, body = Done)))]
+#[utoipa::path(post, path = "/v1/entries/{entry}/forget", params(ForgetQuery),
+    responses((status = 200, body = Done)))]
 pub(super) async fn forget(
     State(service): State<Service>,
     caller: Caller,
     Path(entry): Path<String>,
+    Params(ForgetQuery { now }): Params<ForgetQuery>,
 ) -> Answered<Done> {
     let entry = resolve(&service.snapshot()?, &entry)?;
-    done(&service, caller, Command::Forget { entry, grounds: None }).await
+    let forgotten = done(&service, caller, Command::Forget { entry, grounds: None }).await?;
+    if now {
+        service.engine.submit(Command::Compact).await?;
+        let mut index = service.index.watch();
+        let head = forgotten.0.head;
+        // The index ends only with the node, and then nobody is answered.
+        let _ = index.wait_for(|state| state.keyword.0 >= head && state.wiped.0 >= head).await;
+    }
+    Ok(forgotten)
 }
 
 /// Sets the operator's marks on an entry, on this node alone.

@@ -5,6 +5,7 @@
 //! formats, errors) the description adds by itself.
 
 mod entries;
+mod search;
 mod status;
 
 use super::errors::{ApiError, Kind};
@@ -28,7 +29,9 @@ fn described() -> OpenApiRouter<Service> {
         .routes(routes!(status::status))
         .routes(routes!(entries::list, entries::create))
         .routes(routes!(entries::show, entries::edit))
+        .routes(routes!(search::search))
         .routes(routes!(entries::observe))
+        .routes(routes!(entries::confirm))
         .routes(routes!(entries::retract))
         .routes(routes!(entries::forget))
         .routes(routes!(entries::overlay))

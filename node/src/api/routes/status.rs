@@ -2,8 +2,22 @@
 
 use crate::api::exchange::{Answer, Answered};
 use crate::api::server::Service;
-use crate::api::types::Status;
+use crate::api::types::{IndexStatus, Rebuild, Status};
+use crate::store::rows::Seq;
 use axum::extract::State;
+
+fn index(service: &Service, head: Seq) -> IndexStatus {
+    let (state, meaning) = (service.index.state(), service.index.meaning());
+    let at = state.vectors.map_or(state.keyword, |vectors| vectors.min(state.keyword));
+    IndexStatus {
+        documents: service.index.words().documents(),
+        vectors: meaning.as_ref().map_or(0, |meaning| meaning.vectors.len() as u64),
+        model: meaning.map(|meaning| meaning.embedder.identity().to_owned()),
+        lag: head.0.saturating_sub(at.0),
+        rebuild: state.rebuild.map(|job| Rebuild { done: job.done, total: job.total }),
+        fault: state.fault,
+    }
+}
 
 /// Says how the node is.
 #[utoipa::path(get, path = "/v1/status", responses((status = 200, body = Status)))]
@@ -16,6 +30,7 @@ pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
         entries: snapshot.entry_count()?,
         head: snapshot.head().0,
         quarantined: snapshot.quarantine()?.count() as u64,
+        index: index(&service, snapshot.head()),
         as_of: (service.now)().as_millis(),
     }))
 }

@@ -16,13 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tantivy::collector::TopDocs;
+use tantivy::postings::Postings;
 use tantivy::query::{
     Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScoreQuery, Occur, Query, TermQuery,
 };
 use tantivy::schema::{
     Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
-use tantivy::postings::Postings;
 use tantivy::{DocAddress, DocSet, IndexReader, ReloadPolicy, Searcher, TERMINATED, Term};
 use tokens::Words;
 
@@ -207,7 +207,6 @@ impl Counts {
         let norm = K1 * (1.0 - B + B * length as f32 / average.max(1.0));
         idf * (K1 + 1.0) * occurrences / (occurrences + norm)
     }
-
 }
 
 /// A text that the index has not yet taken in, counted.
