@@ -11,6 +11,7 @@ mod hostile;
 mod laws;
 mod lives;
 mod process;
+mod search;
 mod session;
 mod signatures;
 mod store;

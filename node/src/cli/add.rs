@@ -5,7 +5,7 @@ use crate::api::Client;
 use crate::api::types::{Named, NewEntry};
 use hyper::Method;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What to write.
 #[derive(Debug, clap::Args)]
@@ -94,7 +94,7 @@ impl Add {
 }
 
 /// A file's text, or what comes on standard input.
-fn read(path: &PathBuf) -> Result<String, VerbError> {
+pub(super) fn read(path: &Path) -> Result<String, VerbError> {
     let read = if path.as_os_str() == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map(|_| text)

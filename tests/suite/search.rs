@@ -1,0 +1,317 @@
+//! Asking a node, as people and programs do: real processes, over the socket.
+
+use crate::process::{Running, klnode, start, told};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A node in a temporary home.
+struct Asked {
+    home: tempfile::TempDir,
+    node: Option<Running>,
+}
+
+impl Asked {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (node, _) = start(home.path());
+        Self { home, node: Some(node) }
+    }
+
+    fn path(&self) -> &Path {
+        self.home.path()
+    }
+
+    fn run(&self, arguments: &[&str]) -> std::process::Output {
+        klnode(self.path()).args(arguments).output().unwrap()
+    }
+
+    /// Runs a verb that must succeed and answers in JSON.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", told(&output));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    fn add(&self, title: &str, content: &str, more: &[&str]) -> String {
+        let arguments = ["add", "--title", title, "--content", content, "--evidence", "doc:notes"];
+        self.json(&[&arguments, more].concat())["code"].as_str().unwrap().to_owned()
+    }
+
+    /// Codes of the hits, and whether the node abstained.
+    fn search(&self, query: &str, more: &[&str]) -> (Vec<String>, bool) {
+        let arguments = [&["search", query, "--deterministic", "--json"], more].concat();
+        let output = self.run(&arguments);
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let hits = answer["hits"].as_array().unwrap();
+        assert_eq!(output.status.code(), Some(i32::from(hits.is_empty())), "{answer}");
+        let codes = hits.iter().map(|hit| hit["code"].as_str().unwrap().to_owned()).collect();
+        (codes, answer["abstained"].as_bool().unwrap())
+    }
+
+    fn stop(&mut self) {
+        let mut node = self.node.take().expect("runs");
+        node.0.kill().unwrap();
+        node.0.wait().unwrap();
+    }
+
+    fn start_again(&mut self) {
+        self.node = Some(start(self.path()).0);
+    }
+
+    /// Waits until the index has taken everything in.
+    fn settle(&self) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let status = self.json(&["status"]);
+            let index = &status["index"];
+            if index["lag"] == 0 && index["rebuild"].is_null() && !index["model"].is_null() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the index does not settle: {status}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn what_was_added_is_found_by_the_next_search() {
+    let node = Asked::new();
+    for number in 0..40 {
+        let word = format!("zq{number}x");
+        let code = node.add(&format!("About {word}"), "Words that nobody else uses.", &[]);
+        assert_eq!(node.search(&word, &[]).0, [code], "{word}");
+    }
+    node.settle();
+    for number in 0..40 {
+        assert_eq!(node.search(&format!("zq{number}x"), &[]).0.len(), 1);
+    }
+}
+
+#[test]
+fn symbols_paths_and_error_codes_are_found_whole_and_in_part() {
+    let node = Asked::new();
+    let context = node.add("Check ctx.Err() after calls", "In src/auth/middleware.go:42.", &[]);
+    let borrow = node.add("E0502 while iterating", "Collect before you call push_back.", &[]);
+    let pool = node.add("HttpConnectionPool leaks", "Close it in tearDown.", &[]);
+    for (query, expected) in [
+        ("ctx.Err()", &context),
+        ("middleware.go", &context),
+        ("src/auth/middleware.go:42", &context),
+        ("error[E0502]", &borrow),
+        ("push_back", &borrow),
+        ("HttpConnectionPool", &pool),
+        ("connection pool", &pool),
+    ] {
+        assert_eq!(node.search(query, &[]).0.first(), Some(expected), "{query}");
+    }
+}
+
+#[test]
+fn evidence_moves_the_ranking() {
+    let node = Asked::new();
+    let text = "Wait longer after each failed attempt.";
+    let one = node.add("Retry the billing gateway with backoff", text, &[]);
+    let two = node.add("Retry the billing gateway with backoff", text, &[]);
+    let (first, second) = if node.search("retry billing gateway", &[]).0[0] == one {
+        (one, two)
+    } else {
+        (two, one)
+    };
+    for _ in 0..10 {
+        node.json(&["observe", &second, "--success"]);
+    }
+    assert_eq!(node.search("retry billing gateway", &[]).0, [second.clone(), first.clone()]);
+    for _ in 0..20 {
+        node.json(&["feedback", &second, "--harmful"]);
+    }
+    assert_eq!(node.search("retry billing gateway", &[]).0, [first, second]);
+}
+
+#[test]
+fn nothing_relevant_is_no_answer() {
+    let node = Asked::new();
+    assert_eq!(node.search("anything", &[]), (Vec::new(), true), "an empty store");
+    node.add("Pin the linker version", "Builds differ between lld 17 and 18.", &[]);
+    assert_eq!(node.search("recipe for apple pie", &[]), (Vec::new(), true));
+    assert_eq!(node.search("???", &[]), (Vec::new(), true));
+    let output = node.run(&["search", "recipe for apple pie", "--nearest"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("Nearest:") && text.contains("Pin the linker version"), "{text}");
+}
+
+#[test]
+fn filters_hold_and_marks_of_the_operator_hide_and_lift() {
+    let node = Asked::new();
+    let jwt = node.add("Rotate signing keys", "Tokens outlive keys.", &["--tag", "auth/jwt"]);
+    let norm = node.add("Rotate on-call weekly", "Rota of the team.", &["--type", "norm"]);
+    let thread = node.add("Rotate logs", "By size.", &["--thread", "ops", "--workspace", "local"]);
+    let found = |more: &[&str]| {
+        let (mut codes, _) = node.search("rotate", more);
+        codes.sort();
+        codes
+    };
+    let mut all = vec![jwt.clone(), norm.clone(), thread.clone()];
+    all.sort();
+    assert_eq!(found(&[]), all);
+    assert_eq!(found(&["--tag", "auth"]), [jwt.clone()]);
+    assert_eq!(found(&["--type", "norm"]), [norm.clone()]);
+    assert_eq!(found(&["--workspace", "local"]), [thread.clone()]);
+    assert_eq!(found(&["--memory", "procedural"]), [norm.clone()]);
+    node.settle();
+    assert_eq!(found(&["--tag", "auth"]), [jwt.clone()], "from the index");
+    assert_eq!(found(&["--workspace", "local"]), [thread.clone()]);
+    assert_eq!(node.search("rotate", &["--thread", "ops"]).0[0], thread, "preferred");
+    node.json(&["mute", &norm]);
+    node.json(&["archive", &jwt]);
+    assert_eq!(found(&[]), [thread.clone()]);
+    assert_eq!(found(&["--archived"]).len(), 2);
+    node.json(&["mute", &norm, "--undo"]);
+    node.json(&["pin", &norm]);
+    assert_eq!(node.search("rotate", &[]).0[0], norm, "pinned");
+    node.json(&["invalidate", &norm]);
+    assert_eq!(found(&[]), [thread]);
+}
+
+#[test]
+fn an_answer_keeps_to_its_budget_and_says_what_did_not_fit() {
+    let node = Asked::new();
+    for number in 0..8 {
+        let content = "Every retry doubles its waiting time. ".repeat(30);
+        node.add(&format!("Backoff rule {number}"), &content, &[]);
+    }
+    let answer = node.json(&["search", "backoff rule retry", "--tier", "full"]);
+    assert!(answer["tokens"].as_u64().unwrap() <= 500, "{}", answer["tokens"]);
+    assert_eq!(answer["hits"].as_array().unwrap().len(), 5);
+    assert_eq!(answer["left_out"].as_object().unwrap().len(), 3);
+    let narrow = node.json(&["search", "backoff rule retry", "--tier", "full", "--budget", "60"]);
+    assert!(narrow["tokens"].as_u64().unwrap() <= 60);
+    let all = node.json(&["search", "backoff rule retry", "--all", "-n", "8", "--tier", "full"]);
+    assert_eq!(all["hits"].as_array().unwrap().len(), 8);
+    assert!(all["hits"][0]["content"].as_str().unwrap().len() > 1_000);
+}
+
+#[test]
+fn an_executor_is_left_alone_until_it_deviates() {
+    let node = Asked::new();
+    node.add("Retry with backoff", "On 503.", &[]);
+    assert_eq!(node.search("retry backoff", &["--role", "executor"]), (Vec::new(), true));
+    let (hits, _) = node.search("retry backoff", &["--role", "executor", "--deviating"]);
+    assert_eq!(hits.len(), 1);
+}
+
+#[test]
+fn the_index_survives_a_restart_and_is_built_again_when_it_is_gone_or_damaged() {
+    let mut node = Asked::new();
+    let codes: Vec<String> = (0..150)
+        .map(|n| node.add(&format!("Topic kx{n}y"), "A text about it.", &[]))
+        .collect();
+    let model = node.settle()["index"]["model"].clone();
+    let index = node.path().join("index");
+    let damage: [(&str, &dyn Fn(&Path)); 5] = [
+        ("nothing", &|_| {}),
+        ("no vectors", &|index| std::fs::remove_file(index.join("vectors.bin")).unwrap()),
+        ("no index", &|index| std::fs::remove_dir_all(index).unwrap()),
+        ("a flipped byte in the vectors", &|index| flip(&index.join("vectors.bin"))),
+        ("flipped bytes in the words", &|index| {
+            for file in files(&index.join("keyword")) {
+                flip(&file);
+            }
+        }),
+    ];
+    for (what, damage) in damage {
+        node.stop();
+        damage(&index);
+        node.start_again();
+        assert_eq!(node.search("kx7y", &[]).0, [codes[7].clone()], "{what}, at once");
+        let status = node.settle();
+        assert_eq!(status["index"]["vectors"], 150, "{what}");
+        assert_eq!(status["index"]["documents"], 150, "{what}");
+        assert_eq!(status["index"]["model"], model, "{what}: the same generation");
+        assert_eq!(node.search("kx8y", &[]).0, [codes[8].clone()], "{what}, when settled");
+    }
+}
+
+fn flip(path: &Path) {
+    let mut bytes = std::fs::read(path).unwrap();
+    if !bytes.is_empty() {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x40;
+        std::fs::write(path, bytes).unwrap();
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+#[test]
+fn after_forget_now_the_text_is_in_no_file_of_the_home() {
+    let node = Asked::new();
+    for n in 0..30 {
+        node.add(&format!("Neighbour {n}"), "It stays.", &[]);
+    }
+    let code = node.add("The xylophonecipher", "Hidden in quartzflute.", &["--tag", "vexedgnome"]);
+    node.settle();
+    assert_eq!(node.search("xylophonecipher quartzflute", &[]).0.len(), 1);
+    let words = ["xylophonecipher", "quartzflute", "vexedgnome"];
+    let holding = |word: &str| -> Vec<PathBuf> {
+        let holds = |path: &PathBuf| {
+            let bytes = std::fs::read(path).unwrap_or_default();
+            let lower = bytes.to_ascii_lowercase();
+            lower.windows(word.len()).any(|part| part == word.as_bytes())
+        };
+        let all = files(node.path()).into_iter();
+        all.filter(|path| path.extension().is_none_or(|of| of != "sock")).filter(holds).collect()
+    };
+    for word in words {
+        assert!(!holding(word).is_empty(), "{word} is somewhere before");
+    }
+    node.json(&["forget", &code, "--now"]);
+    for word in words {
+        assert_eq!(holding(word), Vec::<PathBuf>::new(), "{word}");
+    }
+    assert_eq!(node.search("xylophonecipher", &[]), (Vec::new(), true));
+    assert_eq!(node.search("neighbour stays", &[]).0.len(), 5);
+}
+
+#[test]
+fn questions_that_make_no_sense_get_a_sentence() {
+    let node = Asked::new();
+    for (arguments, expected) in [
+        (&["search", "x", "--tier", "huge"][..], "search by tier `huge`: it must be one of"),
+        (&["search", "x", "--role", "boss"], "search by role `boss`: it must be one of"),
+        (&["search", "x", "--type", "poem"], "search by type `poem`: it must be one of"),
+        (&["search", "x", "--engine", "magic"], "search by engine `magic`: it must be one of"),
+        (&["search", "x", "-n", "0"], "search for 0 hits: 1 to 100 are possible"),
+        (&["search", "x", "--workspace", "team"], "find workspace `team`"),
+    ] {
+        let output = node.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(told(&output).contains(expected), "{arguments:?}: {}", told(&output));
+    }
+    let long = "word ".repeat(4_000);
+    let output = node.run(&["search", &long]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(told(&output).contains("at most 16384 are read"), "{}", told(&output));
+}
+
+#[test]
+fn an_explanation_adds_up() {
+    let node = Asked::new();
+    node.add("Retry with backoff", "On 503.", &[]);
+    let answer = node.json(&["search", "retry backoff", "--explain"]);
+    let hit = &answer["hits"][0];
+    let adds = hit["explain"]["adds"].as_object().unwrap();
+    let sum: f64 = adds.values().map(|value| value.as_f64().unwrap()).sum();
+    assert!((sum - hit["score"].as_f64().unwrap()).abs() < 1e-9, "{hit}");
+    let weights = answer["weights"].as_object().unwrap();
+    let total: f64 = weights.values().map(|value| value.as_f64().unwrap()).sum();
+    assert!((total - 1.0).abs() < 1e-9);
+    assert_eq!(answer["fallback"], json!(null));
+}
