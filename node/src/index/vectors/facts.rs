@@ -242,6 +242,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_never_held_back_from_its_own_tags_and_their_ancestors() {
+        #[expect(clippy::needless_pass_by_value, reason = "quickcheck hands values over")]
         fn law(tags: Vec<String>) -> bool {
             let facts = facts("", None, &tags.iter().map(String::as_str).collect::<Vec<_>>());
             tags.iter().all(|tag| {

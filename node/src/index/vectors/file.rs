@@ -170,6 +170,11 @@ impl Disk {
         Self { path, identity: identity.to_owned(), dims, file: None, sums: Vec::new() }
     }
 
+    /// Whether there is a file of these rows.
+    pub(super) fn exists(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Makes the file say what the rows say. `dirty` names the rows written since the last time.
     ///
     /// The rows are only ever locked for reading, and never while the disk works.

@@ -311,6 +311,7 @@ mod tests {
 
     #[test]
     fn every_kernel_is_exact_on_any_codes() {
+        #[expect(clippy::needless_pass_by_value, reason = "quickcheck hands values over")]
         fn law(codes: Vec<(i8, i8)>, at: usize) -> TestResult {
             // Quickcheck's lists are short: repeat them to reach every length.
             let length = at % (CODES_MAX + 1);

@@ -5,14 +5,21 @@
 //! ([`kernel`]), so nothing is missed and a removed row is gone at once. From
 //! [`Limits::hnsw_entries_min`] rows on a graph answers instead where it is faster.
 //!
-//! One writer at a time; queries wait neither for it to save nor for a graph to be built. The file
+//! One writer at a time; queries wait neither for it to save nor for a graph to be built: that is
+//! begun after a checkpoint, by a thread of its own ([`builder`]), and until it is done, and
+//! wherever it would be slower, the scan answers. The file
 //! ([`file`]) is disposable: when it cannot be loaded, [`Stale`] says why and the rows are made
 //! again from the store. Scores leave here as cosines; what they are worth is for others to say.
 
+mod attached;
+mod builder;
+mod dump;
 mod facts;
 mod file;
+mod graph;
 mod kernel;
 mod rows;
+mod state;
 mod top;
 
 #[cfg(test)]
@@ -21,9 +28,12 @@ mod tests;
 pub use facts::{Facts, Filter, TagSignature};
 pub use file::{CURSOR_BYTES_MAX, CheckpointError, DIMS_MAX, IDENTITY_BYTES_MAX, ROWS_MAX, Stale};
 
-use file::{AsRows, Dirty, Disk};
+use builder::Builder;
+use dump::Dump;
+use file::{Dirty, Disk};
 use klnode_crdt::ids::EntryId;
 use rows::{Quantised, Query, Rows};
+use state::State;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -85,27 +95,21 @@ pub struct Vectors {
     shared: Arc<Shared>,
     /// Held by whoever writes, from the first change in memory to the last on disk.
     pen: Mutex<Pen>,
+    builder: Builder,
 }
 
+/// What the thread that builds a graph sees as well.
 struct Shared {
     identity: String,
     dims: usize,
+    limits: Limits,
+    dump: Dump,
     state: RwLock<State>,
-}
-
-struct State {
-    rows: Rows,
 }
 
 struct Pen {
     disk: Disk,
     dirty: Dirty,
-}
-
-impl AsRows for State {
-    fn as_rows(&self) -> &Rows {
-        &self.rows
-    }
 }
 
 impl Vectors {
@@ -118,7 +122,10 @@ impl Vectors {
         limits: Limits,
     ) -> Result<(Self, Vec<u8>), Stale> {
         let (disk, rows, cursor) = file::load(&folder.join(FILE_NAME), identity, dims)?;
-        Ok((Self::of(disk, rows, identity, dims, limits), cursor))
+        let vectors = Self::of(folder, disk, rows, identity, limits);
+        vectors.shared.dump.remove_others();
+        vectors.builder.consider(&vectors.shared);
+        Ok((vectors, cursor))
     }
 
     /// An index without rows. Its first checkpoint takes the place of the file in the folder; until
@@ -132,14 +139,19 @@ impl Vectors {
         assert!((1..=DIMS_MAX).contains(&dims), "a vector has 1 to {DIMS_MAX} numbers, not {dims}");
         assert!(identity.len() <= IDENTITY_BYTES_MAX, "the name of the model is too long");
         let disk = Disk::new(folder.join(FILE_NAME), identity, dims);
-        Self::of(disk, Rows::new(dims), identity, dims, limits)
+        Self::of(folder, disk, Rows::new(dims), identity, limits)
     }
 
-    fn of(disk: Disk, rows: Rows, identity: &str, dims: usize, _limits: Limits) -> Self {
-        let state = RwLock::new(State { rows });
-        let shared = Shared { identity: identity.to_owned(), dims, state };
+    fn of(folder: &Path, disk: Disk, rows: Rows, identity: &str, limits: Limits) -> Self {
+        let shared = Shared {
+            identity: identity.to_owned(),
+            dims: rows.codes.dims(),
+            limits,
+            dump: Dump::new(folder, identity),
+            state: RwLock::new(State::new(rows)),
+        };
         let pen = Mutex::new(Pen { disk, dirty: Dirty::default() });
-        Self { shared: Arc::new(shared), pen }
+        Self { shared: Arc::new(shared), pen, builder: Builder::default() }
     }
 
     /// Whose vectors these are: model and generation.
@@ -183,12 +195,9 @@ impl Vectors {
         self.shared.check(vector)?;
         let vector = Quantised::new(vector);
         let mut pen = self.pen();
-        let mut state = self.shared.write();
-        if state.rows.len() >= ROWS_MAX && state.rows.row_of(entry).is_none() {
-            return Err(BadVector::Full);
+        if let Some(row) = self.shared.write().upsert(entry, &vector, facts)? {
+            pen.dirty.mark(row);
         }
-        let row = state.rows.upsert(entry, &vector, facts);
-        pen.dirty.mark(row);
         Ok(())
     }
 
@@ -206,9 +215,8 @@ impl Vectors {
     /// in the file. False if it had no row.
     pub fn remove(&self, entry: EntryId) -> bool {
         let mut pen = self.pen();
-        let mut state = self.shared.write();
-        let Some(removed) = state.rows.remove(entry) else { return false };
-        pen.dirty.mark(removed.row);
+        let Some(row) = self.shared.write().remove(entry) else { return false };
+        pen.dirty.mark(row);
         true
     }
 
@@ -217,9 +225,24 @@ impl Vectors {
     pub fn checkpoint(&self, cursor: &[u8]) -> Result<(), CheckpointError> {
         let mut pen = self.pen();
         let Pen { disk, dirty } = &mut *pen;
+        let first = !disk.exists();
         disk.checkpoint(&self.shared.state, dirty, cursor)?;
         *dirty = Dirty::default();
+        if first {
+            self.shared.dump.remove_others();
+        }
+        self.builder.consider(&self.shared);
         Ok(())
+    }
+
+    /// How many points the graph has, if one is in use.
+    pub fn graph_points(&self) -> Option<usize> {
+        self.shared.read().points()
+    }
+
+    /// Waits until a graph that is being built is in use and saved.
+    pub fn wait_for_graph(&self) {
+        self.builder.wait();
     }
 
     /// The entries nearest to a vector, at most `count`, of those the filter admits.
@@ -231,9 +254,7 @@ impl Vectors {
     ) -> Result<Nearest, BadVector> {
         self.shared.check(vector)?;
         let query = Query::new(vector);
-        let state = self.shared.read();
-        let hits = state.rows.nearest(&query, count, filter).into_hits();
-        Ok(Nearest { hits, engine: Engine::Scan })
+        Ok(self.shared.read().nearest(&query, count, filter))
     }
 
     /// The cosine of each of these entries and a vector; none for an entry without a row.
@@ -272,6 +293,12 @@ impl Shared {
 
     fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().expect("no writer of the rows panics")
+    }
+}
+
+impl Drop for Vectors {
+    fn drop(&mut self) {
+        self.builder.stop();
     }
 }
 

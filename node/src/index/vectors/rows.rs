@@ -2,7 +2,9 @@
 //!
 //! A row is an entry's vector as int8 codes, and the factor that makes a dot product of codes a
 //! cosine. An unfiltered scan reads codes and scales and nothing else. Removing a row moves the
-//! last one into its place, so there are no holes and no dead rows. Nothing here touches a disk.
+//! last one into its place, so there are no holes and no dead rows. Chunks are shared with
+//! [`Snapshot`]s and copied when written to while shared, so a snapshot costs next to nothing and
+//! nobody waits for it. Nothing here touches a disk.
 
 use super::facts::{Facts, Filter};
 use super::kernel::{self, Kernel, Line};
@@ -95,6 +97,10 @@ impl Codes {
         Self { chunks: Vec::new(), stride: kernel::lines_of(dims), dims, rows: 0 }
     }
 
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
     pub(super) fn dims(&self) -> usize {
         self.dims
     }
@@ -140,6 +146,12 @@ impl Codes {
         self.chunks[row / CHUNK_ROWS].scales[row % CHUNK_ROWS]
     }
 
+    /// Whether a row has these codes.
+    pub(super) fn holds(&self, row: usize, codes: &[u8]) -> bool {
+        let held = self.words(row).iter().flat_map(|word| word.to_le_bytes());
+        held.take(self.dims).eq(codes.iter().copied())
+    }
+
     /// Appends the codes of a row, as bytes and without padding.
     pub(super) fn write_codes(&self, row: usize, out: &mut Vec<u8>) {
         let start = out.len();
@@ -159,6 +171,13 @@ pub(super) fn cosine(dot: i32, scale: f32) -> f32 {
     (dot as f32 * scale).clamp(-1.0, 1.0)
 }
 
+/// The rows at a moment, untouched by what is written afterwards.
+#[derive(Clone)]
+pub(super) struct Snapshot {
+    pub(super) codes: Codes,
+    pub(super) entries: Vec<EntryId>,
+}
+
 /// Every row, by number and by entry.
 pub(super) struct Rows {
     pub(super) codes: Codes,
@@ -167,7 +186,7 @@ pub(super) struct Rows {
     numbers: HashMap<EntryId, u32>,
 }
 
-/// Where a row was written, and where its entry stood before.
+/// What removing a row did to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Removed {
     /// The row that went; what was the last row stands there now, unless it was the last itself.
@@ -208,6 +227,10 @@ impl Rows {
 
     pub(super) fn facts(&self, row: usize) -> &Facts {
         &self.facts[row]
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot { codes: self.codes.clone(), entries: self.entries.clone() }
     }
 
     /// Writes an entry's row and returns its number. The caller has seen that there is room.

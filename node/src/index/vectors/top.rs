@@ -48,6 +48,11 @@ impl Top {
         }
     }
 
+    /// How many were found.
+    pub(super) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
     /// The hits, best first.
     pub(super) fn into_hits(self) -> Vec<(EntryId, f32)> {
         self.heap.into_sorted_vec().into_iter().map(|hit| (hit.entry, hit.cosine)).collect()

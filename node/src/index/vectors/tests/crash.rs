@@ -58,10 +58,10 @@ fn states(before: &[u8], all: &[Done]) -> Vec<Vec<u8>> {
         assert!(loose.len() < 12, "too many writes without a sync to try all their subsets");
         for chosen in 0..1_u32 << loose.len() {
             let mut file = base.clone();
-            let kept = (0..loose.len()).filter(|at| chosen >> at & 1 == 1);
+            let mut kept = (0..loose.len()).filter(|at| chosen >> at & 1 == 1);
             kept.clone().for_each(|at| apply(&mut file, &loose[at]));
             found.push(file);
-            if let Some(last) = kept.last()
+            if let Some(last) = kept.next_back()
                 && let Done::Write(offset, bytes) = &loose[last]
             {
                 for part in [1, bytes.len() / 2, bytes.len() - 1] {

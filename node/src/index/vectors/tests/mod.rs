@@ -1,6 +1,7 @@
 //! The vector index as a whole: what it finds, what it forgets, and what it loads.
 
 mod crash;
+mod graph;
 
 use super::*;
 use klnode_crdt::ids::WorkspaceId;

@@ -1,0 +1,258 @@
+//! The graph on disk, so that a restart need not build it again.
+//!
+//! hnsw_rs writes two files, and panics or worse when it reads back anything else. So a third file
+//! holds digests of both, and they are compared before the crate sees a byte. It also holds a
+//! fingerprint of each point (a hash of its entry's id and codes), by which the points find their
+//! rows again: a row that has gone or has changed since has no point. None of the three files holds
+//! an id or a vector, so a forgotten entry is not in them.
+
+use super::file::{IDENTITY_BYTES_MAX, ROWS_MAX};
+use super::graph::{Apart, Graph};
+use super::rows::{Codes, Snapshot};
+use hnsw_rs::api::AnnT;
+use hnsw_rs::hnswio::HnswIo;
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const MAGIC: &[u8; 16] = b"klnode points 1\n";
+const DIGEST_BYTES: usize = blake3::OUT_LEN;
+const READ_BYTES: usize = 1 << 20;
+/// What the names of all dumps of a folder begin with.
+const NAME_START: &str = "vectors-";
+/// hnsw_rs chooses these endings.
+const GRAPH_ENDING: &str = ".hnsw.graph";
+const DATA_ENDING: &str = ".hnsw.data";
+const POINTS_ENDING: &str = ".points";
+
+/// Why there is no graph to be had from disk. The way out is to build one.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unusable {
+    #[error("load the graph: there is none")]
+    Absent,
+    #[error("load the graph: it is damaged: {0}")]
+    Damaged(&'static str),
+    #[error("load the graph: too many of its points are gone")]
+    Worn,
+    #[error("load the graph: the node is stopping")]
+    Cancelled,
+    #[error("load the graph: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The files of one model's graph.
+pub(super) struct Dump {
+    folder: PathBuf,
+    name: String,
+    identity: String,
+}
+
+/// A graph from disk, and the point of each row of the snapshot.
+pub(super) struct Loaded {
+    pub(super) graph: Graph,
+    /// The row of each point, if it still has one.
+    pub(super) row_of_point: Vec<Option<usize>>,
+}
+
+impl Dump {
+    pub(super) fn new(folder: &Path, identity: &str) -> Self {
+        let digest = blake3::hash(identity.as_bytes()).to_hex();
+        let name = format!("{NAME_START}{}", &digest[..16]);
+        Self { folder: folder.to_owned(), name, identity: identity.to_owned() }
+    }
+
+    pub(super) fn path(&self, ending: &str) -> PathBuf {
+        self.folder.join(format!("{}{ending}", self.name))
+    }
+
+    /// Deletes the graphs of all other models of the folder.
+    pub(super) fn remove_others(&self) {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for entry in entries {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(NAME_START) && !name.starts_with(&self.name) {
+                // Only disk space is lost when it stays.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    /// Deletes this graph. The points go first: without them the rest is not looked at.
+    pub(super) fn remove(&self) {
+        for ending in [POINTS_ENDING, GRAPH_ENDING, DATA_ENDING] {
+            let _ = fs::remove_file(self.path(ending));
+        }
+    }
+
+    /// Writes a graph whose points are the rows of a snapshot.
+    pub(super) fn save(
+        &self,
+        graph: &Graph,
+        of: &Snapshot,
+        cancelled: &AtomicBool,
+    ) -> io::Result<()> {
+        self.remove();
+        let [graph_path, data_path] = [GRAPH_ENDING, DATA_ENDING].map(|ending| self.path(ending));
+        for path in [&graph_path, &data_path] {
+            // hnsw_rs would make them readable to others; an existing file keeps its mode.
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        }
+        graph.points().file_dump(&self.folder, &self.name).map_err(io::Error::other)?;
+        let mut out = MAGIC.to_vec();
+        put(&mut out, self.identity.as_bytes());
+        for path in [&graph_path, &data_path] {
+            File::open(path)?.sync_all()?;
+            match digest(path, cancelled)? {
+                Some(digest) => out.extend(digest.as_bytes()),
+                None => return Ok(()),
+            }
+        }
+        out.extend((of.entries.len() as u64).to_le_bytes());
+        for row in 0..of.entries.len() {
+            out.extend(fingerprint(of, row).to_le_bytes());
+        }
+        let sum = blake3::hash(&out);
+        out.extend(sum.as_bytes());
+        let temporary = self.path(".points.new");
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.write_all(&out)?;
+        file.sync_all()?;
+        fs::rename(&temporary, self.path(POINTS_ENDING))
+    }
+
+    /// Reads the graph back, unless it is damaged or `is_worn` says so of its numbers of points,
+    /// dead points and fresh rows.
+    pub(super) fn load(
+        &self,
+        rows: &Snapshot,
+        cancelled: &AtomicBool,
+        is_worn: impl FnOnce(usize, usize, usize) -> bool,
+    ) -> Result<Loaded, Unusable> {
+        let (digests, fingerprints) = self.read_points()?;
+        let (row_of_point, known) = match_points(&fingerprints, rows);
+        let points = fingerprints.len();
+        if is_worn(points, points - known, rows.entries.len() - known) {
+            return Err(Unusable::Worn);
+        }
+        for (ending, expected) in [GRAPH_ENDING, DATA_ENDING].into_iter().zip(digests) {
+            match digest(&self.path(ending), cancelled)? {
+                Some(found) if *found.as_bytes() == expected => {}
+                Some(_) => return Err(Unusable::Damaged("its digest differs")),
+                None => return Err(Unusable::Cancelled),
+            }
+        }
+        let mut codes = Codes::new(rows.codes.dims());
+        let mut buffer = Vec::new();
+        for (point, row) in row_of_point.iter().enumerate() {
+            buffer.clear();
+            // The vector of a dead point is gone: zeros are as far from everything as unrelated
+            // texts are, so searches walk around it.
+            let scale = row.map_or(0.0, |row| rows.codes.scale(row));
+            if let Some(row) = row {
+                rows.codes.write_codes(*row, &mut buffer);
+            }
+            codes.set(point, &buffer, scale);
+        }
+        // The crate ties a graph to what read it, for the sake of maps that are not used here. A
+        // process reads one graph for each index it opens, so leaving the reader, a path and a
+        // name, to live on is the honest way to a graph without a lifetime.
+        let reader: &'static HnswIo = Box::leak(Box::new(HnswIo::new(&self.folder, &self.name)));
+        let graph = reader
+            .load_hnsw_with_dist(Apart { codes })
+            .map_err(|_| Unusable::Damaged("hnsw_rs does not read it"))?;
+        let graph = Graph::of(graph);
+        if graph.count() != points {
+            return Err(Unusable::Damaged("its number of points is another"));
+        }
+        Ok(Loaded { graph, row_of_point })
+    }
+
+    fn read_points(&self) -> Result<([[u8; DIGEST_BYTES]; 2], Vec<u64>), Unusable> {
+        const SHORT: Unusable = Unusable::Damaged("its list of points is cut short");
+        let path = self.path(POINTS_ENDING);
+        let length_max = (MAGIC.len() + IDENTITY_BYTES_MAX + ROWS_MAX * 8 + 256) as u64;
+        match fs::metadata(&path) {
+            Ok(found) if found.len() > length_max => {
+                return Err(Unusable::Damaged("its list of points is too long"));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Unusable::Absent),
+            Err(error) => return Err(error.into()),
+        }
+        let bytes = fs::read(&path)?;
+        let (body, sum) =
+            bytes.split_at_checked(bytes.len().saturating_sub(DIGEST_BYTES)).ok_or(SHORT)?;
+        if blake3::hash(body).as_bytes() != sum {
+            return Err(Unusable::Damaged("its list of points is not what was written"));
+        }
+        let mut expected = MAGIC.to_vec();
+        put(&mut expected, self.identity.as_bytes());
+        let rest = body
+            .strip_prefix(expected.as_slice())
+            .ok_or(Unusable::Damaged("it is of another model"))?;
+        let (first, rest) = rest.split_first_chunk().ok_or(SHORT)?;
+        let (second, rest) = rest.split_first_chunk().ok_or(SHORT)?;
+        let (count, rest) = rest.split_first_chunk().ok_or(SHORT)?;
+        let (words, []) = rest.as_chunks::<8>() else { return Err(SHORT) };
+        if words.len() as u64 != u64::from_le_bytes(*count) || words.is_empty() {
+            return Err(SHORT);
+        }
+        let fingerprints = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        Ok(([*first, *second], fingerprints))
+    }
+}
+
+/// The row of each point, and how many have one.
+fn match_points(fingerprints: &[u64], rows: &Snapshot) -> (Vec<Option<usize>>, usize) {
+    let mut points: HashMap<u64, usize> =
+        fingerprints.iter().enumerate().map(|(point, print)| (*print, point)).collect();
+    let mut row_of_point = vec![None; fingerprints.len()];
+    let mut known = 0;
+    for row in 0..rows.entries.len() {
+        // Taken out, so that two rows never share a point.
+        if let Some(point) = points.remove(&fingerprint(rows, row)) {
+            row_of_point[point] = Some(row);
+            known += 1;
+        }
+    }
+    (row_of_point, known)
+}
+
+fn fingerprint(rows: &Snapshot, row: usize) -> u64 {
+    let mut hasher = blake3::Hasher::new_derive_key("klnode v1 point of a vector graph");
+    hasher.update(rows.entries[row].as_bytes());
+    let mut codes = Vec::with_capacity(rows.codes.dims());
+    rows.codes.write_codes(row, &mut codes);
+    hasher.update(&codes);
+    let mut first = [0; 8];
+    first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    u64::from_le_bytes(first)
+}
+
+/// The digest of a file; none if it was cancelled.
+fn digest(path: &Path, cancelled: &AtomicBool) -> io::Result<Option<blake3::Hash>> {
+    let mut file = File::open(path)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        if cancelled.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        match file.read(&mut buffer)? {
+            0 => return Ok(Some(hasher.finalize())),
+            some => hasher.update(&buffer[..some]),
+        };
+    }
+}
+
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend((bytes.len() as u64).to_le_bytes());
+    out.extend(bytes);
+}
