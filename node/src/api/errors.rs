@@ -107,7 +107,7 @@ fn store_hint(error: &store::Error) -> Option<&'static str> {
         store::Error::Full => Some("make room; the node goes on by itself"),
         store::Error::Damaged { .. } => Some("restore the home from a backup"),
         store::Error::Busy => Some("try again when nothing reads"),
-        store::Error::Io(_) | store::Error::Closed => None,
+        store::Error::Io(_) | store::Error::Closed | store::Error::Abandoned => None,
     }
 }
 
