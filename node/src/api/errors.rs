@@ -66,13 +66,18 @@ impl ApiError {
     pub fn new(kind: Kind, message: impl Into<String>, hint: Option<&'static str>) -> Self {
         Self { kind, message: message.into(), hint }
     }
+
+    /// As it travels.
+    pub(super) fn into_detail(self) -> ErrorDetail {
+        let hint = self.hint.map(str::to_owned);
+        ErrorDetail { kind: self.kind, message: self.message, hint }
+    }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let hint = self.hint.map(str::to_owned);
-        let error = ErrorDetail { kind: self.kind, message: self.message, hint };
-        (self.kind.status(), Json(ErrorBody { error })).into_response()
+        let status = self.kind.status();
+        (status, Json(ErrorBody { error: self.into_detail() })).into_response()
     }
 }
 

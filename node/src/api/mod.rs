@@ -2,6 +2,7 @@
 
 mod client;
 mod errors;
+pub mod portable;
 mod routes;
 mod server;
 mod translate;

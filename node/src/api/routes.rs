@@ -1,6 +1,7 @@
 //! What each path does.
 
 use super::errors::{ApiError, Kind};
+use super::portable;
 use super::server::Service;
 use super::translate;
 use super::types::{
@@ -34,6 +35,7 @@ pub(super) fn router(service: Service) -> Router {
         .route("/v1/entries/{entry}/retract", post(retract))
         .route("/v1/entries/{entry}/forget", post(forget))
         .route("/v1/entries/{entry}/overlay", axum::routing::put(overlay))
+        .merge(portable::router())
         .fallback(async || {
             ApiError::new(Kind::NotFound, "find that path", Some("paths begin with /v1"))
         })

@@ -7,6 +7,8 @@ mod add;
 mod change;
 pub mod config;
 mod entry;
+mod export;
+mod import;
 mod read;
 
 use crate::api::{Client, ClientError};
@@ -98,23 +100,71 @@ pub enum Verb {
     Invalidate(change::Mark),
     /// Put a note on an entry, on this node alone; an empty note removes it.
     Annotate(change::Note),
+    /// Write every entry to a file, as lines of JSON with the signed records.
+    ///
+    /// The file holds everything, `local` and the tombstones of what was forgotten included; it is
+    /// open to you alone. `import` takes it in again, here or elsewhere, record by record.
+    ///
+    /// Example: klnode export knowledge.jsonl
+    Export(export::Export),
+    /// Take in a file: one that `export` wrote, or any lines of JSON with a title and a content.
+    ///
+    /// What is taken in is told apart from what is known already, so a file can be imported again:
+    /// after it has grown, or after something went wrong. A plain line is an entry of this node;
+    /// it is called by its `key` or `id`, else by its text, and without `evidence` it cites itself.
+    ///
+    /// Example: klnode import notes.jsonl --dry-run
+    ///
+    /// A plain line: {"title": "Check ctx.Err()", "content": "Cancellation is swallowed.",
+    /// "type": "lesson", "tags": ["go"], "evidence": ["commit:1a2b3c4"], "key": "note-17"}
+    Import(import::Import),
 }
 
 /// What a verb answers, for programs and for people.
 pub struct Reply {
     json: Result<String, serde_json::Error>,
     text: String,
+    notes: String,
+    exit_code: u8,
 }
 
 impl Reply {
     fn new(json: &impl Serialize, text: String) -> Self {
-        Self { json: serde_json::to_string_pretty(json), text }
+        let json = serde_json::to_string_pretty(json);
+        Self { json, text, notes: String::new(), exit_code: 0 }
+    }
+
+    /// Nothing: the answer was printed already, piece by piece.
+    fn nothing() -> Self {
+        Self { json: Ok(String::new()), text: String::new(), notes: String::new(), exit_code: 0 }
+    }
+
+    /// The same, with something to say beside the answer: on standard error.
+    fn noting(mut self, notes: String) -> Self {
+        self.notes = notes;
+        self
+    }
+
+    /// The same answer, to something that did not go well.
+    fn ending(mut self, exit_code: u8) -> Self {
+        self.exit_code = exit_code;
+        self
+    }
+
+    /// What to print beside the answer.
+    pub fn notes(&self) -> &str {
+        &self.notes
+    }
+
+    /// How the program ends.
+    pub fn exit_code(&self) -> u8 {
+        self.exit_code
     }
 
     /// What to print.
     pub fn render(self, global: &Global) -> String {
         match self.json {
-            Ok(json) if global.json => json + "\n",
+            Ok(json) if global.json && !json.is_empty() => json + "\n",
             _ => self.text,
         }
     }
@@ -129,10 +179,26 @@ pub enum VerbError {
     /// What was typed does not make sense.
     #[error("{0}")]
     Input(String),
+    /// It could not be done here.
+    #[error("{0}")]
+    Failed(String),
+    /// Told to stop.
+    #[error("finish: it was interrupted; {0}")]
+    Interrupted(String),
+}
+
+/// Hears how far something is, and shows it if somebody looks and it takes long.
+pub trait Progress {
+    /// So much is done, of so much if that is known.
+    fn tell(&mut self, what: &'static str, done: u64, total: Option<u64>);
 }
 
 /// Carries out a verb of the running node.
-pub async fn run(verb: Verb, client: &Client) -> Result<Reply, VerbError> {
+pub async fn run(
+    verb: Verb,
+    client: &Client,
+    progress: &mut dyn Progress,
+) -> Result<Reply, VerbError> {
     match verb {
         Verb::Serve | Verb::Config(_) => unreachable!("these need no running node"),
         Verb::Status => read::status(client).await,
@@ -149,5 +215,7 @@ pub async fn run(verb: Verb, client: &Client) -> Result<Reply, VerbError> {
         Verb::Mute(mark) => mark.run(client, change::Marking::Mute).await,
         Verb::Invalidate(mark) => mark.run(client, change::Marking::Invalidate).await,
         Verb::Annotate(note) => note.run(client).await,
+        Verb::Export(export) => export.run(client, progress).await,
+        Verb::Import(import) => import.run(client, progress).await,
     }
 }
