@@ -113,11 +113,8 @@ fn evidence_moves_the_ranking() {
     let text = "Wait longer after each failed attempt.";
     let one = node.add("Retry the billing gateway with backoff", text, &[]);
     let two = node.add("Retry the billing gateway with backoff", text, &[]);
-    let (first, second) = if node.search("retry billing gateway", &[]).0[0] == one {
-        (one, two)
-    } else {
-        (two, one)
-    };
+    let (first, second) =
+        if node.search("retry billing gateway", &[]).0[0] == one { (one, two) } else { (two, one) };
     for _ in 0..10 {
         node.json(&["observe", &second, "--success"]);
     }
@@ -203,9 +200,8 @@ fn an_executor_is_left_alone_until_it_deviates() {
 #[test]
 fn the_index_survives_a_restart_and_is_built_again_when_it_is_gone_or_damaged() {
     let mut node = Asked::new();
-    let codes: Vec<String> = (0..150)
-        .map(|n| node.add(&format!("Topic kx{n}y"), "A text about it.", &[]))
-        .collect();
+    let codes: Vec<String> =
+        (0..150).map(|n| node.add(&format!("Topic kx{n}y"), "A text about it.", &[])).collect();
     let model = node.settle()["index"]["model"].clone();
     let index = node.path().join("index");
     let damage: [(&str, &dyn Fn(&Path)); 5] = [

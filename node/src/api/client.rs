@@ -3,15 +3,16 @@
 use super::errors::Kind;
 use super::types::{ErrorBody, ErrorDetail};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::{Method, Request};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
 
 /// Why a request has no answer. Messages fit after "cannot".
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,9 @@ pub enum ClientError {
     /// What came back makes no sense.
     #[error("understand the node's answer: {0}")]
     Garbled(String),
+    /// The answer ended before its end.
+    #[error("read the node's answer to its end: the node broke it off")]
+    BrokenOff,
 }
 
 impl ClientError {
@@ -44,8 +48,20 @@ impl ClientError {
         match self {
             Self::NoNode { .. } => 3,
             Self::Refused(detail) => detail.kind.exit_code(),
-            Self::Closed { .. } | Self::Garbled(_) => 1,
+            Self::Closed { .. } | Self::Garbled(_) | Self::BrokenOff => 1,
         }
+    }
+
+    /// What the node said when it said no.
+    pub(super) fn refused(bytes: &[u8]) -> Self {
+        let body: ErrorBody = serde_json::from_slice(bytes).unwrap_or_else(|_| ErrorBody {
+            error: ErrorDetail {
+                kind: Kind::Failed,
+                message: format!("carry out the request: {}", String::from_utf8_lossy(bytes)),
+                hint: None,
+            },
+        });
+        Self::Refused(body.error)
     }
 }
 
@@ -77,12 +93,41 @@ impl Client {
         self.send(method, path, body).await
     }
 
+    /// Sends bytes of another kind.
+    pub async fn send_bytes<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        media_type: &str,
+        body: Vec<u8>,
+    ) -> Result<T, ClientError> {
+        let (answer, connection) = self.open(method, path, media_type, body).await?;
+        let is_good = answer.status().is_success();
+        let bytes = answer.into_body().collect().await.map_err(garbled)?.to_bytes();
+        drop(connection);
+        if is_good {
+            return serde_json::from_slice(&bytes).map_err(garbled);
+        }
+        Err(ClientError::refused(&bytes))
+    }
+
     async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: Vec<u8>,
     ) -> Result<T, ClientError> {
+        self.send_bytes(method, path, "application/json", body).await
+    }
+
+    /// Sends a request and returns the beginning of the answer.
+    pub(super) async fn open(
+        &self,
+        method: Method,
+        path: &str,
+        media_type: &str,
+        body: Vec<u8>,
+    ) -> Result<(Response<Incoming>, Connection), ClientError> {
         let stream = UnixStream::connect(&self.socket).await.map_err(|source| {
             let path = self.socket.clone();
             match source.kind() {
@@ -94,32 +139,27 @@ impl Client {
         })?;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(garbled)?;
-        let connection = tokio::spawn(connection);
+        let connection = Connection(tokio::spawn(connection));
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header("host", "klnode")
-            .header("content-type", "application/json")
+            .header("content-type", media_type)
             .body(Full::new(Bytes::from(body)))
             .map_err(garbled)?;
-        let answer = sender.send_request(request).await.map_err(garbled)?;
-        let is_good = answer.status().is_success();
-        let bytes = answer.into_body().collect().await.map_err(garbled)?.to_bytes();
-        connection.abort();
-        if is_good {
-            return serde_json::from_slice(&bytes).map_err(garbled);
-        }
-        let body: ErrorBody = serde_json::from_slice(&bytes).unwrap_or_else(|_| ErrorBody {
-            error: ErrorDetail {
-                kind: Kind::Failed,
-                message: format!("carry out the request: {}", String::from_utf8_lossy(&bytes)),
-                hint: None,
-            },
-        });
-        Err(ClientError::Refused(body.error))
+        Ok((sender.send_request(request).await.map_err(garbled)?, connection))
     }
 }
 
-fn garbled(error: impl std::fmt::Display) -> ClientError {
+/// The task that moves the bytes; ends with its owner.
+pub(super) struct Connection(JoinHandle<hyper::Result<()>>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+pub(super) fn garbled(error: impl std::fmt::Display) -> ClientError {
     ClientError::Garbled(error.to_string())
 }

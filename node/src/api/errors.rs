@@ -77,13 +77,18 @@ impl ApiError {
     pub fn new(kind: Kind, message: impl Into<String>, hint: Option<&'static str>) -> Self {
         Self { kind, message: message.into(), hint }
     }
+
+    /// As it travels.
+    pub(super) fn into_detail(self) -> ErrorDetail {
+        let hint = self.hint.map(str::to_owned);
+        ErrorDetail { kind: self.kind, message: self.message, hint }
+    }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let hint = self.hint.map(str::to_owned);
-        let error = ErrorDetail { kind: self.kind, message: self.message, hint };
-        (self.kind.status(), Answer(ErrorBody { error })).into_response()
+        let status = self.kind.status();
+        (status, Answer(ErrorBody { error: self.into_detail() })).into_response()
     }
 }
 
@@ -118,7 +123,7 @@ fn store_hint(error: &store::Error) -> Option<&'static str> {
         store::Error::Full => Some("make room; the node goes on by itself"),
         store::Error::Damaged { .. } => Some("restore the home from a backup"),
         store::Error::Busy => Some("try again when nothing reads"),
-        store::Error::Io(_) | store::Error::Closed => None,
+        store::Error::Io(_) | store::Error::Closed | store::Error::Abandoned => None,
     }
 }
 

@@ -4,6 +4,7 @@ mod caller;
 mod client;
 mod errors;
 mod exchange;
+pub mod portable;
 mod routes;
 pub mod search;
 mod server;

@@ -218,7 +218,7 @@ fn citation(citation: &Citation) -> types::Citation {
     }
 }
 
-fn workspace(id: WorkspaceId) -> String {
+pub(super) fn workspace(id: WorkspaceId) -> String {
     match id {
         WorkspaceId::MAIN => "main".into(),
         WorkspaceId::LOCAL => "local".into(),

@@ -7,6 +7,9 @@ mod add;
 mod change;
 pub mod config;
 mod entry;
+pub mod eval;
+mod export;
+mod import;
 mod read;
 mod search;
 
@@ -131,13 +134,32 @@ pub enum Verb {
     ///
     /// Example: klnode annotate L-7F3K "see the incident of March"
     Annotate(change::Note),
+    /// Write every entry to a file, as lines of JSON with the signed records.
+    ///
+    /// The file holds everything, `local` and the tombstones of what was forgotten included; it is
+    /// open to you alone. `import` takes it in again, here or elsewhere, record by record.
+    ///
+    /// Example: klnode export knowledge.jsonl
+    Export(export::Export),
+    /// Take in a file: one that `export` wrote, or any lines of JSON with a title and a content.
+    ///
+    /// What is taken in is told apart from what is known already, so a file can be imported again:
+    /// after it has grown, or after something went wrong. A plain line is an entry of this node;
+    /// it is called by its `key` or `id`, else by its text, and without `evidence` it cites itself.
+    ///
+    /// Example: klnode import notes.jsonl --dry-run
+    ///
+    /// A plain line: {"title": "Check ctx.Err()", "content": "Cancellation is swallowed.",
+    /// "type": "lesson", "tags": ["go"], "evidence": ["commit:1a2b3c4"], "key": "note-17"}
+    Import(import::Import),
 }
 
 /// What a verb answers, for programs and for people.
 pub struct Reply {
     json: Result<String, serde_json::Error>,
     text: String,
-    is_no: bool,
+    notes: String,
+    exit_code: u8,
 }
 
 /// Who reads what is printed.
@@ -151,23 +173,41 @@ pub enum Terminal {
 
 impl Reply {
     fn new(json: &impl Serialize, text: String) -> Self {
-        Self { json: serde_json::to_string_pretty(json), text, is_no: false }
+        let json = serde_json::to_string_pretty(json);
+        Self { json, text, notes: String::new(), exit_code: 0 }
     }
 
-    /// The same, where the answer is no.
-    fn saying_no(self) -> Self {
-        Self { is_no: true, ..self }
+    /// Nothing: the answer was printed already, piece by piece.
+    fn nothing() -> Self {
+        Self { json: Ok(String::new()), text: String::new(), notes: String::new(), exit_code: 0 }
     }
 
-    /// The exit code: 0, or 1 where the answer is no.
+    /// The same, with something to say beside the answer: on standard error.
+    fn noting(mut self, notes: String) -> Self {
+        self.notes = notes;
+        self
+    }
+
+    /// The same answer, to something that did not go well.
+    fn ending(mut self, exit_code: u8) -> Self {
+        self.exit_code = exit_code;
+        self
+    }
+
+    /// What to print beside the answer.
+    pub fn notes(&self) -> &str {
+        &self.notes
+    }
+
+    /// How the program ends.
     pub fn exit_code(&self) -> u8 {
-        u8::from(self.is_no)
+        self.exit_code
     }
 
     /// What to print.
     pub fn render(self, global: &Global) -> String {
         match self.json {
-            Ok(json) if global.json => json + "\n",
+            Ok(json) if global.json && !json.is_empty() => json + "\n",
             _ => self.text,
         }
     }
@@ -182,10 +222,27 @@ pub enum VerbError {
     /// What was typed does not make sense.
     #[error("{0}")]
     Input(String),
+    /// It could not be done here.
+    #[error("{0}")]
+    Failed(String),
+    /// Told to stop.
+    #[error("finish: it was interrupted; {0}")]
+    Interrupted(String),
+}
+
+/// Hears how far something is, and shows it if somebody looks and it takes long.
+pub trait Progress {
+    /// So much is done, of so much if that is known.
+    fn tell(&mut self, what: &'static str, done: u64, total: Option<u64>);
 }
 
 /// Carries out a verb of the running node.
-pub async fn run(verb: Verb, client: &Client, terminal: Terminal) -> Result<Reply, VerbError> {
+pub async fn run(
+    verb: Verb,
+    client: &Client,
+    terminal: Terminal,
+    progress: &mut dyn Progress,
+) -> Result<Reply, VerbError> {
     match verb {
         Verb::Serve | Verb::Config(_) => unreachable!("these need no running node"),
         Verb::Status => read::status(client).await,
@@ -205,5 +262,7 @@ pub async fn run(verb: Verb, client: &Client, terminal: Terminal) -> Result<Repl
         Verb::Mute(mark) => mark.run(client, change::Marking::Mute).await,
         Verb::Invalidate(mark) => mark.run(client, change::Marking::Invalidate).await,
         Verb::Annotate(note) => note.run(client).await,
+        Verb::Export(export) => export.run(client, progress).await,
+        Verb::Import(import) => import.run(client, progress).await,
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn path(entry: &str, rest: &str) -> String {
 }
 
 /// Whatever was typed, as one part of a path.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let escaped = text.bytes().map(|byte| match plain(byte) {
         true => char::from(byte).to_string(),

@@ -95,7 +95,7 @@ impl Args {
         };
         let answer: SearchAnswer = client.send_json(Method::POST, "/v1/search", &search).await?;
         let reply = Reply::new(&answer, text(&answer));
-        Ok(if answer.hits.is_empty() { reply.saying_no() } else { reply })
+        Ok(if answer.hits.is_empty() { reply.ending(1) } else { reply })
     }
 }
 

@@ -221,6 +221,9 @@ pub enum Ingested {
 pub enum Receipt {
     /// The entry that was written.
     Created(EntryId),
+    /// The entry that was to be imported: this node has done so before, and what it said then
+    /// stands. Nothing was written.
+    Known(EntryId),
     /// Done; what it committed is in the feed up to here.
     Done(Seq),
     /// What became of each record, in order.

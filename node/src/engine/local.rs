@@ -1,13 +1,15 @@
 //! From a command of this node to a signed record.
 
-use super::command::{NewEntry, Receipt, Rejection, Source};
+use super::command::{NewEntry, Receipt, Rejection, Source, SourceKey};
 use super::ingest::Ingest;
 use super::validate;
 use crate::store::Batch;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
-use klnode_crdt::ids::{EntryId, Nonce};
+use klnode_crdt::holding::Holding;
+use klnode_crdt::ids::{Boot, EntryId, Nonce};
+use klnode_crdt::key::SecretKey;
 use klnode_crdt::lattice::Lattice;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Origin;
@@ -27,14 +29,16 @@ impl Ingest<'_> {
         if batch.tombstone(entry)?.is_some() {
             return Err(Rejection::Forgotten(entry));
         }
-        let kind = (Register::TYPE, new.kind.name().to_owned());
-        let texts =
-            [(Register::TITLE, new.title.clone()), (Register::CONTENT, new.content.clone())];
-        let registers = texts.into_iter().chain([kind]).chain(new.registers.iter().cloned());
-        let mut claims: Vec<Claim> = registers.map(|(at, text)| Claim::Set(at, text)).collect();
-        claims.extend(new.claims.iter().cloned());
-        claims.extend(new.citations.iter().cloned().map(Claim::Cite));
-        let held = held(batch, entry)?;
+        // A fresh id is held by nobody; an import may meet what others, or this node, said before.
+        let held = match new.source {
+            None => Entry::default(),
+            Some(_) => held(batch, entry)?,
+        };
+        let own = held.claims.get(&self.writer.key.author());
+        if own.is_some_and(|claims| !claims.is_empty()) {
+            return Ok(Receipt::Known(entry));
+        }
+        let claims = claims_of(new);
         self.write(batch, entry, |writer, stamp| {
             writer.claim(&held, Some(origin.clone()), &claims, stamp)
         })?;
@@ -42,10 +46,10 @@ impl Ingest<'_> {
     }
 
     fn origin(&mut self, new: &NewEntry) -> Origin {
-        let (workspace, memory) = (new.workspace, new.memory);
-        if let Some(source) = new.source.clone() {
-            return Origin::Imported { workspace, memory, format: source.format, key: source.key };
+        if let Some(source) = &new.source {
+            return imported(new, source);
         }
+        let (workspace, memory) = (new.workspace, new.memory);
         let mut nonce = [0; Nonce::LEN];
         (self.writer.entropy)(&mut nonce);
         let stamp = self.writer.clock.stamp(self.now);
@@ -146,6 +150,37 @@ impl Ingest<'_> {
             Ingested::Known => Ok(Receipt::Done(batch.head()?)),
         }
     }
+}
+
+/// Everything a new entry claims.
+fn claims_of(new: &NewEntry) -> Vec<Claim> {
+    let texts = [
+        (Register::TITLE, new.title.clone()),
+        (Register::CONTENT, new.content.clone()),
+        (Register::TYPE, new.kind.name().to_owned()),
+    ];
+    let registers = texts.into_iter().chain(new.registers.iter().cloned());
+    let mut claims: Vec<Claim> = registers.map(|(at, text)| Claim::Set(at, text)).collect();
+    claims.extend(new.claims.iter().cloned());
+    claims.extend(new.citations.iter().cloned().map(Claim::Cite));
+    claims
+}
+
+/// Says what would be wrong with an imported entry, by the rules and by the limits of the format,
+/// without writing it: it is signed with a key that is nobody's and thrown away.
+pub fn rehearse(new: &NewEntry, source: &SourceKey) -> Result<EntryId, Rejection> {
+    validate::new_entry(new)?;
+    let origin = imported(new, source);
+    let (key, own) = (SecretKey::from_bytes(&[1; 32]), Holding::default());
+    let writer = Writer { key: &key, boot: Boot(1), entry: origin.id(), own: &own };
+    let entry = origin.id();
+    writer.claim(&Entry::default(), Some(origin), &claims_of(new), Hlc::default())?;
+    Ok(entry)
+}
+
+fn imported(new: &NewEntry, source: &SourceKey) -> Origin {
+    let SourceKey { format, key } = source.clone();
+    Origin::Imported { workspace: new.workspace, memory: new.memory, format, key }
 }
 
 /// The whole entry as held here.

@@ -29,9 +29,18 @@ impl Default for Limits {
     }
 }
 
+type Answer = Result<Receipt, Rejection>;
+
 enum Request {
-    Do(Box<Command>, oneshot::Sender<Result<Receipt, Rejection>>),
+    Do(Box<Command>, oneshot::Sender<Answer>),
+    All(Vec<Command>, oneshot::Sender<Vec<Answer>>),
     Stop,
+}
+
+/// Who waits for the answers of a group, in the order of its commands.
+enum Waiting {
+    One(oneshot::Sender<Answer>),
+    Several(usize, oneshot::Sender<Vec<Answer>>),
 }
 
 /// A caller's end. Cheap to clone.
@@ -60,7 +69,16 @@ impl Handle {
         }
     }
 
-    /// As [`Self::submit`], from a thread without a runtime.
+    /// Hands several commands over as one: they are applied in order, in one transaction, and each
+    /// has its answer. The caller bounds how many.
+    pub async fn submit_all(&self, commands: Vec<Command>) -> Result<Vec<Answer>, Rejection> {
+        let (reply, answers) = oneshot::channel();
+        let request = Request::All(commands, reply);
+        self.requests.send(request).await.map_err(|_| Rejection::Stopping)?;
+        answers.await.map_err(|_| Rejection::Stopping)
+    }
+
+    /// The same as [`Self::submit`], from a thread without a runtime.
     pub fn submit_blocking(&self, command: Command) -> Result<Receipt, Rejection> {
         let (reply, answer) = oneshot::channel();
         let request = Request::Do(Box::new(command), reply);
@@ -135,29 +153,46 @@ fn serve(
 ) -> Engine {
     // Ends when the inbox is closed and empty: then every command has its answer.
     while let Some(first) = inbox.blocking_recv() {
-        let (mut commands, mut replies, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let (mut commands, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
         let mut next = Some(first);
         while let Some(request) = next {
             match request {
                 Request::Do(command, reply) => {
                     bytes += command.payload_bytes();
                     commands.push(*command);
-                    replies.push(reply);
+                    waiting.push(Waiting::One(reply));
+                }
+                Request::All(several, reply) => {
+                    bytes += several.iter().map(Command::payload_bytes).sum::<usize>();
+                    waiting.push(Waiting::Several(several.len(), reply));
+                    commands.extend(several);
                 }
                 Request::Stop => inbox.close(),
             }
             let is_full = commands.len() >= limits.group_max || bytes >= limits.group_bytes_max;
             next = if is_full { None } else { inbox.try_recv().ok() };
         }
-        if commands.is_empty() {
-            continue;
-        }
-        let answers = engine.step(&commands, now());
+        let answers = match commands.is_empty() {
+            true => Vec::new(),
+            false => engine.step(&commands, now()),
+        };
         publish.send_if_modified(|head| std::mem::replace(head, engine.head()) != engine.head());
-        for (reply, answer) in replies.into_iter().zip(answers) {
-            // An error means that the caller went away; the command is done all the same.
-            let _ = reply.send(answer);
-        }
+        answer(waiting, answers.into_iter());
     }
     engine
+}
+
+/// Hands the answers out. An error means that the caller went away; what it asked for is done all
+/// the same.
+fn answer(waiting: Vec<Waiting>, mut answers: impl Iterator<Item = Answer>) {
+    for caller in waiting {
+        match caller {
+            Waiting::One(reply) => {
+                let _ = answers.next().map(|answer| reply.send(answer));
+            }
+            Waiting::Several(count, reply) => {
+                let _ = reply.send(answers.by_ref().take(count).collect());
+            }
+        }
+    }
 }

@@ -221,7 +221,7 @@ fn fault_of(error: &Error) -> Option<Fault> {
     match error {
         Error::Full => Some(Fault::Full),
         Error::Io(_) | Error::Closed => Some(Fault::Disk),
-        Error::Damaged { .. } | Error::Busy => None,
+        Error::Damaged { .. } | Error::Busy | Error::Abandoned => None,
     }
 }
 

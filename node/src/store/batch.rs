@@ -46,7 +46,7 @@ pub(crate) enum Waiting {
 
 /// An open write transaction.
 pub struct Batch {
-    transaction: WriteTransaction,
+    pub(super) transaction: WriteTransaction,
 }
 
 impl Batch {

@@ -69,6 +69,9 @@ pub enum Error {
     /// Compacting needs the store for itself.
     #[error("compact the store: it is being read")]
     Busy,
+    /// Whoever asked does not wait for it any more.
+    #[error("finish: it was broken off")]
+    Abandoned,
     /// Bytes that this or an earlier version did not write.
     #[error("read the store: {what} is damaged ({detail})")]
     Damaged {

@@ -4,11 +4,12 @@
 //! writes until it is opened again.
 
 use super::error::OpenError;
+use super::unfinished::sync_folder;
 use redb::{Builder, Database, DatabaseError};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{fmt, io};
 
 /// Something that holds a store's bytes.
@@ -107,11 +108,6 @@ impl Medium for FileMedium {
     fn path(&self) -> PathBuf {
         self.0.clone()
     }
-}
-
-fn sync_folder(of: &Path) -> Result<(), io::Error> {
-    let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Memory that goes away with the store: for simulations.

@@ -7,19 +7,30 @@
 //! redb does not check its pages on every read, so records are checked here: a record is found
 //! under its digest, its header must hash to it, and its payload to what the header says.
 
+pub mod backup;
 mod batch;
+mod check;
+mod copy;
 mod error;
+mod frozen;
+mod layout;
 mod medium;
 mod open;
 mod read;
 pub mod rows;
 mod snapshot;
 pub mod tables;
+mod unfinished;
 
 pub(crate) use batch::Waiting;
 pub use batch::{Batch, Durability};
+pub use check::Examined;
+pub use copy::Watch;
 pub use error::{Error, OpenError};
+pub use frozen::FrozenMedium;
+pub use layout::Layout;
 pub use medium::{FileMedium, Medium, MemoryMedium};
 pub(crate) use open::Fault;
 pub use open::{Migration, Options, Store};
-pub use snapshot::{Change, Snapshot};
+pub use snapshot::{Change, Counts, Snapshot};
+pub use unfinished::{Existing, Unfinished, write_private};

@@ -17,15 +17,26 @@ use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{EntryRecords, Holding};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
-use klnode_crdt::record::{Absence, Record};
+use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
-use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
+use redb::{ReadTransaction, ReadableTableMetadata};
 use std::collections::BTreeMap;
 
 /// An immutable view of the store.
 pub struct Snapshot {
-    transaction: ReadTransaction,
+    pub(super) transaction: ReadTransaction,
     head: Seq,
+}
+
+/// How much a store holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries, forgotten ones included.
+    pub entries: u64,
+    /// Entries of which only a tombstone is left.
+    pub forgotten: u64,
+    /// Live records.
+    pub records: u64,
 }
 
 /// One row of the feed.
@@ -101,6 +112,21 @@ impl Snapshot {
     /// How many entries there are, forgotten ones included.
     pub fn entry_count(&self) -> Result<u64, Error> {
         Ok(self.transaction.open_table(VIEWS)?.len()?)
+    }
+
+    /// How much there is.
+    pub fn counts(&self) -> Result<Counts, Error> {
+        Ok(Counts {
+            entries: self.entry_count()?,
+            forgotten: self.transaction.open_table(TOMBSTONES)?.len()?,
+            records: self.transaction.open_table(RECORDS)?.len()?,
+        })
+    }
+
+    /// Entries of which only a tombstone is left, by id.
+    pub fn forgotten(&self) -> Result<impl Iterator<Item = Result<EntryId, Error>> + use<>, Error> {
+        let rows = self.transaction.open_table(TOMBSTONES)?.range::<&[u8; 16]>(..)?;
+        Ok(rows.map(|row| Ok(EntryId::from_bytes(*row?.0.value()))))
     }
 
     /// The view row of an entry.
@@ -247,34 +273,5 @@ impl Snapshot {
         let (first, last) = span::<32>(offered_by.as_bytes());
         let rows = self.transaction.open_table(REFUSALS)?.range::<&[u8; 32]>(&first..=&last)?;
         Ok(rows.map(|row| rows::decode("refusals", row?.1.value())))
-    }
-
-    /// Reads and verifies every record, from each table that names it: what it returns is damage.
-    pub fn check(&self) -> Result<Vec<Error>, Error> {
-        let mut damage = Vec::new();
-        for change in self.changes_since(Seq(0))? {
-            let checked = change.and_then(|change| {
-                Record::verify(&change.record.to_raw())
-                    .map_err(Error::refused(format!("record number {}", change.seq.0)))?;
-                let is_wanted = change.record.absence() == Some(Absence::Stripped);
-                match self.record(change.record.digest())? {
-                    Some(found) if found == change.record => Ok(()),
-                    None if is_wanted => Ok(()),
-                    _ => Err(Error::damaged(
-                        format!("record {}", change.record.digest()),
-                        "it is not found by its digest",
-                    )),
-                }
-            });
-            damage.extend(checked.err());
-        }
-        let records = self.transaction.open_table(RECORDS)?;
-        for row in self.transaction.open_table(HELD)?.iter()? {
-            let (at, seq) = row?;
-            let seq = Seq(u64::from_be_bytes(*seq.value()));
-            let digest = Digest::from_bytes(part(at.value(), 49));
-            damage.extend(read::record_at(&records, seq, digest).err());
-        }
-        Ok(damage)
     }
 }

@@ -3,6 +3,7 @@
 //! The rest of the library reads no environment, no clock and no terminal; all of that is here.
 
 mod home;
+mod progress;
 mod serve;
 
 use crate::api::{self, Client, ClientError};
@@ -13,6 +14,7 @@ use crate::store;
 use clap::Parser;
 use home::{Home, HomeError};
 use klnode_config::{Layered, Layers};
+use progress::Bar;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -53,11 +55,17 @@ impl Failure {
                 let hint = match error {
                     ClientError::NoNode { .. } => Some("start one with `klnode`"),
                     ClientError::Refused(detail) => detail.hint.as_deref(),
+                    ClientError::BrokenOff => {
+                        Some("its log says why; `klnode doctor` looks closer")
+                    }
                     ClientError::Closed { .. } | ClientError::Garbled(_) => None,
                 };
                 (error.exit_code(), hint)
             }
             Self::Verb(VerbError::Input(_)) => (2, None),
+            Self::Verb(VerbError::Failed(_)) => (1, None),
+            // As a shell says of what an interrupt has ended.
+            Self::Verb(VerbError::Interrupted(_)) => (130, None),
             Self::Serve(api::ServeError::TooLong { .. }) => {
                 (2, Some("choose a shorter --home, or set api.socket to a short absolute path"))
             }
@@ -104,15 +112,16 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Does what was asked, and returns how to end.
 fn run(cli: Cli) -> Result<u8, Failure> {
     let home = Home::resolve(cli.global.home.clone())?;
     let layered = configuration(&home, &cli.global)?;
     match cli.verb.unwrap_or(Verb::Serve) {
-        Verb::Serve => serve::serve(&home, layered.config(), &cli.global)?,
+        Verb::Serve => serve::serve(&home, layered.config(), &cli.global).map(|()| 0),
         Verb::Config(args) => {
             let reply = cli::config::show(&args, &layered)
                 .ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?;
-            print(&reply.render(&cli.global))?;
+            answer(reply, &cli.global)
         }
         verb => {
             let client = Client::new(&layered.config().api.socket.in_home(home.path()));
@@ -122,13 +131,12 @@ fn run(cli: Cli) -> Result<u8, Failure> {
                 .map_err(|source| Failure::System { what: "start", source })?;
             let terminal =
                 if io::stdout().is_terminal() { Terminal::Person } else { Terminal::Pipe };
-            let reply = runtime.block_on(cli::run(verb, &client, terminal))?;
-            let code = reply.exit_code();
-            print(&reply.render(&cli.global))?;
-            return Ok(code);
+            let mut bar = Bar::default();
+            let reply = runtime.block_on(cli::run(verb, &client, terminal, &mut bar));
+            drop(bar);
+            answer(reply?, &cli.global)
         }
     }
-    Ok(0)
 }
 
 /// Defaults, then the file, then the environment, then flags.
@@ -143,6 +151,15 @@ fn configuration(home: &Home, global: &Global) -> Result<Layered, Failure> {
         Err(source) => return Err(Failure::ConfigFile { path, source }),
     }
     Ok(layers.resolve()?)
+}
+
+/// Prints an answer, and what there is to say beside it.
+fn answer(reply: cli::Reply, global: &Global) -> Result<u8, Failure> {
+    let (code, notes) = (reply.exit_code(), reply.notes().to_owned());
+    print(&reply.render(global))?;
+    // Nothing is left to tell if this cannot be told.
+    let _ = io::stderr().lock().write_all(notes.as_bytes());
+    Ok(code)
 }
 
 /// Prints to standard output. A reader that has gone away is no failure.

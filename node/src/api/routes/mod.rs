@@ -9,6 +9,7 @@ mod search;
 mod status;
 
 use super::errors::{ApiError, Kind};
+use super::portable;
 use super::server::Service;
 use super::translate;
 use super::types::{Entry, Named};
@@ -40,6 +41,7 @@ fn described() -> OpenApiRouter<Service> {
 pub(super) fn router(service: Service) -> Router {
     let (router, _) = described().split_for_parts();
     router
+        .merge(portable::router())
         .fallback(async || {
             ApiError::new(Kind::NotFound, "find that path", Some("paths begin with /v1"))
         })

@@ -65,7 +65,8 @@ impl Set {
     }
 
     fn check(&self, path: &Path) -> Result<(), VerbError> {
-        let bad = |problem: String| Err(VerbError::Input(format!("use {}: {problem}", path.display())));
+        let bad =
+            |problem: String| Err(VerbError::Input(format!("use {}: {problem}", path.display())));
         if self.queries.is_empty() {
             return bad("it has no queries".into());
         }

@@ -59,7 +59,8 @@ pub(super) fn interval(differences: &[f64]) -> (f64, f64, f64) {
     }
     let mut state = SEED;
     let mut draw = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 33) % differences.len() as u64) as usize
     };
     let mut means: Vec<f64> = (0..RESAMPLES)

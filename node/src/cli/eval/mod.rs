@@ -224,10 +224,7 @@ fn report(engine: &str, set: &Set, outcomes: &[Outcome]) -> Report {
         ndcg_at_10: mean(with.iter().map(|of| of.ndcg())),
         mrr: mean(with.iter().map(|of| of.reciprocal_rank())),
         answered: mean(with.iter().map(|of| f64::from(u8::from(!of.abstained)))),
-        abstained: without
-            .into_iter()
-            .map(|(why, of)| (why, mean(of.iter().copied())))
-            .collect(),
+        abstained: without.into_iter().map(|(why, of)| (why, mean(of.iter().copied()))).collect(),
         latency_micros: latency
             .iter()
             .map(|(name, share)| ((*name).to_owned(), percentile(&micros, *share)))

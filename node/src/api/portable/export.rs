@@ -1,0 +1,169 @@
+//! `GET /v1/export`: every entry as a line, by id, from one snapshot.
+//!
+//! Nothing in it depends on when or how often it is asked for: two exports of the same store are
+//! the same bytes.
+
+use super::line::{self, FORMAT, Head, Line, Overlay, SignedRecord, VERSION};
+use super::stream::{self, Gone, Pieces};
+use super::types::ExportQuery;
+use crate::api::errors::{ApiError, Kind};
+use crate::api::server::Service;
+use crate::store::rows::ViewRow;
+use crate::store::{self, Snapshot};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::Response;
+use klnode_crdt::header::Facet;
+use klnode_crdt::holding::EntryRecords;
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::payload::Payload;
+use klnode_crdt::record::Record;
+use klnode_crdt::time::WallTime;
+use klnode_crdt::view::Entitlement;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Bytes of what is readable in a line, and of records in a line, before another is begun.
+const PART_BYTES_MAX: usize = 1024 * 1024;
+
+/// Every value is due at the end of time: so the lines do not depend on when they are written.
+const END_OF_TIME: WallTime = WallTime::from_millis(u64::MAX);
+
+/// Writes every entry as a line of JSON, with its signed records.
+#[utoipa::path(get, path = "/v1/export", params(ExportQuery),
+    responses((status = 200, content_type = "application/x-ndjson", body = String)))]
+pub(super) async fn export(
+    State(service): State<Service>,
+    query: Result<Query<ExportQuery>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let workspace = query?.0.workspace.map(|name| {
+        line::parse_workspace(&name).ok_or_else(|| {
+            let message = format!("export `{name}`: there is no such workspace");
+            ApiError::new(Kind::Invalid, message, Some("name main, local or an id"))
+        })
+    });
+    let workspace = workspace.transpose()?;
+    let snapshot = service.snapshot()?;
+    let mine = service.reader.mine.clone();
+    let export = Export { snapshot, node: service.author, mine, workspace };
+    stream::pieces("application/x-ndjson", move |pieces| {
+        if let Err(Stop::Store(error)) = export.write(pieces) {
+            tracing::error!(%error, "an export was broken off");
+            pieces.break_off(&error.to_string());
+        }
+    })
+}
+
+struct Export {
+    snapshot: Snapshot,
+    node: AuthorId,
+    mine: BTreeSet<AuthorId>,
+    workspace: Option<WorkspaceId>,
+}
+
+enum Stop {
+    Gone,
+    Store(store::Error),
+}
+
+impl From<Gone> for Stop {
+    fn from(_: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<store::Error> for Stop {
+    fn from(error: store::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Export {
+    fn write(&self, pieces: &mut Pieces) -> Result<(), Stop> {
+        let entries = match self.workspace {
+            None => self.snapshot.entry_count()?,
+            Some(_) => self.entries()?.filter(Result::is_ok).count() as u64,
+        };
+        let node = self.node.to_string();
+        let head = Head { klnode: FORMAT.into(), version: VERSION, node, entries };
+        pieces.line(&json(&head))?;
+        for entry in self.entries()? {
+            self.write_entry(entry?, pieces)?;
+        }
+        Ok(pieces.flush()?)
+    }
+
+    /// Which entries go into the file.
+    fn entries(&self) -> Result<impl Iterator<Item = Result<EntryId, store::Error>>, store::Error> {
+        let rows = self.snapshot.entries()?;
+        Ok(rows.filter_map(|row| match row {
+            Ok((entry, row)) => match self.is_wanted(entry, &row) {
+                Ok(true) => Some(Ok(entry)),
+                Ok(false) => None,
+                Err(error) => Some(Err(error)),
+            },
+            Err(error) => Some(Err(error)),
+        }))
+    }
+
+    fn is_wanted(&self, entry: EntryId, row: &ViewRow) -> Result<bool, store::Error> {
+        let Some(wanted) = self.workspace else { return Ok(true) };
+        // A tombstone that came before anything else is all that knows the workspace.
+        let of = match (row.workspace, row.is_forgotten) {
+            (None, true) => {
+                self.snapshot.tombstone(entry)?.and_then(|tombstone| match tombstone.payload() {
+                    Some(Payload::Tombstone(stone)) => Some(stone.origin.workspace()),
+                    _ => None,
+                })
+            }
+            (of, _) => of,
+        };
+        Ok(of == Some(wanted))
+    }
+
+    fn write_entry(&self, entry: EntryId, pieces: &mut Pieces) -> Result<(), Stop> {
+        let held = self.snapshot.entry(entry)?;
+        let entitlement = Entitlement { mine: self.mine.clone(), members: BTreeSet::new() };
+        let view = held.to_entry().view(END_OF_TIME, &entitlement);
+        let mut line = Line::of(entry, &view);
+        line.overlay = Overlay::of(self.snapshot.overlay(entry)?);
+        if json(&line).len() > PART_BYTES_MAX {
+            // Only many authors together can say so much; the records say it all.
+            let Line { id, code, state, overlay, .. } = line;
+            line = Line { id, code, state, overlay, ..Line::default() };
+        }
+        let (mut part, mut bytes) = (1, 0);
+        for record in in_order(held) {
+            let record = SignedRecord::of(&record);
+            let len = record.header.len() + record.payload.as_ref().map_or(0, String::len);
+            if bytes + len > PART_BYTES_MAX && !line.records.is_empty() {
+                pieces.line(&json(&line))?;
+                part += 1;
+                let id = Some(entry.to_string());
+                (line, bytes) = (Line { id, part: Some(part), ..Line::default() }, 0);
+            }
+            bytes += len;
+            line.records.push(record);
+        }
+        Ok(pieces.line(&json(&line))?)
+    }
+}
+
+/// What takes back comes first, so that what it took the payload of finds its explanation.
+fn in_order(held: EntryRecords) -> Vec<Record> {
+    let mut records: Vec<Record> = match held {
+        EntryRecords::Forgotten(tombstone) => vec![*tombstone],
+        EntryRecords::Live(authors) => {
+            authors.values().flat_map(|held| held.records().cloned()).collect()
+        }
+    };
+    records.sort_by_key(|record| {
+        let facet = record.header().facet;
+        (facet != Facet::Retraction, record.author(), facet, record.digest())
+    });
+    records
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("texts and numbers are JSON")
+}

@@ -1,0 +1,324 @@
+//! `POST /v1/import`: some lines of a file, taken in as one transaction.
+//!
+//! Lines are read and verified before anything is written; one that is wrong is told and does not
+//! hold up the others. A line that was taken before is known: a file can be imported again, whole,
+//! after anything went wrong with it.
+
+use super::line::{LINES_MAX, Line, PLAIN};
+use super::types::{ImportQuery, Imported};
+use crate::api::errors::{ApiError, Kind};
+use crate::api::server::Service;
+use crate::engine::{
+    Arrival, Command, Ingested, NewEntry, Receipt, Rejection, SourceKey, rehearse,
+};
+use crate::store::rows::OverlayRow;
+use crate::store::{Error, Snapshot};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{Query, State};
+use klnode_crdt::header::Facet;
+use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::origin::Origin;
+use klnode_crdt::record::Record;
+use klnode_crdt::time::WallTime;
+
+/// The source format of exported lines that are learned anew.
+const NATIVE: &str = "klnode";
+/// How often one key can be forgotten and learned anew.
+const RENEWALS_MAX: u32 = 100;
+
+/// Takes in lines of JSON: exported ones, or plain ones.
+#[utoipa::path(post, path = "/v1/import", params(ImportQuery),
+    request_body(content = String, content_type = "application/x-ndjson"),
+    responses((status = 200, body = Imported)))]
+pub(super) async fn import(
+    State(service): State<Service>,
+    query: Result<Query<ImportQuery>, QueryRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<Imported>, ApiError> {
+    let (query, body) = (query?.0, body.map_err(unread)?);
+    let (engine, author, now) = (service.engine.clone(), service.author, (service.now)());
+    let snapshot = service.snapshot()?;
+    let reading = tokio::task::spawn_blocking(move || {
+        let reader = Reader { snapshot, author, now, query };
+        reader.read(&body)
+    });
+    let broken = |_| ApiError::new(Kind::Failed, "read the lines: the node is stopping", None);
+    let (mut imported, lines) = reading.await.map_err(broken)??;
+    let mut commands = Vec::new();
+    let mut counts = Vec::new();
+    for Wanted { number, commands: of_line, forgets } in lines {
+        counts.push((number, of_line.len(), forgets));
+        commands.extend(of_line);
+    }
+    let answers =
+        if commands.is_empty() { Vec::new() } else { engine.submit_all(commands).await? };
+    let mut answers = answers.into_iter();
+    for (number, count, forgets) in counts {
+        let taken_before = imported.taken;
+        conclude(&mut imported, number, answers.by_ref().take(count).collect())?;
+        imported.forgotten += u64::from(forgets && imported.taken > taken_before);
+    }
+    Ok(Json(imported))
+}
+
+fn unread(rejection: BytesRejection) -> ApiError {
+    let message = format!("read the lines: {}", rejection.body_text());
+    ApiError::new(Kind::Invalid, message, Some("send fewer, or raise api.body_bytes_max"))
+}
+
+/// What a line asks of the writer.
+struct Wanted {
+    number: u64,
+    commands: Vec<Command>,
+    /// Whether it brings a tombstone.
+    forgets: bool,
+}
+
+/// Why a line, or all of them, cannot be read.
+enum Unreadable {
+    Line(String),
+    Store(Error),
+}
+
+impl From<Error> for Unreadable {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<String> for Unreadable {
+    fn from(message: String) -> Self {
+        Self::Line(message)
+    }
+}
+
+/// What a line comes to.
+enum Read {
+    Known,
+    /// It would be taken; nothing is written in a rehearsal.
+    Taken {
+        forgets: bool,
+    },
+    Wanted {
+        commands: Vec<Command>,
+        forgets: bool,
+    },
+}
+
+struct Reader {
+    snapshot: Snapshot,
+    author: AuthorId,
+    now: WallTime,
+    query: ImportQuery,
+}
+
+impl Reader {
+    /// Reads lines up to the limit, or up to the first that is refused if that is wanted.
+    fn read(&self, body: &[u8]) -> Result<(Imported, Vec<Wanted>), ApiError> {
+        let first = self.query.first_line.unwrap_or(1);
+        let (mut imported, mut wanted) = (Imported::default(), Vec::new());
+        let lines = body.split(|byte| *byte == b'\n').enumerate();
+        let filled = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
+        for (count, (at, line)) in filled.enumerate() {
+            if count == LINES_MAX {
+                let message = format!("read the lines: more than the {LINES_MAX} allowed at once");
+                return Err(ApiError::new(Kind::Invalid, message, Some("send fewer at once")));
+            }
+            let number = first + at as u64;
+            match self.line(line, number, &mut imported) {
+                Ok(Read::Known) => imported.known += 1,
+                Ok(Read::Taken { forgets }) => {
+                    imported.taken += 1;
+                    imported.forgotten += u64::from(forgets);
+                }
+                Ok(Read::Wanted { commands, forgets }) => {
+                    wanted.push(Wanted { number, commands, forgets });
+                }
+                Err(Unreadable::Line(message)) => {
+                    imported.refuse(number, message);
+                    if self.query.strict {
+                        imported.stopped = Some(number);
+                        break;
+                    }
+                }
+                Err(Unreadable::Store(error)) => return Err(error.into()),
+            }
+        }
+        Ok((imported, wanted))
+    }
+
+    fn line(&self, bytes: &[u8], number: u64, count: &mut Imported) -> Result<Read, Unreadable> {
+        let mut line = Line::parse(bytes)?;
+        count.entries += u64::from(line.part.is_none());
+        let context = format!("{}#{number}", self.query.source.as_deref().unwrap_or("import"));
+        if line.records.is_empty() {
+            let key = line.source_key();
+            line.workspace = self.query.workspace.clone().or(line.workspace);
+            return self.plain(line, PLAIN, key, &context);
+        }
+        let records = self.verified(&line)?;
+        let entry = records.first().expect("there is one").entry();
+        let is_tombstone = |record: &Record| record.header().facet == Facet::Tombstone;
+        let forgets = records.iter().any(is_tombstone);
+        let is_forgotten = self.snapshot.tombstone(entry)?.is_some();
+        if is_forgotten && !forgets && self.query.as_new {
+            // Its records stay away; what they said is said anew.
+            line.records.clear();
+            return match line.part {
+                Some(_) => Ok(Read::Known),
+                None => self.plain(line, NATIVE, entry.to_string(), &context),
+            };
+        }
+        if is_forgotten && !forgets {
+            return Err(forgotten().into());
+        }
+        if let Some(workspace) = &self.query.workspace {
+            if line.workspace.as_ref() != Some(workspace) {
+                let told = "workspace: that of an exported entry is fixed; without its records it \
+                            is a plain line and can go anywhere";
+                return Err(told.to_owned().into());
+            }
+        }
+        self.native(&line, records, entry, forgets)
+    }
+
+    /// The records of a line, all of the entry it names, what takes back first.
+    fn verified(&self, line: &Line) -> Result<Vec<Record>, String> {
+        let mut records = Vec::with_capacity(line.records.len());
+        for (at, record) in line.records.iter().enumerate() {
+            let at = at + 1;
+            let record = record.verify().map_err(|why| format!("records: number {at}: {why}"))?;
+            if line.id.as_deref() != Some(record.entry().to_string().as_str()) {
+                return Err(format!("records: number {at} is not of the entry that id names"));
+            }
+            records.push(record);
+        }
+        records.sort_by_key(|record| record.header().facet != Facet::Retraction);
+        Ok(records)
+    }
+
+    fn native(
+        &self,
+        line: &Line,
+        records: Vec<Record>,
+        entry: EntryId,
+        forgets: bool,
+    ) -> Result<Read, Unreadable> {
+        let overlay = self.overlay(line, entry)?;
+        let mut is_new = overlay.is_some();
+        for record in &records {
+            is_new |= !self.snapshot.holds(record.digest())?;
+        }
+        if self.query.dry_run {
+            return Ok(if is_new { Read::Taken { forgets } } else { Read::Known });
+        }
+        let arrival = |record| Arrival { record, from: self.author };
+        let mut commands = vec![Command::Ingest(records.into_iter().map(arrival).collect())];
+        commands.extend(overlay.map(|overlay| Command::Overlay { entry, overlay }));
+        Ok(Read::Wanted { commands, forgets })
+    }
+
+    /// The marks to set: only those this node exported, and only where it has none.
+    fn overlay(&self, line: &Line, entry: EntryId) -> Result<Option<OverlayRow>, Error> {
+        let is_own = self.query.node.as_deref() == Some(self.author.to_string().as_str());
+        let Some(overlay) = line.overlay.as_ref().filter(|_| is_own) else { return Ok(None) };
+        let has_none = self.snapshot.overlay(entry)? == OverlayRow::default();
+        Ok(Some(overlay.to_row()).filter(|_| has_none))
+    }
+
+    fn plain(
+        &self,
+        line: Line,
+        format: &str,
+        key: String,
+        context: &str,
+    ) -> Result<Read, Unreadable> {
+        let mut new = line.into_entry(self.author, self.now, context).map_err(short)?;
+        let source = self.source(&new, format, key)?;
+        if self.query.dry_run || self.query.strict {
+            let entry = rehearse(&new, &source).map_err(|error| short(error.to_string()))?;
+            if self.snapshot.tombstone(entry)?.is_some() {
+                return Err(forgotten().into());
+            }
+            if self.query.dry_run {
+                let own = self.snapshot.holding(entry, self.author)?.to_entry();
+                let is_known = own.claims.values().any(|claims| !claims.is_empty());
+                let taken = Read::Taken { forgets: false };
+                return Ok(if is_known { Read::Known } else { taken });
+            }
+        }
+        new.source = Some(source);
+        let commands = vec![Command::Create(Box::new(new))];
+        Ok(Read::Wanted { commands, forgets: false })
+    }
+
+    /// The name of the entry in its source; the next one that was not forgotten, if that is wanted.
+    fn source(&self, new: &NewEntry, format: &str, key: String) -> Result<SourceKey, Unreadable> {
+        let mut source = SourceKey { format: format.into(), key };
+        for renewal in 1..=RENEWALS_MAX {
+            let SourceKey { format: named, key } = source.clone();
+            let (workspace, memory) = (new.workspace, new.memory);
+            let entry = Origin::Imported { workspace, memory, format: named, key }.id();
+            if !self.query.as_new || self.snapshot.tombstone(entry)?.is_none() {
+                return Ok(source);
+            }
+            source.format = format!("{format}+{renewal}");
+        }
+        Err(format!("key: it was forgotten more than {RENEWALS_MAX} times").into())
+    }
+}
+
+fn forgotten() -> String {
+    "it was forgotten here, and stays so; --as-new learns it anew".into()
+}
+
+/// Without what every message about a new entry begins with: the line is named before it.
+fn short(message: String) -> String {
+    let rest = message.strip_prefix("write the entry: ").map(str::to_owned);
+    rest.or_else(|| message.strip_prefix("write the record: ").map(str::to_owned))
+        .unwrap_or(message)
+}
+
+/// Notes what the writer said of a line. A fault of the store is one of all lines.
+fn conclude(
+    imported: &mut Imported,
+    number: u64,
+    answers: Vec<Result<Receipt, Rejection>>,
+) -> Result<(), ApiError> {
+    let (mut is_taken, mut waits, mut problem) = (false, false, None);
+    for answer in answers {
+        match answer {
+            Ok(Receipt::Created(_)) => is_taken = true,
+            Ok(Receipt::Known(_)) => {}
+            // Marks are set on what is held already, too.
+            Ok(Receipt::Done(_)) => is_taken = true,
+            Ok(Receipt::Ingested(ingested)) => {
+                for of in ingested {
+                    match of {
+                        Ingested::Known => {}
+                        Ingested::Merged(_) => is_taken = true,
+                        Ingested::Quarantined(_) => (is_taken, waits) = (true, true),
+                        Ingested::Forgotten => problem = Some(forgotten()),
+                        Ingested::Refused(why) | Ingested::Deferred(why) => {
+                            problem = Some(format!("records: {why}"));
+                        }
+                    }
+                }
+            }
+            Err(Rejection::Forgotten(_)) => problem = Some(forgotten()),
+            Err(fault @ (Rejection::Store(_) | Rejection::Reopen(_) | Rejection::Stopping)) => {
+                return Err(fault.into());
+            }
+            Err(rejection) => problem = Some(short(rejection.to_string())),
+        }
+    }
+    match problem {
+        Some(message) => imported.refuse(number, message),
+        None if is_taken => imported.taken += 1,
+        None => imported.known += 1,
+    }
+    imported.quarantined += u64::from(waits);
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! `klnode export`: every entry to a file or to standard output, piece by piece.
+
+use super::{Progress, Reply, VerbError};
+use crate::api::Client;
+use crate::api::portable::line::Head;
+use crate::store::{Existing, Unfinished};
+use hyper::Method;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What to export, and where to.
+#[derive(Debug, clap::Args)]
+pub struct Export {
+    /// The file to write, or `-` for standard output [default: -].
+    pub file: Option<PathBuf>,
+    /// Only this workspace: main, local or an id.
+    #[arg(long)]
+    pub workspace: Option<String>,
+    /// Replace the file if there is one.
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Serialize)]
+struct Exported<'a> {
+    file: &'a Path,
+    entries: u64,
+    bytes: u64,
+}
+
+impl Export {
+    pub(super) async fn run(
+        self,
+        client: &Client,
+        progress: &mut dyn Progress,
+    ) -> Result<Reply, VerbError> {
+        let path = match &self.workspace {
+            None => "/v1/export".to_owned(),
+            Some(name) => format!("/v1/export?workspace={}", super::read::escape(name)),
+        };
+        let file = self.file.as_deref().filter(|file| file.as_os_str() != "-");
+        let Some(file) = file else {
+            return to_output(client, &path, progress).await;
+        };
+        let existing = if self.force { Existing::Replace } else { Existing::Keep };
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => VerbError::Input(format!(
+                "write {}: there is such a file already; --force replaces it",
+                file.display()
+            )),
+            _ => VerbError::Failed(format!("write {}: {error}", file.display())),
+        };
+        let mut target = Unfinished::create(file, existing).map_err(failed)?;
+        let mut counted = Counted::default();
+        receive(client, &path, |bytes| {
+            counted.take(bytes);
+            progress.tell("exporting", counted.lines, counted.total());
+            target.write_all(bytes).map_err(failed)
+        })
+        .await?;
+        target.finish().map_err(failed)?;
+        let (entries, bytes) = (counted.total().unwrap_or(0), counted.bytes);
+        let text = format!("{entries} entries exported to {}\n", file.display());
+        Ok(Reply::new(&Exported { file, entries, bytes }, text))
+    }
+}
+
+/// The lines themselves are the answer. A reader that has gone away is no failure.
+async fn to_output(
+    client: &Client,
+    path: &str,
+    progress: &mut dyn Progress,
+) -> Result<Reply, VerbError> {
+    let mut counted = Counted::default();
+    let mut has_reader = true;
+    let received = receive(client, path, |bytes| {
+        counted.take(bytes);
+        progress.tell("exporting", counted.lines, counted.total());
+        match io::stdout().lock().write_all(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                has_reader = false;
+                Err(VerbError::Failed("go on: nobody reads".into()))
+            }
+            written => written.map_err(|error| VerbError::Failed(format!("print: {error}"))),
+        }
+    });
+    match received.await {
+        Err(_) if !has_reader => Ok(Reply::nothing()),
+        received => received.map(|()| Reply::nothing()),
+    }
+}
+
+async fn receive(
+    client: &Client,
+    path: &str,
+    mut take: impl FnMut(&[u8]) -> Result<(), VerbError>,
+) -> Result<(), VerbError> {
+    let received = client.receive(Method::GET, path, &(), |bytes| take(&bytes));
+    tokio::select! {
+        received = received => received,
+        _ = tokio::signal::ctrl_c() => Err(VerbError::Interrupted("nothing was written".into())),
+    }
+}
+
+/// How far it is: the first line says how many follow.
+#[derive(Default)]
+struct Counted {
+    first: Vec<u8>,
+    lines: u64,
+    bytes: u64,
+    head: Option<Head>,
+}
+
+impl Counted {
+    fn take(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        if self.lines == 0 {
+            let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+            self.first.extend_from_slice(&bytes[..end]);
+            self.head = serde_json::from_slice(&self.first).ok();
+        }
+        self.lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+    }
+
+    fn total(&self) -> Option<u64> {
+        self.head.as_ref().map(|head| head.entries)
+    }
+}

@@ -1,0 +1,300 @@
+//! `klnode import`: a file to the node, some lines at a time.
+//!
+//! The file is read on a thread of its own, a little ahead of what the node has acknowledged, so
+//! that an interrupt is heard while a pipe is silent and no more than a few pieces are in memory.
+
+use super::read::escape;
+use super::{Progress, Reply, VerbError};
+use crate::api::Client;
+use crate::api::portable::line::{
+    FORMAT, Head, LINE_BYTES_MAX, LINES_BYTES_MAX, LINES_MAX, VERSION,
+};
+use crate::api::portable::types::{Imported, PROBLEMS_MAX};
+use hyper::Method;
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+
+/// What to take in, and how.
+#[derive(Debug, clap::Args)]
+pub struct Import {
+    /// The file to read, or `-` for standard input.
+    pub file: PathBuf,
+    /// Put plain lines into this workspace, whatever they say: main or local.
+    #[arg(long)]
+    pub workspace: Option<String>,
+    /// Say what would be taken in, and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Learn anew what was forgotten here, under a fresh id.
+    #[arg(long)]
+    pub as_new: bool,
+    /// Stop before the first line that is refused, instead of going on without it.
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Some lines, and where they stand in the file.
+struct Piece {
+    first_line: u64,
+    lines: Vec<u8>,
+    /// Bytes of the file up to their end.
+    end: u64,
+    /// Lines that were too long to read.
+    too_long: Vec<u64>,
+}
+
+/// Pieces that wait for the node.
+const PIECES_MAX: usize = 2;
+
+enum Part {
+    Head(Head),
+    Piece(Piece),
+    Failed(VerbError),
+}
+
+impl Import {
+    pub(super) async fn run(
+        self,
+        client: &Client,
+        progress: &mut dyn Progress,
+    ) -> Result<Reply, VerbError> {
+        let (reader, name, total) = self.open()?;
+        let (to, mut parts) = mpsc::channel(PIECES_MAX);
+        let shown = name.clone();
+        std::thread::spawn(move || read(reader, &shown, &to));
+        let (mut imported, mut head) = (Imported::default(), None);
+        let work = async {
+            while let Some(part) = parts.recv().await {
+                match part {
+                    Part::Head(found) => head = Some(found),
+                    Part::Failed(error) => return Err(error),
+                    Part::Piece(piece) => {
+                        for line in &piece.too_long {
+                            let told = format!("has more than {LINE_BYTES_MAX} bytes");
+                            imported.refuse(*line, told);
+                        }
+                        let path = self.path(&name, head.as_ref(), piece.first_line);
+                        let media_type = "application/x-ndjson";
+                        let sent = client.send_bytes(Method::POST, &path, media_type, piece.lines);
+                        imported.add(sent.await?);
+                        progress.tell("importing", piece.end, total);
+                        let is_over = self.strict && imported.refused > 0;
+                        if is_over {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+            Ok(())
+        };
+        let outcome = tokio::select! {
+            outcome = work => outcome,
+            _ = tokio::signal::ctrl_c() => Err(VerbError::Interrupted(String::new())),
+        };
+        match outcome {
+            Ok(()) => Ok(self.reply(imported, head.as_ref())),
+            Err(VerbError::Interrupted(_)) => {
+                let told =
+                    format!("{} lines were taken; run it again to complete it", imported.taken);
+                Err(VerbError::Interrupted(told))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open(&self) -> Result<(Box<dyn BufRead + Send>, String, Option<u64>), VerbError> {
+        if self.file.as_os_str() == "-" {
+            return Ok((Box::new(BufReader::new(io::stdin())), "standard input".into(), None));
+        }
+        let failed =
+            |error: io::Error| VerbError::Input(format!("read {}: {error}", self.file.display()));
+        let file = File::open(&self.file).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        let name = self.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let total = metadata.is_file().then_some(metadata.len());
+        Ok((Box::new(BufReader::new(file)), name, total))
+    }
+
+    fn path(&self, name: &str, head: Option<&Head>, first_line: u64) -> String {
+        let mut path = format!("/v1/import?first_line={first_line}&source={}", escape(name));
+        if let Some(head) = head {
+            let _ = write!(path, "&node={}", escape(&head.node));
+        }
+        if let Some(workspace) = &self.workspace {
+            let _ = write!(path, "&workspace={}", escape(workspace));
+        }
+        let flags = [("dry_run", self.dry_run), ("as_new", self.as_new), ("strict", self.strict)];
+        for (flag, _) in flags.iter().filter(|(_, on)| *on) {
+            let _ = write!(path, "&{flag}=true");
+        }
+        path
+    }
+
+    fn reply(&self, imported: Imported, head: Option<&Head>) -> Reply {
+        let would = if self.dry_run { "would be " } else { "" };
+        let mut text = format!(
+            "{} {would}taken, {} known already, {} refused\n",
+            imported.taken, imported.known, imported.refused
+        );
+        if imported.forgotten > 0 {
+            let _ = writeln!(text, "{} {would}forgotten here, as in the file", imported.forgotten);
+        }
+        if imported.quarantined > 0 {
+            let _ = writeln!(text, "{} wait for the operator's decision", imported.quarantined);
+        }
+        if let Some(line) = imported.stopped {
+            let _ = writeln!(text, "stopped at line {line}");
+        }
+        let mut notes = String::new();
+        for problem in &imported.problems {
+            let _ = writeln!(notes, "line {}: {}", problem.line, problem.message);
+        }
+        if imported.refused > PROBLEMS_MAX as u64 {
+            let _ = writeln!(notes, "and {} more", imported.refused - PROBLEMS_MAX as u64);
+        }
+        let announced = head.map(|head| head.entries).filter(|_| imported.stopped.is_none());
+        if let Some(announced) = announced.filter(|announced| *announced != imported.entries) {
+            let _ = writeln!(
+                notes,
+                "the file announces {announced} entries and holds {}: is it whole?",
+                imported.entries
+            );
+        }
+        let exit_code = u8::from(imported.refused > 0);
+        Reply::new(&imported, text).noting(notes).ending(exit_code)
+    }
+}
+
+/// Reads a file and sends it piece by piece, until it ends or nobody listens.
+fn read(mut reader: Box<dyn BufRead + Send>, name: &str, to: &mpsc::Sender<Part>) {
+    let mut lines = Lines { number: 0, offset: 0 };
+    let mut piece: Option<Piece> = None;
+    let mut is_first = true;
+    loop {
+        let line = match lines.next(&mut reader) {
+            Ok(Some(line)) => line,
+            Ok(None) => break,
+            Err(error) => {
+                let failed = VerbError::Failed(format!("read {name}: {error}"));
+                let _ = to.blocking_send(Part::Failed(failed));
+                return;
+            }
+        };
+        if is_first && !line.bytes.trim_ascii().is_empty() {
+            is_first = false;
+            match first(&line, name) {
+                Ok(None) => {}
+                Ok(Some(head)) => {
+                    let _ = to.blocking_send(Part::Head(head));
+                    continue;
+                }
+                Err(error) => {
+                    let _ = to.blocking_send(Part::Failed(error));
+                    return;
+                }
+            }
+        }
+        let is_full = piece.as_ref().is_some_and(|piece| {
+            piece.lines.len() + line.bytes.len() > LINES_BYTES_MAX
+                || line.number - piece.first_line >= LINES_MAX as u64
+        });
+        if is_full
+            && let Some(full) = piece.take()
+            && to.blocking_send(Part::Piece(full)).is_err()
+        {
+            return;
+        }
+        let piece = piece.get_or_insert_with(|| Piece {
+            first_line: line.number,
+            lines: Vec::new(),
+            end: 0,
+            too_long: Vec::new(),
+        });
+        if line.is_too_long {
+            piece.too_long.push(line.number);
+        }
+        piece.lines.extend_from_slice(&line.bytes);
+        piece.lines.push(b'\n');
+        piece.end = lines.offset;
+    }
+    if let Some(last) = piece {
+        // Nobody listens any more: then it does not matter.
+        let _ = to.blocking_send(Part::Piece(last));
+    }
+}
+
+/// The head, if the first line is one; nothing if it is a line like the others.
+fn first(line: &Read, name: &str) -> Result<Option<Head>, VerbError> {
+    let object: Result<serde_json::Map<_, _>, _> = serde_json::from_slice(&line.bytes);
+    let Ok(object) = object else {
+        return Err(VerbError::Input(format!(
+            "read {name}: line {} is no JSON object; lines of JSON are taken, one entry each",
+            line.number
+        )));
+    };
+    let Some(format) = object.get("klnode") else { return Ok(None) };
+    let version = object.get("version").and_then(serde_json::Value::as_u64);
+    match version {
+        Some(version) if version > u64::from(VERSION) => {
+            return Err(VerbError::Input(format!(
+                "read {name}: a newer klnode wrote it (version {version}, this one knows {VERSION})"
+            )));
+        }
+        _ if format != FORMAT => {
+            return Err(VerbError::Input(format!("read {name}: it is no export of klnode")));
+        }
+        _ => {}
+    }
+    let head = serde_json::from_value(object.into());
+    head.map(Some)
+        .map_err(|error| VerbError::Input(format!("read {name}: line {}: {error}", line.number)))
+}
+
+/// Where a reader is in its file.
+struct Lines {
+    number: u64,
+    offset: u64,
+}
+
+/// One line, without its end; empty if it was too long to keep.
+struct Read {
+    number: u64,
+    bytes: Vec<u8>,
+    is_too_long: bool,
+}
+
+impl Lines {
+    /// The next line, of which no more is kept than the limit allows.
+    fn next(&mut self, reader: &mut impl BufRead) -> io::Result<Option<Read>> {
+        let mut line = Read { number: self.number + 1, bytes: Vec::new(), is_too_long: false };
+        loop {
+            let buffer = reader.fill_buf()?;
+            if buffer.is_empty() {
+                let is_over = line.bytes.is_empty() && !line.is_too_long;
+                self.number = line.number;
+                return Ok(Some(line).filter(|_| !is_over));
+            }
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let part = &buffer[..end.unwrap_or(buffer.len())];
+            if line.is_too_long || line.bytes.len() + part.len() > LINE_BYTES_MAX {
+                line.is_too_long = true;
+                line.bytes = Vec::new();
+            } else {
+                line.bytes.extend_from_slice(part);
+            }
+            let count = part.len() + usize::from(end.is_some());
+            reader.consume(count);
+            self.offset += count as u64;
+            if end.is_some() {
+                self.number = line.number;
+                return Ok(Some(line));
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A store written anew, row by row, from one snapshot of another: for backups and for restoring.
+//!
+//! Rows are copied and not pages, so that what was erased, and lingers in pages that nothing uses,
+//! stays behind; and the writer of the source goes on meanwhile.
+
+use super::batch::{Batch, Durability};
+use super::error::Error;
+use super::read;
+use super::rows::Seq;
+use super::snapshot::Snapshot;
+use super::tables::{
+    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, LEDGER, META, OUTBOX, OVERLAYS, QUARANTINE,
+    QUEUED, RECORDS, REFUSALS, RELEASES, TOMBSTONES, VIEWS, part,
+};
+use klnode_crdt::ids::EntryId;
+use redb::{
+    Database, Key, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle, Value,
+};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+/// Hears how much is done of how much, and may break off.
+pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
+
+/// Bytes in one commit of a copy.
+const COMMIT_BYTES: usize = 16 * 1024 * 1024;
+/// Rows between two words to whoever watches.
+const WATCH_ROWS: u64 = 256;
+
+/// Tells whoever watches, and stops if that is wanted.
+pub(super) fn tell(watch: Watch<'_>, done: u64, total: u64) -> Result<(), Error> {
+    match watch(done, total) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Abandoned),
+    }
+}
+
+/// Copies every table into an empty database, but nothing of these entries except their view rows,
+/// which hold no text.
+pub(super) fn copy(
+    from: &Snapshot,
+    to: &Database,
+    without: &BTreeSet<EntryId>,
+    watch: Watch<'_>,
+) -> Result<(), Error> {
+    let batch = Batch::begin(to, Durability::Durable)?;
+    batch.open_all()?;
+    batch.commit()?;
+    let total = total_rows(from)?;
+    let mut copy = Copy { from, to, watch, done: 0, total, tables: BTreeSet::new() };
+    let of = |key: &[u8]| without.contains(&EntryId::from_bytes(part(key, 0)));
+    // Positions of the records that are left out, to leave out what points at them.
+    let mut left_out = BTreeSet::new();
+    copy.table(META, |_, _| Ok(true))?;
+    copy.table(RECORDS, |seq, row| {
+        if without.is_empty() {
+            return Ok(true);
+        }
+        let seq = *seq;
+        let record = read::record(Seq(u64::from_be_bytes(seq)), row)?;
+        let keep = !without.contains(&record.entry());
+        if !keep {
+            left_out.insert(seq);
+        }
+        Ok(keep)
+    })?;
+    copy.table(HELD, |key, _| Ok(!of(key)))?;
+    copy.table(DIGESTS, |_, seq| Ok(!left_out.contains(seq)))?;
+    copy.table(VIEWS, |_, _| Ok(true))?;
+    copy.table(EPOCHS, |_, _| Ok(true))?;
+    copy.table(TOMBSTONES, |key, _| Ok(!of(key)))?;
+    copy.table(EQUIVOCATIONS, |_, _| Ok(true))?;
+    copy.table(QUARANTINE, |key, _| Ok(!of(key)))?;
+    copy.table(RELEASES, |_, _| Ok(true))?;
+    copy.table(OUTBOX, |_, _| Ok(true))?;
+    copy.table(QUEUED, |_, _| Ok(true))?;
+    copy.table(REFUSALS, |_, _| Ok(true))?;
+    copy.table(CURSORS, |_, _| Ok(true))?;
+    copy.table(OVERLAYS, |key, _| Ok(!of(key)))?;
+    copy.table(LEDGER, |_, _| Ok(true))?;
+    copy.finish()
+}
+
+struct Copy<'a> {
+    from: &'a Snapshot,
+    to: &'a Database,
+    watch: Watch<'a>,
+    done: u64,
+    total: u64,
+    tables: BTreeSet<String>,
+}
+
+impl Copy<'_> {
+    fn table<K: Key + 'static, V: Value + 'static>(
+        &mut self,
+        table: TableDefinition<'static, K, V>,
+        mut keep: impl FnMut(K::SelfType<'_>, V::SelfType<'_>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        self.tables.insert(table.name().to_owned());
+        let source = self.from.transaction.open_table(table)?;
+        let mut rows = source.iter()?.peekable();
+        while rows.peek().is_some() {
+            let batch = Batch::begin(self.to, Durability::Durable)?;
+            let mut target = batch.transaction.open_table(table)?;
+            let mut bytes = 0;
+            while bytes < COMMIT_BYTES {
+                let Some((key, value)) = rows.next().transpose()? else { break };
+                if keep(key.value(), value.value())? {
+                    bytes += V::as_bytes(&value.value()).as_ref().len();
+                    target.insert(key.value(), value.value())?;
+                }
+                self.done += 1;
+                if self.done.is_multiple_of(WATCH_ROWS) {
+                    tell(self.watch, self.done, self.total)?;
+                }
+            }
+            drop(target);
+            batch.commit()?;
+        }
+        Ok(())
+    }
+
+    /// A table that is not copied would be lost in silence.
+    fn finish(self) -> Result<(), Error> {
+        for table in self.from.transaction.list_tables()? {
+            if !self.tables.contains(table.name()) {
+                let what = format!("table {}", table.name());
+                return Err(Error::damaged(what, "this version does not know it"));
+            }
+        }
+        tell(self.watch, self.total, self.total)
+    }
+}
+
+fn total_rows(from: &Snapshot) -> Result<u64, Error> {
+    let mut total = 0;
+    for table in from.transaction.list_tables()? {
+        total += from.transaction.open_untyped_table(table)?.len()?;
+    }
+    Ok(total)
+}

@@ -1,0 +1,62 @@
+//! Where things lie in a home: the names, in one place, for whoever opens, restores or examines it.
+
+use std::path::{Path, PathBuf};
+
+/// A home folder and the names in it. Nothing is read or made here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    home: PathBuf,
+}
+
+impl Layout {
+    /// The names in this folder.
+    pub fn new(home: impl Into<PathBuf>) -> Self {
+        Self { home: home.into() }
+    }
+
+    /// The folder itself.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Settings of this node; need not be there.
+    pub fn config_file(&self) -> PathBuf {
+        self.home.join("klnode.toml")
+    }
+
+    /// Everything that must not be lost.
+    pub fn store_file(&self) -> PathBuf {
+        self.home.join("store.redb")
+    }
+
+    /// A store that is being restored: what it replaces is still in place.
+    pub fn restoring_file(&self) -> PathBuf {
+        self.home.join("store.restoring")
+    }
+
+    /// The secret half of this node.
+    pub fn key_file(&self) -> PathBuf {
+        self.home.join("node.key")
+    }
+
+    /// The key of the person behind this node; need not be there.
+    pub fn person_file(&self) -> PathBuf {
+        self.home.join("person.key")
+    }
+
+    /// What is made from the store and can be made again.
+    pub fn index_folder(&self) -> PathBuf {
+        self.home.join("index")
+    }
+
+    /// Names that only something interrupted leaves behind.
+    pub fn unfinished_files(&self) -> [PathBuf; 4] {
+        let (store, key) = (self.store_file(), self.key_file());
+        [
+            store.with_extension("new"),
+            store.with_extension("copy"),
+            key.with_extension("new"),
+            self.restoring_file(),
+        ]
+    }
+}
