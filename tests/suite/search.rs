@@ -77,14 +77,17 @@ impl Asked {
 #[test]
 fn what_was_added_is_found_by_the_next_search() {
     let node = Asked::new();
+    let mut codes = Vec::new();
     for number in 0..40 {
         let word = format!("zq{number}x");
         let code = node.add(&format!("About {word}"), "Words that nobody else uses.", &[]);
-        assert_eq!(node.search(&word, &[]).0, [code], "{word}");
+        assert_eq!(node.search(&word, &[]).0.first(), Some(&code), "{word}");
+        codes.push(code);
     }
     node.settle();
     for number in 0..40 {
-        assert_eq!(node.search(&format!("zq{number}x"), &[]).0.len(), 1);
+        let found = node.search(&format!("zq{number}x"), &[]).0;
+        assert_eq!(found.first(), Some(&codes[number]), "{number}");
     }
 }
 
@@ -219,12 +222,12 @@ fn the_index_survives_a_restart_and_is_built_again_when_it_is_gone_or_damaged() 
         node.stop();
         damage(&index);
         node.start_again();
-        assert_eq!(node.search("kx7y", &[]).0, [codes[7].clone()], "{what}, at once");
+        assert_eq!(node.search("kx7y", &[]).0.first(), Some(&codes[7]), "{what}, at once");
         let status = node.settle();
         assert_eq!(status["index"]["vectors"], 150, "{what}");
         assert_eq!(status["index"]["documents"], 150, "{what}");
         assert_eq!(status["index"]["model"], model, "{what}: the same generation");
-        assert_eq!(node.search("kx8y", &[]).0, [codes[8].clone()], "{what}, when settled");
+        assert_eq!(node.search("kx8y", &[]).0.first(), Some(&codes[8]), "{what}, when settled");
     }
 }
 
