@@ -1,15 +1,28 @@
 //! How relevant a candidate's text is to a query, and whether anything found is worth answering.
 //!
-//! Two engines look: vectors say how near the meaning is (a cosine), keywords say how much of the
-//! query the text holds (a BM25 score as a share of the most it could be). Both are absolute: they
-//! do not depend on what else was found, so a lone candidate is judged like one of a hundred and
-//! the best of nothing relevant stays low. Separate from `rank`, which weighs relevance against
-//! confidence, freshness and the rest.
+//! Two engines look. Vectors say how near the meaning is, a cosine; keywords say how much of the
+//! query the text holds, a BM25 score as a share of the most it could be. Both are read absolutely,
+//! not against what else was found, so a lone candidate is judged like one of a hundred and the best
+//! of nothing relevant stays low. Separate from `rank`, which weighs relevance against confidence,
+//! freshness and the rest. The numbers were measured: `docs/retrieval.md`.
+
+mod calibration;
+
+pub use calibration::{Calibration, SAMPLE_COSINES_MIN};
 
 use crate::unit::unit;
 
 /// How fast a word that occurs again stops counting, as in the keyword index.
 pub const BM25_K1: f64 = 1.2;
+/// What is known of common words speaks as loudly as this many entries of the store.
+pub const PRIOR_DOCUMENTS: u64 = 500;
+/// How fast covered words make up for distant meaning.
+pub const COVERAGE_EXPONENT: f64 = 1.5;
+/// A query whose words tell less than this, all together, is not covered by holding them: "the" is
+/// no question.
+pub const IDF_SUM_MIN: f64 = 3.0;
+/// From this many entries on, more of them raise no threshold: beyond, nothing was measured.
+pub const ENTRIES_MAX: u64 = 100_000;
 
 /// What the engines say of one candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,34 +31,16 @@ pub struct Match {
     pub cosine: Option<f64>,
     /// Its keyword score; 0 where no word matches.
     pub bm25: f64,
-    /// The share of the query's idf that belongs to words the text holds, in [0, 1].
-    pub held: f64,
 }
 
-/// What is known of a query before anything is found.
+/// What is known of a query beside its candidates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
     /// What a text would score that held every word of the query without end: see [`ceiling`].
     pub ceiling: f64,
-    /// How many distinct words it has.
-    pub words: u32,
-}
-
-/// What must be known of an embedding model before its cosines mean anything.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Calibration {
-    /// The cosine of unrelated texts: at or below it, the meaning says nothing.
-    pub unrelated: f64,
-    /// What coverage weighs where meaning weighs 1.
-    pub coverage_weight: f64,
-    /// The least relevance worth an answer.
-    pub answer_min: f64,
-}
-
-impl Calibration {
-    /// Of the built-in embedding table.
-    pub const BUILT_IN: Calibration =
-        Calibration { unrelated: 0.0, coverage_weight: 1.5, answer_min: 0.24 };
+    /// How many entries were looked through. The best of many unrelated ones is nearer than the
+    /// best of few.
+    pub entries: u64,
 }
 
 /// The relevance of a candidate, with what led to it.
@@ -59,119 +54,84 @@ pub struct Relevance {
     pub coverage: f64,
 }
 
-/// The relevance of a candidate.
+/// The relevance of a candidate: what neither meaning nor words leave open.
+///
+/// `1 − (1 − meaning) · (1 − coverage)^1.5`
 #[must_use]
 pub fn relevance(found: &Match, asked: &Asked, calibration: &Calibration) -> Relevance {
     let coverage = if asked.ceiling > 0.0 { unit(found.bm25 / asked.ceiling) } else { 0.0 };
-    let weight = calibration.coverage_weight;
-    let Some(cosine) = found.cosine else {
-        return Relevance { value: coverage, meaning: 0.0, coverage };
-    };
-    let meaning = unit((cosine - calibration.unrelated) / (1.0 - calibration.unrelated));
-    let value = (meaning + weight * coverage) / (1.0 + weight);
+    let meaning = found.cosine.map_or(0.0, |cosine| calibration.meaning(cosine));
+    let value = 1.0 - (1.0 - meaning) * (1.0 - coverage).powf(COVERAGE_EXPONENT);
     Relevance { value, meaning, coverage }
 }
 
-/// Whether there is an answer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verdict {
-    /// There is: the best candidate's score and what it had to reach.
-    Answer {
-        /// How surely there is an answer, in [0, 1].
-        score: f64,
-        /// The least that is worth an answer.
-        score_min: f64,
-    },
-    /// Checked, and nothing relevant was found.
-    Abstain {
-        /// How surely there is an answer, in [0, 1].
-        score: f64,
-        /// The least that is worth an answer.
-        score_min: f64,
-    },
+/// Which engines a query was answered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engines {
+    /// Vectors and keywords.
+    Both,
+    /// Keywords alone: there is no model, or its vectors are not ready.
+    Keywords,
 }
 
-/// Decides whether the candidates, the most relevant first, hold an answer.
-#[must_use]
-pub fn judge(best_first: &[Relevance], _asked: &Asked, calibration: &Calibration) -> Verdict {
-    let score = best_first.first().map_or(0.0, |best| best.value);
-    let score_min = calibration.answer_min;
-    if score >= score_min {
-        Verdict::Answer { score, score_min }
-    } else {
-        Verdict::Abstain { score, score_min }
+/// Whether there is an answer, and by how much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// The relevance of the best candidate; 0 where there is none.
+    pub best: f64,
+    /// The least relevance worth an answer.
+    pub answer_min: f64,
+}
+
+impl Verdict {
+    /// Whether the answer is "checked, nothing relevant".
+    #[must_use]
+    pub fn abstains(&self) -> bool {
+        self.best < self.answer_min
     }
 }
 
-/// How much a word tells that `holding` of `documents` texts hold.
+/// Judges whether the candidates, in any order, hold an answer.
+#[must_use]
+pub fn judge(
+    candidates: &[Relevance],
+    asked: &Asked,
+    engines: Engines,
+    calibration: &Calibration,
+) -> Verdict {
+    let best = candidates.iter().map(|one| unit(one.value)).fold(0.0, f64::max);
+    Verdict { best, answer_min: answer_min(asked.entries, engines, calibration) }
+}
+
+/// The least relevance worth an answer, which rises with the logarithm of what was looked through.
+#[must_use]
+pub fn answer_min(entries: u64, engines: Engines, calibration: &Calibration) -> f64 {
+    let (one, per_tenfold) = match engines {
+        Engines::Both => (calibration.answer_min, calibration.answer_min_per_tenfold),
+        Engines::Keywords => (calibration.keywords_min, calibration.keywords_min_per_tenfold),
+    };
+    unit(one + per_tenfold * (entries.clamp(1, ENTRIES_MAX) as f64).log10())
+}
+
+/// How many of [`PRIOR_DOCUMENTS`] hold a word that this share of all texts holds.
+#[must_use]
+pub fn prior_holding(share: f64) -> u64 {
+    (unit(share) * PRIOR_DOCUMENTS as f64).round() as u64
+}
+
+/// How much a word tells that `holding` of `documents` texts hold, both with their prior.
 #[must_use]
 pub fn idf(documents: u64, holding: u64) -> f64 {
     let (documents, holding) = (documents as f64, holding.min(documents) as f64);
     (1.0 + (documents - holding + 0.5) / (holding + 0.5)).ln()
 }
 
-/// The most that a text can score for a query whose words have these idfs, unknown ones included.
+/// The most that a text can score for a query whose distinct words have these idfs, words that no
+/// entry holds included.
 #[must_use]
 pub fn ceiling(idfs: impl IntoIterator<Item = f64>) -> f64 {
-    idfs.into_iter().sum::<f64>() * (BM25_K1 + 1.0)
+    idfs.into_iter().sum::<f64>().max(IDF_SUM_MIN) * (BM25_K1 + 1.0)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Asked, Calibration, Match, Verdict, ceiling, idf, judge, relevance};
-
-    fn near(given: f64, expect: f64) -> bool {
-        (given - expect).abs() < 1e-6
-    }
-
-    #[test]
-    fn relevance_is_meaning_and_coverage() {
-        let asked = Asked { ceiling: 20.0, words: 4 };
-        for (cosine, bm25, expect) in [
-            (Some(0.5), 10.0, 0.5),
-            (Some(0.5), 0.0, 0.2),
-            (Some(-0.5), 10.0, 0.3),
-            (Some(1.0), 20.0, 1.0),
-            (Some(f64::NAN), 99.0, 0.6),
-            (None, 10.0, 0.5),
-            (None, 0.0, 0.0),
-        ] {
-            let given =
-                relevance(&Match { cosine, bm25, held: 0.5 }, &asked, &Calibration::BUILT_IN);
-            assert!(near(given.value, expect), "{cosine:?}, {bm25}: {given:?}");
-        }
-        let given = relevance(
-            &Match { cosine: Some(0.5), bm25: 3.0, held: 0.0 },
-            &Asked { ceiling: 0.0, words: 0 },
-            &Calibration::BUILT_IN,
-        );
-        assert!(near(given.value, 0.2), "without words: {given:?}");
-    }
-
-    #[test]
-    fn nothing_near_enough_is_no_answer() {
-        let asked = Asked { ceiling: 20.0, words: 4 };
-        let of = |cosine, bm25| {
-            relevance(
-                &Match { cosine: Some(cosine), bm25, held: 0.5 },
-                &asked,
-                &Calibration::BUILT_IN,
-            )
-        };
-        let judge = |found: &[_]| judge(found, &asked, &Calibration::BUILT_IN);
-        assert!(matches!(judge(&[]), Verdict::Abstain { .. }));
-        assert!(matches!(judge(&[of(0.3, 1.0)]), Verdict::Abstain { .. }));
-        assert!(matches!(judge(&[of(0.6, 8.0), of(0.1, 0.0)]), Verdict::Answer { .. }));
-    }
-
-    #[test]
-    fn rare_words_tell_more_and_unknown_ones_most() {
-        for (documents, holding, expect) in
-            [(3, 3, 0.133_531), (3, 1, 0.980_829), (3, 0, 2.079_442), (1000, 10, 4.557_380)]
-        {
-            let given = idf(documents, holding);
-            assert!(near(given, expect), "{holding} of {documents}: {given}");
-        }
-        assert!(near(ceiling([1.0, 2.0]), 6.6));
-    }
-}
+mod tests;

@@ -76,7 +76,7 @@ impl Document {
 
     /// What it means, for the embedder.
     pub fn meaning(&self) -> String {
-        format!("{}\n{}", self.title, self.content)
+        format!("{}. {}", self.title, self.content)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
+use klnode_scoring::relevance::Calibration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -25,6 +26,8 @@ use tokio::sync::watch;
 
 /// Texts that are embedded together.
 const BATCH_TEXTS: usize = 128;
+/// Pairs of entries whose cosines tell how to read another model's.
+const SAMPLE_COSINES: usize = 2_000;
 /// A store is weighed for the first time when it holds so many documents, and whenever that many
 /// have doubled: below it the weights of the training corpus are the better guess.
 const FIT_DOCUMENTS_MIN: u64 = 100;
@@ -63,6 +66,8 @@ pub struct Meaning {
     pub embedder: Arc<dyn Embedder>,
     /// The vectors.
     pub vectors: Vectors,
+    /// How to read its cosines.
+    pub calibration: Calibration,
     /// How many documents the embedder has learnt from; none if there is nothing to learn.
     fitted: Option<u64>,
 }
@@ -104,7 +109,8 @@ impl Meaning {
         if !mark.is_of(store.id(), snapshot)? {
             return Ok(None);
         }
-        Ok(Some((Self { embedder, vectors, fitted }, mark.seq)))
+        let calibration = calibrate(&embedder, &vectors);
+        Ok(Some((Self { embedder, vectors, calibration, fitted }, mark.seq)))
     }
 
     /// Vectors of a store that holds nothing yet.
@@ -115,7 +121,8 @@ impl Meaning {
     ) -> Result<Self, EmbedError> {
         let vectors = Vectors::empty(folder, model.identity(), model.dims()?, limits);
         let fitted = model.weights().map(|_| 0);
-        Ok(Self { embedder: Arc::clone(model), vectors, fitted })
+        let (embedder, calibration) = (Arc::clone(model), Calibration::BUILT_IN);
+        Ok(Self { embedder, vectors, calibration, fitted })
     }
 
     /// Takes documents in, and notes how far that reaches.
@@ -168,6 +175,14 @@ impl Meaning {
         let doubled = |fitted: u64| documents >= FIT_DOCUMENTS_MIN.max(fitted * 2);
         self.fitted.is_some_and(doubled)
     }
+}
+
+/// How to read a model's cosines: measured for the built-in one, sampled from the store for others.
+fn calibrate(embedder: &Arc<dyn Embedder>, vectors: &Vectors) -> Calibration {
+    if embedder.weights().is_some() {
+        return Calibration::BUILT_IN;
+    }
+    Calibration::of_sample(&vectors.sample_cosines(SAMPLE_COSINES)).unwrap_or(Calibration::BUILT_IN)
 }
 
 fn facts(document: &Document) -> Facts {
@@ -286,7 +301,8 @@ fn make(
     let embedder = refitted.unwrap_or_else(|| Arc::clone(&shared.model));
     let (identity, dims) = (embedder.identity().to_owned(), embedder.dims()?);
     let vectors = Vectors::empty(&shared.folder, &identity, dims, shared.limits);
-    let meaning = Meaning { embedder, vectors, fitted };
+    let mut meaning =
+        Meaning { embedder, vectors, calibration: Calibration::BUILT_IN, fitted };
     let mut texts = Texts::new(&snapshot, reading, tally)?;
     loop {
         let batch: Vec<Document> = texts.by_ref().take(BATCH_TEXTS).collect();
@@ -297,6 +313,7 @@ fn make(
         tally.done.fetch_add(batch.len() as u64, Ordering::Relaxed);
     }
     texts.end()?;
+    meaning.calibration = calibrate(&meaning.embedder, &meaning.vectors);
     let mark = Mark::at(store.id(), &snapshot, snapshot.head())?;
     Ok((meaning, mark))
 }

@@ -11,6 +11,8 @@ mod follow;
 pub mod keyword;
 mod mark;
 pub mod meaning;
+pub mod shares;
+pub mod spelling;
 pub mod vectors;
 pub mod words;
 
@@ -22,10 +24,11 @@ use keyword::{Keyword, KeywordError};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
 use meaning::{Meaning, MeaningError, Progress};
+use shares::Shares;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
 use vectors::Limits;
@@ -97,6 +100,7 @@ struct Shared {
     model: Arc<dyn Embedder>,
     keyword: Keyword,
     meaning: RwLock<Option<Arc<Meaning>>>,
+    shares: OnceLock<Shares>,
     state: watch::Sender<State>,
 }
 
@@ -123,6 +127,11 @@ impl Index {
     /// The words as they stand.
     pub fn words(&self) -> keyword::Look {
         self.0.keyword.look()
+    }
+
+    /// How common words are before the store has said it. Made when the first question comes.
+    pub fn shares(&self) -> &Shares {
+        self.0.shares.get_or_init(|| Shares::built_in().unwrap_or_default())
     }
 
     /// The vectors as they stand; none while the first are in the making.
@@ -180,6 +189,7 @@ pub fn start(
         model,
         keyword,
         meaning: RwLock::new(meaning.map(Arc::new)),
+        shares: OnceLock::new(),
         state: watch::Sender::new(state),
     });
     let index = Index(Arc::clone(&shared));

@@ -7,21 +7,20 @@
 use super::question::{Engine, Fallback, Question};
 use crate::index::Index;
 use crate::index::document::{Document, Filter};
-use crate::index::keyword::{Counted, Counts, Look};
+use crate::index::keyword::{self, Counted, Look};
 use crate::index::meaning::Meaning;
 use crate::index::vectors;
-use crate::index::words::words;
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
-use klnode_scoring::relevance::{Asked, Calibration, Match, Relevance, ceiling, relevance};
+use klnode_scoring::relevance::{Asked, Calibration, Engines, Match, Relevance, relevance};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is known of a candidate before either engine has said anything.
-const NOTHING: Match = Match { cosine: None, bm25: 0.0, held: 0.0 };
+const NOTHING: Match = Match { cosine: None, bm25: 0.0 };
 /// Candidates that each engine names.
 const FOUND_MAX: usize = 100;
 
@@ -50,6 +49,7 @@ pub(super) struct Candidate {
 pub(super) struct Candidates {
     pub(super) best_first: Vec<Candidate>,
     pub(super) asked: Asked,
+    pub(super) engines: Engines,
     pub(super) calibration: Calibration,
     pub(super) fallback: Option<Fallback>,
     pub(super) meaning: Option<Arc<Meaning>>,
@@ -59,9 +59,8 @@ pub(super) struct Candidates {
 
 /// What one question is looked up with.
 struct Lookup<'a> {
-    question: BTreeSet<String>,
+    question: keyword::Question,
     look: Look,
-    counts: Counts,
     /// Where there are vectors, and the question has one.
     meaning: Option<(Arc<Meaning>, Vec<f32>)>,
     filter: &'a Filter,
@@ -84,17 +83,18 @@ pub(super) fn find(
     let state = index.state();
     let tail = Tail::read(snapshot, state.keyword, mine, now)?;
     let look = index.words();
-    let asked_words: BTreeSet<String> = words(&question.text).into_iter().collect();
     let counted: Vec<Counted> = tail.counted.values().cloned().collect();
-    let counts = look.counts(&asked_words, &counted)?;
+    let asked_words = look.question(&question.text, &counted, index.shares())?;
     let (meaning, fallback) = meaning_of(index, question);
-    let idfs = asked_words.iter().map(|word| f64::from(counts.idf(word)));
-    let word_count = u32::try_from(asked_words.len()).unwrap_or(u32::MAX);
-    let asked = Asked { ceiling: ceiling(idfs), words: word_count };
-    let lookup = Lookup { question: asked_words, look, counts, meaning, filter: &question.filter };
+    let asked = Asked { ceiling: asked_words.ceiling(), entries: asked_words.documents() };
+    let lookup = Lookup { question: asked_words, look, meaning, filter: &question.filter };
     let mut matches = lookup.in_index(question.engine, &tail)?;
     matches.extend(lookup.in_tail(&tail));
-    let calibration = Calibration::BUILT_IN;
+    let calibration = lookup
+        .meaning
+        .as_ref()
+        .map_or(Calibration::BUILT_IN, |(meaning, _)| meaning.calibration);
+    let engines = if lookup.meaning.is_some() { Engines::Both } else { Engines::Keywords };
     let mut best_first = score(&matches, question.engine, &asked, &calibration);
     best_first.sort_by(|a, b| {
         b.relevance.value.total_cmp(&a.relevance.value).then(a.entry.cmp(&b.entry))
@@ -102,6 +102,7 @@ pub(super) fn find(
     Ok(Candidates {
         best_first,
         asked,
+        engines,
         calibration,
         fallback,
         has_words: !lookup.question.is_empty() || lookup.meaning.is_some(),
@@ -177,7 +178,7 @@ impl Lookup<'_> {
     ) -> Result<BTreeMap<EntryId, Match>, SearchError> {
         let mut places = match engine {
             Engine::Vectors => Vec::new(),
-            _ => self.look.find(&self.question, &self.counts, self.filter, FOUND_MAX)?,
+            _ => self.look.find(&self.question, self.filter, FOUND_MAX)?,
         };
         let mut matches: BTreeMap<EntryId, Match> =
             places.iter().map(|place| (place.entry, NOTHING)).collect();
@@ -201,18 +202,11 @@ impl Lookup<'_> {
                 places.extend(self.look.places(&others)?);
             }
         }
-        for (entry, weighed) in self.look.weigh(&places, &self.question, &self.counts)? {
-            let found = matches.entry(entry).or_insert(NOTHING);
-            (found.bm25, found.held) = (f64::from(weighed.bm25), self.share(weighed.held));
+        for (entry, bm25) in self.look.weigh(&places, &self.question)? {
+            matches.entry(entry).or_insert(NOTHING).bm25 = bm25;
         }
         matches.retain(|entry, _| !tail.documents.contains_key(entry));
         Ok(matches)
-    }
-
-    /// The share of what the question's words tell.
-    fn share(&self, held: f32) -> f64 {
-        let all: f32 = self.question.iter().map(|word| self.counts.idf(word)).sum();
-        if all > 0.0 { f64::from(held / all) } else { 0.0 }
     }
 
     /// What the tail holds.
@@ -223,10 +217,8 @@ impl Lookup<'_> {
         let cosines = self.cosines(&admitted);
         let of = |(document, cosine): (&&Document, Option<f64>)| {
             let counted = tail.counted.get(&document.entry);
-            let weighed =
-                counted.map(|text| text.weigh(&self.question, &self.counts)).unwrap_or_default();
-            let (bm25, held) = (f64::from(weighed.bm25), self.share(weighed.held));
-            (document.entry, Match { cosine, bm25, held })
+            let bm25 = counted.map_or(0.0, |text| text.weigh(&self.question));
+            (document.entry, Match { cosine, bm25 })
         };
         admitted.iter().zip(cosines).map(of).collect()
     }
@@ -273,7 +265,7 @@ fn score(
 ) -> Vec<Candidate> {
     let of = |(entry, found): (&EntryId, &Match)| {
         let found = match engine {
-            Engine::Vectors => Match { bm25: 0.0, held: 0.0, ..*found },
+            Engine::Vectors => Match { bm25: 0.0, ..*found },
             _ => *found,
         };
         Candidate { entry: *entry, relevance: relevance(&found, asked, calibration) }

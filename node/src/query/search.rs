@@ -18,7 +18,7 @@ use klnode_scoring::conflict::{self, Contradiction, Polarity, Resolution, Side, 
 use klnode_scoring::cooccurrence;
 use klnode_scoring::rank::{self, Origin, Overlay, PerSignal, Ranking, signals};
 use klnode_scoring::recency::recency;
-use klnode_scoring::relevance::{Relevance, Verdict, judge};
+use klnode_scoring::relevance::{Relevance, judge};
 use klnode_scoring::role;
 use klnode_scoring::status::Writer;
 use klnode_scoring::thompson;
@@ -32,7 +32,7 @@ const READ_MAX: usize = 400;
 const PAIRED_MAX: usize = 10;
 /// What came nearest is told of so many.
 const NEAREST_MAX: usize = 10;
-/// The cosine above which two texts are about the same thing.
+/// How near in meaning two texts are that are about the same thing.
 const RELATED_MIN: f64 = 0.45;
 /// A hit needs this share of the relevance that the best one needs.
 const HIT_SHARE: f64 = 0.6;
@@ -69,11 +69,8 @@ impl Reader {
         }
         let read = self.read_best(snapshot, question, &found, now, is_wanted)?;
         let relevances: Vec<Relevance> = read.iter().map(|read| read.relevance).collect();
-        let verdict = judge(&relevances, &found.asked, &found.calibration);
-        let (score, score_min, is_answer) = match verdict {
-            Verdict::Answer { score, score_min } => (score, score_min, true),
-            Verdict::Abstain { score, score_min } => (score, score_min, false),
-        };
+        let verdict = judge(&relevances, &found.asked, found.engines, &found.calibration);
+        let (score, score_min, is_answer) = (verdict.best, verdict.answer_min, !verdict.abstains());
         let hit_min = if is_answer { score_min * HIT_SHARE } else { f64::INFINITY };
         let (ranking, bonuses) = self.rank(snapshot, question, &read, hit_min, now)?;
         let mut read: BTreeMap<EntryId, Read> =
@@ -328,13 +325,14 @@ impl Reader {
             return None;
         }
         let texts = [excerpt::whole(&one.found.view), excerpt::whole(&two.found.view)];
-        let vectors = found.meaning.as_ref()?.embedder.embed(&[&texts[0], &texts[1]]).ok()?;
+        let meaning = found.meaning.as_ref()?;
+        let vectors = meaning.embedder.embed(&[&texts[0], &texts[1]]).ok()?;
         let tags = [one, two].map(|read| read.scope.tags.iter().cloned().collect());
         let [ours, theirs] = &tags;
         let contradiction = conflict::contradiction(
             Subject { polarity: first, tags: ours },
             Subject { polarity: second, tags: theirs },
-            dot(&vectors[0], &vectors[1]),
+            meaning.calibration.meaning(dot(&vectors[0], &vectors[1])),
             RELATED_MIN,
             &self.numbers.conflict,
         );

@@ -63,15 +63,6 @@ impl StaticEmbedder {
         self.weights.vector(&self.model.table, &self.tokens(text))
     }
 
-    /// The share of the texts in the training corpus that hold a word, given in lower case: what is
-    /// known of a word before the store is large. A word of several tokens is rare.
-    pub fn share(&self, word: &str) -> f64 {
-        match *self.tokens(word).as_slice() {
-            [token] => self.model.table.share(token),
-            _ => 0.0,
-        }
-    }
-
     /// The digest of the weights in use.
     pub fn generation(&self) -> u64 {
         self.weights.generation()

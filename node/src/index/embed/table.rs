@@ -109,7 +109,7 @@ impl<'a> Table<'a> {
     }
 
     /// The share of the training corpus's documents that hold a token.
-    pub(super) fn share(&self, token: u32) -> f64 {
+    pub fn share(&self, token: u32) -> f64 {
         let held = self.counts.get(token as usize).copied().unwrap_or(0);
         f64::from(held) / f64::from(self.documents)
     }

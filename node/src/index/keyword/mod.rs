@@ -2,36 +2,42 @@
 //!
 //! tantivy keeps the postings; nothing else about an entry is kept in it, and no text. Reading is
 //! here, writing in [`writer`]. What the index has not yet taken in is scored by the same formula
-//! with the same counts ([`Counts`]), so that an entry does not move when the index takes it.
+//! with the same counts ([`Question`]), so that an entry does not move when the index takes it.
 
+mod question;
 mod tokens;
 mod writer;
 
+pub use question::{Counted, Question};
 pub use writer::Writer;
 
 use super::document::{Document, Filter, lineage};
 use super::mark::Mark;
+use super::shares::Shares;
+use super::spelling::{NEIGHBOURS_MAX, is_one_slip_apart, may_be_misspelt};
+use super::words::each_word;
 use klnode_crdt::ids::EntryId;
+use klnode_scoring::relevance::PRIOR_DOCUMENTS;
+use question::Word;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tantivy::collector::TopDocs;
 use tantivy::postings::Postings;
 use tantivy::query::{
-    Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScoreQuery, Occur, Query, TermQuery,
+    Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScoreQuery, FuzzyTermQuery, Occur, Query,
+    TermQuery,
 };
 use tantivy::schema::{
     Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
-use tantivy::{DocAddress, DocSet, IndexReader, ReloadPolicy, Searcher, TERMINATED, Term};
+use tantivy::{
+    DocAddress, DocSet, IndexReader, ReloadPolicy, Searcher, SegmentReader, TERMINATED, Term,
+};
 use tokens::Words;
 
-/// BM25's saturation of repeated words.
-const K1: f32 = 1.2;
-/// BM25's correction for long texts.
-const B: f32 = 0.75;
 /// Changes with what is indexed and how: an index of another layout is built anew.
-const LAYOUT: &str = "klnode-keyword-1";
+const LAYOUT: &str = "klnode-keyword-2";
 
 /// Why the index cannot be used. Whoever meets it builds the index anew.
 #[derive(Debug, thiserror::Error)]
@@ -176,109 +182,81 @@ pub struct Place {
     pub entry: EntryId,
 }
 
-/// What the words of a question weigh in a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Weighed {
-    /// Its score.
-    pub bm25: f32,
-    /// How telling those are that it holds, all together.
-    pub held: f32,
-}
-
-/// How often words occur, over the index and over what it has not yet taken in.
-#[derive(Clone, Debug, Default)]
-pub struct Counts {
-    documents: u64,
-    words: u64,
-    holding: BTreeMap<String, u64>,
-}
-
-impl Counts {
-    /// How telling a word is.
-    pub fn idf(&self, word: &str) -> f32 {
-        let holding = self.holding.get(word).copied().unwrap_or_default();
-        let others = self.documents.saturating_sub(holding);
-        (1.0 + (others as f32 + 0.5) / (holding as f32 + 0.5)).ln()
-    }
-
-    /// The score of a text in which a word of that rarity occurs so often.
-    fn score(&self, idf: f32, occurrences: f32, length: u32) -> f32 {
-        let average = self.words as f32 / self.documents.max(1) as f32;
-        let norm = K1 * (1.0 - B + B * length as f32 / average.max(1.0));
-        idf * (K1 + 1.0) * occurrences / (occurrences + norm)
-    }
-}
-
-/// A text that the index has not yet taken in, counted.
-#[derive(Clone, Debug)]
-pub struct Counted {
-    length: u32,
-    occurrences: BTreeMap<String, u32>,
-}
-
-impl Counted {
-    /// Counts the words of a document.
-    pub fn new(document: &Document) -> Self {
-        let mut counted = Self { length: 0, occurrences: BTreeMap::new() };
-        for text in [&document.title, &document.content, &document.labels] {
-            for word in super::words::words(text) {
-                counted.length += 1;
-                *counted.occurrences.entry(word).or_default() += 1;
-            }
-        }
-        counted
-    }
-
-    /// What the words of a question weigh in it.
-    pub fn weigh(&self, question: &BTreeSet<String>, counts: &Counts) -> Weighed {
-        let mut weighed = Weighed::default();
-        for word in question {
-            if let Some(occurrences) = self.occurrences.get(word) {
-                let idf = counts.idf(word);
-                weighed.bm25 += counts.score(idf, *occurrences as f32, self.length);
-                weighed.held += idf;
-            }
-        }
-        weighed
-    }
-}
-
 impl Look {
     /// How many documents there are.
     pub fn documents(&self) -> u64 {
         self.searcher.num_docs()
     }
 
-    /// How often the words of a question occur, here and in what is not yet taken in.
-    pub fn counts(
+    /// A question in words, as telling as they are here and in what is not yet taken in.
+    pub fn question(
         &self,
-        question: &BTreeSet<String>,
+        text: &str,
         tail: &[Counted],
-    ) -> Result<Counts, tantivy::TantivyError> {
-        let mut counts = Counts {
-            documents: self.searcher.total_num_docs()? + tail.len() as u64,
-            words: self.searcher.total_num_tokens(self.fields.text)?
-                + tail.iter().map(|text| u64::from(text.length)).sum::<u64>(),
-            holding: BTreeMap::new(),
-        };
-        for word in question {
-            let here = self.searcher.doc_freq(&self.term(word))?;
-            let waiting = tail.iter().filter(|text| text.occurrences.contains_key(word)).count();
-            counts.holding.insert(word.clone(), here + waiting as u64);
+        shares: &Shares,
+    ) -> Result<Question, tantivy::TantivyError> {
+        let documents = self.searcher.total_num_docs()? + tail.len() as u64;
+        let length = self.searcher.total_num_tokens(self.fields.text)?
+            + tail.iter().map(|text| u64::from(text.length)).sum::<u64>();
+        let mut names = BTreeSet::new();
+        each_word(text, |word| drop(names.insert(word.to_owned())));
+        let mut words = Vec::with_capacity(names.len());
+        for name in names {
+            let here = self.searcher.doc_freq(&self.term(&name))?;
+            let waiting = tail.iter().filter(|text| text.occurrences.contains_key(&name)).count();
+            let holding = here + waiting as u64;
+            let share = shares.of(&name);
+            let forms = match holding {
+                0 if may_be_misspelt(&name) => self.neighbours(&name, tail)?,
+                0 => Vec::new(),
+                _ => vec![name],
+            };
+            words.push(Word::new(documents, holding, share, forms));
         }
-        Ok(counts)
+        let length_average = length as f64 / documents.max(1) as f64;
+        Ok(Question { words, length_average, documents })
+    }
+
+    /// The words that are one slip from a word that nothing holds, the most common first.
+    fn neighbours(
+        &self,
+        name: &str,
+        tail: &[Counted],
+    ) -> Result<Vec<String>, tantivy::TantivyError> {
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        let automaton = FuzzyTermQuery::new(self.term(name), 1, true);
+        for reader in self.searcher.segment_readers() {
+            let words = reader.inverted_index(self.fields.text)?;
+            let mut stream = words.terms().search(automaton.automaton()?).into_stream()?;
+            while stream.advance() {
+                if let Ok(word) = std::str::from_utf8(stream.key()) {
+                    let holding = u64::from(stream.value().doc_freq);
+                    *found.entry(word.to_owned()).or_default() += holding;
+                }
+            }
+        }
+        let waiting = tail.iter().flat_map(|text| text.occurrences.keys());
+        for word in waiting.filter(|word| is_one_slip_apart(name, word)) {
+            *found.entry(word.clone()).or_default() += 1;
+        }
+        let mut common: Vec<(u64, String)> =
+            found.into_iter().map(|(word, holding)| (holding, word)).collect();
+        common.sort_unstable_by(|a, b| b.cmp(a));
+        common.truncate(NEIGHBOURS_MAX);
+        Ok(common.into_iter().map(|(_, word)| word).collect())
     }
 
     fn term(&self, word: &str) -> Term {
         Term::from_field_text(self.fields.text, word)
     }
 
-    fn query(&self, question: &BTreeSet<String>, filter: &Filter) -> BooleanQuery {
-        let word = |word: &String| -> (Occur, Box<dyn Query>) {
-            let term = TermQuery::new(self.term(word), IndexRecordOption::WithFreqs);
+    fn query(&self, question: &Question, filter: &Filter) -> BooleanQuery {
+        let forms = question.words.iter().flat_map(|word| &word.forms);
+        let word = |form: &String| -> (Occur, Box<dyn Query>) {
+            let term = TermQuery::new(self.term(form), IndexRecordOption::WithFreqs);
             (Occur::Should, Box::new(term))
         };
-        let words = BooleanQuery::new(question.iter().map(word).collect());
+        let words = BooleanQuery::new(forms.map(word).collect());
         let scope = scope_terms(filter);
         if scope.is_empty() {
             return words;
@@ -300,16 +278,15 @@ impl Look {
     /// The documents that score highest, best first.
     pub fn find(
         &self,
-        question: &BTreeSet<String>,
-        counts: &Counts,
+        question: &Question,
         filter: &Filter,
         count_max: usize,
     ) -> Result<Vec<Place>, tantivy::TantivyError> {
-        if question.is_empty() || self.searcher.num_docs() == 0 {
+        if question.words.iter().all(|word| word.forms.is_empty()) {
             return Ok(Vec::new());
         }
         let query = self.query(question, filter);
-        let provider = Provider { counts, fields: self.fields };
+        let provider = Provider { question, fields: self.fields };
         let top = TopDocs::with_limit(count_max.max(1)).order_by_score();
         let found = self.searcher.search_with_statistics_provider(&query, &top, &provider)?;
         found.into_iter().map(|(_, at)| Ok(Place { at, entry: self.entry(at)? })).collect()
@@ -341,35 +318,50 @@ impl Look {
     pub fn weigh(
         &self,
         places: &[Place],
-        question: &BTreeSet<String>,
-        counts: &Counts,
-    ) -> Result<Vec<(EntryId, Weighed)>, tantivy::TantivyError> {
-        let mut sorted: Vec<(DocAddress, Weighed, EntryId)> =
-            places.iter().map(|place| (place.at, Weighed::default(), place.entry)).collect();
+        question: &Question,
+    ) -> Result<Vec<(EntryId, f64)>, tantivy::TantivyError> {
+        let mut sorted: Vec<(DocAddress, EntryId, f64)> =
+            places.iter().map(|place| (place.at, place.entry, 0.0)).collect();
         sorted.sort_unstable_by_key(|(at, _, _)| *at);
         for of_segment in sorted.chunk_by_mut(|a, b| a.0.segment_ord == b.0.segment_ord) {
             let reader = self.searcher.segment_reader(of_segment[0].0.segment_ord);
-            let words = reader.inverted_index(self.fields.text)?;
-            let lengths = reader.get_fieldnorms_reader(self.fields.text)?;
-            for word in question {
-                let option = IndexRecordOption::WithFreqs;
-                let Some(mut postings) = words.read_postings(&self.term(word), option)? else {
-                    continue;
-                };
-                let idf = counts.idf(word);
-                for (at, weighed, _) in of_segment.iter_mut() {
-                    if postings.doc() < at.doc_id {
-                        postings.seek(at.doc_id);
-                    }
-                    if postings.doc() == at.doc_id {
-                        let length = lengths.fieldnorm(at.doc_id);
-                        weighed.bm25 += counts.score(idf, postings.term_freq() as f32, length);
-                        weighed.held += idf;
-                    }
+            for word in &question.words {
+                let parts = self.parts(reader, word, of_segment, question)?;
+                for ((_, _, weight), part) in of_segment.iter_mut().zip(parts) {
+                    *weight += part;
                 }
             }
         }
-        Ok(sorted.into_iter().map(|(_, weighed, entry)| (entry, weighed)).collect())
+        Ok(sorted.into_iter().map(|(_, entry, weight)| (entry, weight)).collect())
+    }
+
+    /// What one word weighs in documents of one segment, which are sorted.
+    fn parts(
+        &self,
+        reader: &SegmentReader,
+        word: &Word,
+        documents: &[(DocAddress, EntryId, f64)],
+        question: &Question,
+    ) -> Result<Vec<f64>, tantivy::TantivyError> {
+        let words = reader.inverted_index(self.fields.text)?;
+        let lengths = reader.get_fieldnorms_reader(self.fields.text)?;
+        let mut parts = vec![0.0_f64; documents.len()];
+        for form in &word.forms {
+            let option = IndexRecordOption::WithFreqs;
+            let Some(mut postings) = words.read_postings(&self.term(form), option)? else {
+                continue;
+            };
+            for ((at, _, _), part) in documents.iter().zip(&mut parts) {
+                if postings.doc() < at.doc_id {
+                    postings.seek(at.doc_id);
+                }
+                if postings.doc() == at.doc_id {
+                    let length = lengths.fieldnorm(at.doc_id);
+                    *part = part.max(question.part(word, postings.term_freq(), length));
+                }
+            }
+        }
+        Ok(parts)
     }
 
     fn entry(&self, at: DocAddress) -> Result<EntryId, tantivy::TantivyError> {
@@ -384,26 +376,31 @@ impl Look {
     }
 }
 
-/// The counts of the whole store, for tantivy's own scoring.
+/// How telling words are in the whole store, for tantivy's own scoring. It only has to find the
+/// best; what they weigh exactly is computed for those.
 struct Provider<'a> {
-    counts: &'a Counts,
+    question: &'a Question,
     fields: Fields,
 }
 
 impl Bm25StatisticsProvider for Provider<'_> {
     fn total_num_tokens(&self, _: Field) -> tantivy::Result<u64> {
-        Ok(self.counts.words.max(1))
+        Ok((self.question.length_average * self.total_num_docs()? as f64) as u64)
     }
 
     fn total_num_docs(&self) -> tantivy::Result<u64> {
-        Ok(self.counts.documents.max(1))
+        Ok(self.question.documents + PRIOR_DOCUMENTS)
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
         let value = term.value();
-        let word = value.as_str().filter(|_| term.field() == self.fields.text);
-        let holding = word.and_then(|word| self.counts.holding.get(word)).copied();
-        Ok(holding.unwrap_or(1).min(self.counts.documents.max(1)))
+        let form = value.as_str().filter(|_| term.field() == self.fields.text);
+        let holds = |word: &&Word| form.is_some_and(|form| word.forms.iter().any(|of| of == form));
+        let idf = self.question.words.iter().find(holds).map_or(1.0, |word| word.idf * word.weight);
+        // tantivy wants a count; this is the one that gives that idf.
+        let documents = self.total_num_docs()? as f64;
+        let holding = (documents + 1.0) / idf.exp() - 0.5;
+        Ok(holding.clamp(0.0, documents) as u64)
     }
 }
 

@@ -4,6 +4,7 @@
 //! forgotten that is not good enough, so [`Writer::wipe`] merges every segment that has lost
 //! something and removes the old files.
 
+use super::question::texts;
 use super::{Fields, Keyword, KeywordError, LAYOUT, terms_of};
 use crate::index::document::Document;
 use crate::index::mark::Mark;
@@ -45,7 +46,7 @@ impl Writer {
         row.add_bytes(id, document.entry.as_bytes());
         row.add_u64(high, (bytes >> 64) as u64);
         row.add_u64(low, bytes as u64);
-        for part in [&document.title, &document.content, &document.labels] {
+        for part in texts(document) {
             row.add_text(text, part);
         }
         for term in terms_of(document) {

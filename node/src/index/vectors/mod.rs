@@ -271,6 +271,19 @@ impl Vectors {
         Ok(entries.iter().map(cosine).collect())
     }
 
+    /// The cosines of pairs of entries, the same each time for the same rows: what unrelated texts
+    /// look like to the model.
+    pub fn sample_cosines(&self, pairs: usize) -> Vec<f64> {
+        let state = self.shared.read();
+        let rows = state.rows.len();
+        let pick = |at: usize, step: usize| at.wrapping_mul(step) % rows.max(1);
+        (0..if rows < 2 { 0 } else { pairs })
+            .map(|at| (pick(at, 7_919), pick(at + 1, 104_729)))
+            .filter(|(one, two)| one != two)
+            .map(|(one, two)| f64::from(state.rows.codes.cosine_between(one, two)))
+            .collect()
+    }
+
     fn pen(&self) -> MutexGuard<'_, Pen> {
         self.pen.lock().expect("no writer of the vectors panics")
     }

@@ -164,6 +164,12 @@ impl Codes {
         let dot = Kernel::best().dot(self.words(row), &query.words);
         cosine(dot, self.scale(row) * query.scale)
     }
+
+    /// The cosine of two rows.
+    pub(super) fn cosine_between(&self, one: usize, two: usize) -> f32 {
+        let dot = Kernel::best().dot(self.words(one), self.words(two));
+        cosine(dot, self.scale(one) * self.scale(two))
+    }
 }
 
 /// Rounding may carry a cosine a hair beyond one.

@@ -1,0 +1,81 @@
+//! Whether a word that no entry holds is a slip of the finger for one that some do.
+//!
+//! Keywords match whole words, so one wrong letter loses them; in the measurements of
+//! `docs/retrieval.md` a misspelt word cost a fifth of the right answers of short questions, and
+//! looking its neighbours up won most of them back. Only unknown words are looked up, so a word that
+//! is known is never second-guessed.
+
+/// Shorter words have too many neighbours.
+pub const LETTERS_MIN: usize = 5;
+/// At most this many neighbours, the most common first, stand for a misspelt word.
+pub const NEIGHBOURS_MAX: usize = 3;
+/// What a neighbour's match counts, beside a match of the word itself.
+pub const NEIGHBOUR_WEIGHT: f64 = 0.8;
+
+/// Whether an unknown word may be looked up by its neighbours: five or more plain letters.
+#[must_use]
+pub fn may_be_misspelt(word: &str) -> bool {
+    word.len() >= LETTERS_MIN && word.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+/// Whether one slip makes `word` of `other`: a letter more, less, or other, or two swapped.
+#[must_use]
+pub fn is_one_slip_apart(word: &str, other: &str) -> bool {
+    let (long, short) = if word.len() >= other.len() { (word, other) } else { (other, word) };
+    let (long, short) = (long.as_bytes(), short.as_bytes());
+    if long.len() - short.len() > 1 {
+        return false;
+    }
+    let same = long.iter().zip(short).take_while(|(a, b)| a == b).count();
+    match (&long[same..], &short[same..]) {
+        ([], []) => false,
+        ([_, long_rest @ ..], short_rest) if long.len() > short.len() => long_rest == short_rest,
+        ([a, b, long_rest @ ..], [c, d, short_rest @ ..]) => {
+            let swapped = a == d && b == c && long_rest == short_rest;
+            swapped || (b == d && long_rest == short_rest)
+        }
+        (long_rest, short_rest) => long_rest.len() == short_rest.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_one_slip_apart, may_be_misspelt};
+
+    #[test]
+    fn one_slip_is_a_letter_more_less_other_or_two_swapped() {
+        for (word, other, expect) in [
+            ("timeout", "timeout", false),
+            ("timeout", "timeuot", true),
+            ("timeout", "timout", true),
+            ("timeout", "timeeout", true),
+            ("timeout", "timeouts", true),
+            ("timeout", "timeour", true),
+            ("timeout", "rimeout", true),
+            ("timeout", "timeoot", true),
+            ("timeout", "itmeuot", false),
+            ("timeout", "tmeot", false),
+            ("timeout", "tiemuot", false),
+            ("ab", "ba", true),
+            ("", "a", true),
+            ("", "", false),
+            ("a", "b", true),
+        ] {
+            assert_eq!(is_one_slip_apart(word, other), expect, "{word} {other}");
+            assert_eq!(is_one_slip_apart(other, word), expect, "{other} {word}");
+        }
+    }
+
+    #[test]
+    fn short_words_and_names_of_code_are_not_guessed_at() {
+        for (word, expect) in [
+            ("timeot", true),
+            ("abcde", true),
+            ("abcd", false),
+            ("e0308x", false),
+            ("straße", false),
+        ] {
+            assert_eq!(may_be_misspelt(word), expect, "{word}");
+        }
+    }
+}
