@@ -20,8 +20,6 @@ const WIDTH_MAX: usize = 768;
 /// Part of the rows a filter must admit for the graph to be worth walking: below it, comparing the
 /// admitted rows alone is faster.
 const SHARE_MIN: f64 = 0.2;
-/// How many rows are looked at to guess that part.
-const SAMPLE_ROWS: usize = 512;
 /// More points are asked for than needed, since chance may put fewer of the admitted near.
 const MARGIN: f64 = 1.5;
 
@@ -108,7 +106,7 @@ impl Attached {
         count: usize,
         filter: &Filter,
     ) -> Option<Top> {
-        let share = admitted_share(rows, filter);
+        let share = rows.admitted_share(filter);
         if share < SHARE_MIN {
             return None;
         }
@@ -139,17 +137,6 @@ pub(super) fn is_worn(points: usize, dead: usize, fresh: usize, limits: &Limits)
     let points = points as f64;
     dead as f64 >= (points * limits.hnsw_dead_fraction_max).max(1.0)
         || fresh as f64 >= (points * FRESH_FRACTION_MAX).max(1.0)
-}
-
-/// Which part of the rows a filter admits, guessed from some evenly spaced ones.
-fn admitted_share(rows: &Rows, filter: &Filter) -> f64 {
-    if filter.is_all() {
-        return 1.0;
-    }
-    let step = (rows.len() / SAMPLE_ROWS).max(1);
-    let sample = (0..rows.len()).step_by(step);
-    let looked_at = sample.len().max(1);
-    sample.filter(|row| filter.admits(rows.facts(*row))).count() as f64 / looked_at as f64
 }
 
 fn number(of: usize) -> u32 {

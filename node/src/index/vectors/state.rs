@@ -5,7 +5,8 @@
 
 use super::attached::Attached;
 use super::facts::{Facts, Filter};
-use super::file::{AsRows, ROWS_MAX};
+use super::file::AsRows;
+use super::format::ROWS_MAX;
 use super::graph::Graph;
 use super::rows::{Quantised, Query, Rows, Snapshot};
 use super::{BadVector, Engine, Limits, Nearest};
