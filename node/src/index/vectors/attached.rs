@@ -98,6 +98,21 @@ impl Attached {
         is_worn(self.points(), self.dead, self.fresh, limits)
     }
 
+    /// Panics unless points and rows name each other, with the same codes, and the counts are right.
+    #[cfg(test)]
+    pub(super) fn assert_joined(&self, rows: &Rows) {
+        let codes = &self.graph.points().get_distance().codes;
+        assert_eq!(self.point_of_row.len(), rows.len());
+        for (row, point) in self.point_of_row.iter().enumerate().filter(|pair| *pair.1 != NONE) {
+            assert_eq!(self.row_of_point[*point as usize], number(row));
+            assert_eq!(codes.words(*point as usize), rows.codes.words(row));
+        }
+        let lacking = |of: &[u32]| of.iter().filter(|one| **one == NONE).count();
+        assert_eq!(self.dead, lacking(&self.row_of_point));
+        assert_eq!(self.fresh, lacking(&self.point_of_row));
+        assert_eq!(self.points() - self.dead, rows.len() - self.fresh);
+    }
+
     /// The nearest rows, or none where comparing every admitted row is the better way.
     pub(super) fn nearest(
         &self,

@@ -114,6 +114,12 @@ impl State {
         self.attached.as_ref().map(Attached::points)
     }
 
+    /// The graph in use, for tests to look into.
+    #[cfg(test)]
+    pub(super) fn attached(&self) -> Option<&Attached> {
+        self.attached.as_ref()
+    }
+
     /// Decides about the graph. Who is told to build one says when it is done.
     pub(super) fn need(&mut self, limits: &Limits) -> Need {
         if self.rows.len() < limits.hnsw_entries_min {
