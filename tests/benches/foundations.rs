@@ -19,39 +19,22 @@ use klnode_crdt::tally::Observation;
 use klnode_crdt::testing::origin;
 use klnode_crdt::time::{Day, Hlc};
 use klnode_crdt::writer::{Claim, Writer};
+use klnode_tests::measure::{bench_arguments, in_turns, median};
 use klnode_tests::node::{START, Seeded, lesson, setup};
 use std::hint::black_box;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn main() {
-    // `cargo bench` passes --bench; `cargo test --benches` passes nothing and only wants to build.
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if !arguments.iter().any(|argument| argument == "--bench") {
-        return;
-    }
+    let Some(filters) = bench_arguments() else { return };
     let wanted = |name: &str| {
-        let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
-        filters.peek().is_none() || filters.any(|filter| name.contains(filter.as_str()))
+        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
     };
     let all: [(&str, fn()); 4] =
         [("group-commit", group_commit), ("verify", verify), ("join", join), ("disk", disk)];
     for (_, bench) in all.iter().filter(|(name, _)| wanted(name)) {
         bench();
     }
-}
-
-/// The median of several runs.
-fn median<T>(runs: usize, mut run: impl FnMut() -> T) -> Duration {
-    let mut times: Vec<Duration> = (0..runs)
-        .map(|_| {
-            let start = Instant::now();
-            black_box(run());
-            start.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[times.len() / 2]
 }
 
 fn engine(folder: &Path, durability: Durability) -> Engine {
@@ -89,18 +72,6 @@ fn callers(durability: Durability) -> f64 {
     let elapsed = start.elapsed();
     running.stop();
     (CALLERS * WRITES) as f64 / elapsed.as_secs_f64()
-}
-
-/// Runs two things in turns, so that both meet the same noise, and returns the median rate of
-/// each and the median of their ratios.
-fn in_turns(turns: usize, mut one: impl FnMut() -> f64, mut two: impl FnMut() -> f64) -> [f64; 3] {
-    let pairs: Vec<(f64, f64)> = (0..turns).map(|_| (one(), two())).collect();
-    let median = |of: fn(&(f64, f64)) -> f64| {
-        let mut values: Vec<f64> = pairs.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    [median(|pair| pair.0), median(|pair| pair.1), median(|pair| pair.0 / pair.1)]
 }
 
 fn group_commit() {

@@ -1,7 +1,8 @@
 //! What the suites of klnode are built from: a disk that fails on demand, engines with a clock and
-//! a seed, and the repository's own source, read for its rules.
+//! a seed, timing for benchmarks, and the repository's own source, read for its rules.
 
 pub mod disk;
+pub mod measure;
 pub mod node;
 pub mod script;
 pub mod source;

@@ -20,8 +20,6 @@ const WIDTH_MAX: usize = 768;
 /// Part of the rows a filter must admit for the graph to be worth walking: below it, comparing the
 /// admitted rows alone is faster.
 const SHARE_MIN: f64 = 0.2;
-/// How many rows are looked at to guess that part.
-const SAMPLE_ROWS: usize = 512;
 /// More points are asked for than needed, since chance may put fewer of the admitted near.
 const MARGIN: f64 = 1.5;
 
@@ -100,6 +98,21 @@ impl Attached {
         is_worn(self.points(), self.dead, self.fresh, limits)
     }
 
+    /// Panics unless points and rows name each other, with the same codes, and the counts are right.
+    #[cfg(test)]
+    pub(super) fn assert_joined(&self, rows: &Rows) {
+        let codes = &self.graph.points().get_distance().codes;
+        assert_eq!(self.point_of_row.len(), rows.len());
+        for (row, point) in self.point_of_row.iter().enumerate().filter(|pair| *pair.1 != NONE) {
+            assert_eq!(self.row_of_point[*point as usize], number(row));
+            assert_eq!(codes.words(*point as usize), rows.codes.words(row));
+        }
+        let lacking = |of: &[u32]| of.iter().filter(|one| **one == NONE).count();
+        assert_eq!(self.dead, lacking(&self.row_of_point));
+        assert_eq!(self.fresh, lacking(&self.point_of_row));
+        assert_eq!(self.points() - self.dead, rows.len() - self.fresh);
+    }
+
     /// The nearest rows, or none where comparing every admitted row is the better way.
     pub(super) fn nearest(
         &self,
@@ -108,7 +121,7 @@ impl Attached {
         count: usize,
         filter: &Filter,
     ) -> Option<Top> {
-        let share = admitted_share(rows, filter);
+        let share = rows.admitted_share(filter);
         if share < SHARE_MIN {
             return None;
         }
@@ -139,17 +152,6 @@ pub(super) fn is_worn(points: usize, dead: usize, fresh: usize, limits: &Limits)
     let points = points as f64;
     dead as f64 >= (points * limits.hnsw_dead_fraction_max).max(1.0)
         || fresh as f64 >= (points * FRESH_FRACTION_MAX).max(1.0)
-}
-
-/// Which part of the rows a filter admits, guessed from some evenly spaced ones.
-fn admitted_share(rows: &Rows, filter: &Filter) -> f64 {
-    if filter.is_all() {
-        return 1.0;
-    }
-    let step = (rows.len() / SAMPLE_ROWS).max(1);
-    let sample = (0..rows.len()).step_by(step);
-    let looked_at = sample.len().max(1);
-    sample.filter(|row| filter.admits(rows.facts(*row))).count() as f64 / looked_at as f64
 }
 
 fn number(of: usize) -> u32 {

@@ -4,7 +4,7 @@
 //! to, and a panic of hnsw_rs ends it and nothing more: the scan goes on answering.
 
 use super::Shared;
-use super::attached::is_worn;
+use super::attached::{Attached, is_worn};
 use super::dump::Unusable;
 use super::graph::Graph;
 use super::rows::Snapshot;
@@ -44,10 +44,10 @@ impl Builder {
         let cancelled = Arc::clone(&self.cancelled);
         let failed = Arc::clone(&shared);
         let work = move || {
-            let made = || if first { load(&shared, &snapshot, &cancelled) } else { Made::Nothing };
-            let work = || match made() {
-                Made::Attached => {}
-                Made::Nothing => build(&shared, &snapshot, &cancelled),
+            let work = || {
+                if !(first && is_loaded(&shared, &snapshot, &cancelled)) {
+                    build(&shared, &snapshot, &cancelled);
+                }
             };
             let how = match catch_unwind(AssertUnwindSafe(work)) {
                 Ok(()) => Building::Idle,
@@ -82,23 +82,19 @@ impl Builder {
     }
 }
 
-enum Made {
-    Attached,
-    Nothing,
-}
-
-fn load(shared: &Shared, snapshot: &Snapshot, cancelled: &AtomicBool) -> Made {
+/// Takes the graph from disk into use, if it can be.
+fn is_loaded(shared: &Shared, snapshot: &Snapshot, cancelled: &AtomicBool) -> bool {
     let worn = |points, dead, fresh| is_worn(points, dead, fresh, &shared.limits);
     match shared.dump.load(snapshot, cancelled, worn) {
         Ok(loaded) => {
             let graph = Arc::new(loaded.graph);
             drop(attach(shared, graph, snapshot, &loaded.row_of_point));
-            Made::Attached
+            true
         }
-        Err(Unusable::Absent | Unusable::Cancelled) => Made::Nothing,
+        Err(Unusable::Absent | Unusable::Cancelled) => false,
         Err(reason) => {
             tracing::info!(%reason, "the vector graph is built again");
-            Made::Nothing
+            false
         }
     }
 }
@@ -121,7 +117,7 @@ fn attach(
     graph: Arc<Graph>,
     snapshot: &Snapshot,
     row_of_point: &[Option<usize>],
-) -> Option<super::attached::Attached> {
+) -> Option<Attached> {
     let points = graph.count();
     let old = shared.write().attach(graph, snapshot, row_of_point);
     tracing::info!(points, "the vector graph is in use");

@@ -6,7 +6,7 @@
 //! rows again: a row that has gone or has changed since has no point. None of the three files holds
 //! an id or a vector, so a forgotten entry is not in them.
 
-use super::file::{IDENTITY_BYTES_MAX, ROWS_MAX};
+use super::format::{IDENTITY_BYTES_MAX, ROWS_MAX};
 use super::graph::{Apart, Graph};
 use super::rows::{Codes, Snapshot};
 use hnsw_rs::api::AnnT;

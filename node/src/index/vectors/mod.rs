@@ -16,6 +16,7 @@ mod builder;
 mod dump;
 mod facts;
 mod file;
+mod format;
 mod graph;
 mod kernel;
 mod rows;
@@ -26,7 +27,8 @@ mod top;
 mod tests;
 
 pub use facts::{Facts, Filter, TagSignature};
-pub use file::{CURSOR_BYTES_MAX, CheckpointError, DIMS_MAX, IDENTITY_BYTES_MAX, ROWS_MAX, Stale};
+pub use file::CheckpointError;
+pub use format::{CURSOR_BYTES_MAX, DIMS_MAX, IDENTITY_BYTES_MAX, ROWS_MAX, Stale};
 
 use builder::Builder;
 use dump::Dump;

@@ -19,6 +19,12 @@ pub(super) const CHUNK_ROWS: usize = 1024;
 /// How many rows are multiplied before the best are picked from them.
 const BLOCK_ROWS: usize = 256;
 
+/// Part of the rows a filter must admit for reading all of them to be faster than picking.
+const SHARE_TO_READ_ALL: f64 = 0.4;
+
+/// How many rows are looked at to guess that part.
+const SAMPLE_ROWS: usize = 512;
+
 /// The largest code. Not 128: codes are symmetric, so that a vector and its opposite are too.
 const CODE_MAX: f32 = 127.0;
 
@@ -288,25 +294,42 @@ impl Rows {
     /// The nearest of all rows that the filter admits.
     pub(super) fn nearest(&self, query: &Query, count: usize, filter: &Filter) -> Top {
         let mut top = Top::new(count.min(self.len()));
-        if filter.is_all() {
-            self.scan_all(query, &mut top);
+        if self.admitted_share(filter) >= SHARE_TO_READ_ALL {
+            self.scan_all(query, &mut top, filter);
         } else {
             self.scan_some(query, &mut top, |row| filter.admits(&self.facts[row]));
         }
         top
     }
 
-    fn scan_all(&self, query: &Query, top: &mut Top) {
+    /// Which part of the rows a filter admits, guessed from some evenly spaced ones.
+    pub(super) fn admitted_share(&self, filter: &Filter) -> f64 {
+        if filter.is_all() {
+            return 1.0;
+        }
+        let sample = (0..self.len()).step_by((self.len() / SAMPLE_ROWS).max(1));
+        let looked_at = sample.len().max(1);
+        sample.filter(|row| filter.admits(&self.facts[*row])).count() as f64 / looked_at as f64
+    }
+
+    /// Multiplies every row, and asks the filter only about the few that are near enough.
+    fn scan_all(&self, query: &Query, top: &mut Top, filter: &Filter) {
         let kernel = Kernel::best();
         let stride = self.codes.stride;
         let mut dots = [0; BLOCK_ROWS];
-        for (chunk, entries) in self.codes.chunks.iter().zip(self.entries.chunks(CHUNK_ROWS)) {
-            let blocks = entries.chunks(BLOCK_ROWS).zip(chunk.scales.chunks(BLOCK_ROWS));
-            for ((entries, scales), lines) in blocks.zip(chunk.lines.chunks(BLOCK_ROWS * stride)) {
-                let dots = &mut dots[..entries.len()];
+        for (at, chunk) in self.codes.chunks.iter().enumerate() {
+            let blocks =
+                chunk.scales.chunks(BLOCK_ROWS).zip(chunk.lines.chunks(BLOCK_ROWS * stride));
+            for (block, (scales, lines)) in blocks.enumerate() {
+                let start = at * CHUNK_ROWS + block * BLOCK_ROWS;
+                let some = self.len().saturating_sub(start).min(BLOCK_ROWS);
+                let dots = &mut dots[..some];
                 kernel.dots(&query.words, kernel::words(lines), dots);
-                for ((dot, scale), entry) in dots.iter().zip(scales).zip(entries) {
-                    top.offer(cosine(*dot, scale * query.scale), entry);
+                for (row, (dot, scale)) in (start..).zip(dots.iter().zip(scales)) {
+                    let cosine = cosine(*dot, scale * query.scale);
+                    if top.reaches(cosine) && filter.admits(&self.facts[row]) {
+                        top.offer(cosine, &self.entries[row]);
+                    }
                 }
             }
         }

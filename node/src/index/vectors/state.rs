@@ -5,7 +5,8 @@
 
 use super::attached::Attached;
 use super::facts::{Facts, Filter};
-use super::file::{AsRows, ROWS_MAX};
+use super::file::AsRows;
+use super::format::ROWS_MAX;
 use super::graph::Graph;
 use super::rows::{Quantised, Query, Rows, Snapshot};
 use super::{BadVector, Engine, Limits, Nearest};
@@ -111,6 +112,12 @@ impl State {
     /// How many points the graph has.
     pub(super) fn points(&self) -> Option<usize> {
         self.attached.as_ref().map(Attached::points)
+    }
+
+    /// The graph in use, for tests to look into.
+    #[cfg(test)]
+    pub(super) fn attached(&self) -> Option<&Attached> {
+        self.attached.as_ref()
     }
 
     /// Decides about the graph. Who is told to build one says when it is done.

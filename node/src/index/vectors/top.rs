@@ -25,17 +25,18 @@ impl Top {
         Self { heap: BinaryHeap::with_capacity(count), count, bar }
     }
 
-    /// Takes a hit if it is among the best.
+    /// Whether a hit may be among the best. Of almost every row of a scan this is all that is asked.
     #[inline]
-    pub(super) fn offer(&mut self, cosine: f32, entry: &EntryId) {
-        // Almost every row of a scan ends here.
-        if cosine >= self.bar {
-            self.take(Hit { cosine, entry: *entry });
-        }
+    pub(super) fn reaches(&self, cosine: f32) -> bool {
+        cosine >= self.bar
     }
 
-    #[cold]
-    fn take(&mut self, hit: Hit) {
+    /// Takes a hit if it is among the best.
+    pub(super) fn offer(&mut self, cosine: f32, entry: &EntryId) {
+        if !self.reaches(cosine) {
+            return;
+        }
+        let hit = Hit { cosine, entry: *entry };
         if self.heap.len() < self.count {
             self.heap.push(hit);
         } else if let Some(mut worst) = self.heap.peek_mut()

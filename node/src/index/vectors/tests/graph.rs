@@ -11,12 +11,10 @@ const SMALL: Limits = Limits { hnsw_entries_min: 500, hnsw_dead_fraction_max: 0.
 const ENDINGS: [&str; 3] = [".points", ".hnsw.graph", ".hnsw.data"];
 
 fn tag(row: u64) -> Facts {
-    tagged(if row % 20 == 0 {
-        "rare"
-    } else if row % 2 == 0 {
-        "even"
-    } else {
-        "odd"
+    tagged(match row % 20 {
+        0 => "rare",
+        even if even % 2 == 0 => "even",
+        _ => "odd",
     })
 }
 
@@ -68,6 +66,10 @@ fn exact(vectors: &Vectors, query: &[f32], count: usize, filter: &Filter) -> Vec
 /// The part of the true nearest ten that is found, over many queries. Every hit is a true one.
 fn recall(vectors: &Vectors, filter: &Filter) -> f64 {
     const QUERIES: u64 = 100;
+    {
+        let state = vectors.shared.read();
+        state.attached().expect("a graph is in use").assert_joined(&state.rows);
+    }
     let mut right = 0;
     for seed in 0..QUERIES {
         let query = vector(1_000_000 + seed);

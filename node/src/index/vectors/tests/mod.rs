@@ -110,9 +110,12 @@ fn quantising_moves_a_cosine_by_less_than_a_hundredth() {
 fn a_scan_finds_what_sorting_all_rows_by_their_cosine_finds() {
     let folder = folder();
     let vectors = filled(&folder, 3000);
-    for (seed, filter) in
-        [(1, Filter::all()), (2, Filter::all().tags(["area/3"])), (3, Filter::all().kinds([]))]
-    {
+    for (seed, filter) in [
+        (1, Filter::all()),
+        (2, Filter::all().tags(["area/3"])),
+        (3, Filter::all().kinds([])),
+        (4, Filter::all().tags(["area"])),
+    ] {
         let query = vector(5_000 + seed);
         let admitted: Vec<EntryId> = vectors
             .entries()
@@ -263,8 +266,29 @@ fn a_saved_index_loads_as_it_was_with_its_cursor() {
     let (loaded, cursor) = open(&folder).unwrap();
     assert_eq!(cursor, b"there");
     assert_eq!(content(&loaded), content(&vectors));
-    let mode = fs::metadata(folder.path().join(FILE_NAME)).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn the_file_is_open_to_nobody_else() {
+    let folder = folder();
+    let path = folder.path().join(FILE_NAME);
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    filled(&folder, 1).checkpoint(b"").unwrap();
+    assert_eq!(mode(), 0o600);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    drop(open(&folder).unwrap());
+    assert_eq!(mode(), 0o600);
+}
+
+#[test]
+fn the_file_is_that_of_version_one() {
+    let folder = folder();
+    let vectors = Vectors::empty(folder.path(), MODEL, 3, LIMITS);
+    vectors.upsert(id(1), &[0.5, -1.0, 0.25], tagged("auth/jwt")).unwrap();
+    vectors.upsert(id(2), &[0.0, 0.0, 0.0], Facts::default()).unwrap();
+    vectors.checkpoint(b"cursor").unwrap();
+    let digest = blake3::hash(&bytes_of(&folder)).to_hex();
+    assert_eq!(digest.as_str(), "fe6ed86e9689dc77a9c59485a12b4a55dd6f0bb07803d5c0cc936177978d6a71");
 }
 
 #[test]

@@ -1,0 +1,195 @@
+//! What the vector index costs: its scan against merely reading the same bytes in the same run, its
+//! file, and its graph against the scan.
+//!
+//! `cargo bench -p klnode-tests --bench vectors [-- NAME] [-- ROWS]` runs all, or those whose name
+//! contains NAME: scan, filter, file, graph. ROWS is the size for the graph.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
+use klnode::index::vectors::{Engine, Facts, Filter, Limits, Vectors};
+use klnode_crdt::ids::{EntryId, WorkspaceId};
+use klnode_crdt::origin::Memory;
+use klnode_tests::measure::{bench_arguments, in_turns, median, timed};
+use klnode_tests::node::Seeded;
+use std::hint::black_box;
+use std::path::Path;
+
+const DIMS: usize = 256;
+const GRAPH_ROWS: usize = 20_000;
+/// Vectors gather around this many subjects, as those of texts do.
+const SUBJECTS: u64 = 500;
+const NO_GRAPH: Limits = Limits { hnsw_entries_min: usize::MAX, hnsw_dead_fraction_max: 0.1 };
+
+fn main() {
+    let Some(arguments) = bench_arguments() else { return };
+    let (sizes, names): (Vec<String>, Vec<String>) =
+        arguments.into_iter().partition(|argument| argument.parse::<usize>().is_ok());
+    let rows = sizes.first().and_then(|size| size.parse().ok()).unwrap_or(GRAPH_ROWS);
+    let wanted = |name: &str| names.is_empty() || names.iter().any(|one| name.contains(one));
+    if wanted("scan") {
+        for rows in [1_000, 10_000, 100_000] {
+            scan(rows);
+        }
+    }
+    if wanted("filter") {
+        filter(100_000);
+    }
+    if wanted("file") {
+        file(100_000);
+    }
+    if wanted("graph") {
+        graph(rows);
+    }
+}
+
+fn id(row: usize) -> EntryId {
+    let mut bytes = [0; 16];
+    Seeded(row as u64 + 1).fill(&mut bytes);
+    EntryId::from_bytes(bytes)
+}
+
+/// Near enough to a normal distribution.
+fn normal(random: &mut Seeded) -> f32 {
+    let uniform = |random: &mut Seeded| (random.next_u64() >> 40) as f32 / (1 << 24) as f32;
+    (0..4).map(|_| uniform(random) - 0.5).sum()
+}
+
+/// A subject, and as much again of its own.
+fn vector(seed: u64) -> Vec<f32> {
+    let mut own = Seeded(seed.wrapping_mul(0x9E37) + 7);
+    let mut subject = Seeded(own.below(SUBJECTS) << 32);
+    (0..DIMS).map(|_| normal(&mut subject) + normal(&mut own)).collect()
+}
+
+/// One in a hundred is tagged `few`, one in ten `some`, every second `half`.
+fn facts(row: usize) -> Facts {
+    let tags = [(100, "few"), (10, "some"), (2, "half")];
+    let tags = tags.iter().filter(|(every, _)| row.is_multiple_of(*every)).map(|(_, tag)| *tag);
+    Facts::new(WorkspaceId::MAIN, "", None, Memory::Semantic, tags)
+}
+
+fn filled(folder: &Path, rows: usize, limits: Limits) -> Vectors {
+    let vectors = Vectors::empty(folder, "bench", DIMS, limits);
+    for row in 0..rows {
+        vectors.upsert(id(row), &vector(row as u64), facts(row)).expect("a good vector");
+    }
+    vectors
+}
+
+fn query(number: u64) -> Vec<f32> {
+    vector(number + (1 << 40))
+}
+
+/// Adds words as wide loads would: eight sums, so that none waits for another.
+fn sum(words: &[u64]) -> u64 {
+    let mut sums = [0_u64; 32];
+    for words in words.chunks_exact(32) {
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum = sum.wrapping_add(*word);
+        }
+    }
+    sums.iter().fold(0, |all, one| all.wrapping_add(*one))
+}
+
+fn scan(rows: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let vectors = filled(folder.path(), rows, NO_GRAPH);
+    let bytes: Vec<u64> = (0..(rows * DIMS / 8) as u64).collect();
+    let query = query(1);
+    // Small sizes are over within the resolution of a clock.
+    let times = (200_000 / rows).max(1);
+    let micros = |run: &mut dyn FnMut()| {
+        timed(|| (0..times).for_each(|_| run())).as_secs_f64() * 1e6 / times as f64
+    };
+    let nearest = || {
+        black_box(vectors.nearest(black_box(&query), 50, &Filter::all()).expect("a good vector"));
+    };
+    let read = || {
+        black_box(sum(black_box(&bytes)));
+    };
+    let (mut nearest, mut read) = (nearest, read);
+    let [scan, read, ratio] = in_turns(101, || micros(&mut nearest), || micros(&mut read));
+    let speed = (rows * DIMS) as f64 / scan / 1e3;
+    println!("the nearest 50 of {rows} × {DIMS}, one core (median of 101):");
+    println!("  scan               {scan:>10.1} µs   ({speed:.1} GB/s)");
+    println!("  reading the bytes  {read:>10.1} µs");
+    println!("  ratio              {ratio:>10.2}   (goal at 100,000: at most 1.50)");
+}
+
+fn filter(rows: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let vectors = filled(folder.path(), rows, NO_GRAPH);
+    let query = query(1);
+    println!("the nearest 50 of {rows} × {DIMS} through a filter (median of 101):");
+    for tag in ["few", "some", "half"] {
+        let filter = Filter::all().tags([tag]);
+        let time = median(101, || vectors.nearest(&query, 50, &filter).expect("a good vector"));
+        println!("  tag {tag:<14} {:>10.1} µs", time.as_secs_f64() * 1e6);
+    }
+}
+
+fn file(rows: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let vectors = filled(folder.path(), rows, NO_GRAPH);
+    let millis = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+    let first = timed(|| vectors.checkpoint(b"cursor").expect("saved"));
+    let mut next = 0;
+    let some = median(21, || {
+        for _ in 0..100 {
+            next += 977;
+            let row = next % rows;
+            vectors.upsert(id(row), &vector(next as u64), facts(row)).expect("a good vector");
+        }
+        vectors.checkpoint(b"cursor").expect("saved");
+    });
+    drop(vectors);
+    let load = median(11, || Vectors::open(folder.path(), "bench", DIMS, NO_GRAPH).expect("loads"));
+    println!("the file of {rows} × {DIMS}:");
+    println!("  first checkpoint   {:>10.1} ms", millis(first));
+    println!(
+        "  with 100 changes   {:>10.1} ms   (median of 21, the upserts included)",
+        millis(some)
+    );
+    println!("  load               {:>10.1} ms   (median of 11; goal: below 100)", millis(load));
+}
+
+fn graph(rows: usize) {
+    const QUERIES: u64 = 200;
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = Limits { hnsw_entries_min: rows, ..NO_GRAPH };
+    let vectors = filled(folder.path(), rows, limits);
+    let exact: Vec<_> = (0..QUERIES)
+        .map(|at| vectors.nearest(&query(at), 10, &Filter::all()).expect("a good vector").hits)
+        .collect();
+    let scan = median(101, || vectors.nearest(&query(1), 10, &Filter::all()));
+    let built = timed(|| {
+        vectors.checkpoint(b"").expect("saved");
+        vectors.wait_for_graph();
+    });
+    let mut found = 0;
+    for (at, exact) in (0..).zip(&exact) {
+        let nearest = vectors.nearest(&query(at), 10, &Filter::all()).expect("a good vector");
+        assert_eq!(nearest.engine, Engine::Graph);
+        found += nearest.hits.iter().filter(|hit| exact.contains(hit)).count();
+    }
+    let mut at = 0;
+    let search = median(501, || {
+        at += 1;
+        vectors.nearest(&query(at), 10, &Filter::all())
+    });
+    drop(vectors);
+    let load = timed(|| {
+        let (vectors, _) =
+            Vectors::open(folder.path(), "bench", DIMS, limits).expect("the file loads");
+        vectors.wait_for_graph();
+        assert_eq!(vectors.graph_points(), Some(rows));
+        vectors
+    });
+    let rate = rows as f64 / built.as_secs_f64();
+    println!("the graph of {rows} × {DIMS}:");
+    println!("  built and saved    {rate:>10.0} points/s");
+    println!("  recall at 10       {:>10.3}", found as f64 / (QUERIES * 10) as f64);
+    println!("  search             {:>10.1} µs", search.as_secs_f64() * 1e6);
+    println!("  scan               {:>10.1} µs", scan.as_secs_f64() * 1e6);
+    println!("  load from disk     {:>10.1} ms", load.as_secs_f64() * 1e3);
+}

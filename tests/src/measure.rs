@@ -1,0 +1,41 @@
+//! Timing for benchmarks: medians, and two things in turns so that both meet the same noise.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// How long one run takes.
+pub fn timed<T>(run: impl FnOnce() -> T) -> Duration {
+    let start = Instant::now();
+    black_box(run());
+    start.elapsed()
+}
+
+/// The median of several runs.
+pub fn median<T>(runs: usize, mut run: impl FnMut() -> T) -> Duration {
+    let mut times: Vec<Duration> = (0..runs).map(|_| timed(&mut run)).collect();
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// Runs two things in turns, and returns the median of each and the median of their ratios.
+pub fn in_turns(
+    turns: usize,
+    mut one: impl FnMut() -> f64,
+    mut two: impl FnMut() -> f64,
+) -> [f64; 3] {
+    let pairs: Vec<(f64, f64)> = (0..turns).map(|_| (one(), two())).collect();
+    let median = |of: fn(&(f64, f64)) -> f64| {
+        let mut values: Vec<f64> = pairs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    [median(|pair| pair.0), median(|pair| pair.1), median(|pair| pair.0 / pair.1)]
+}
+
+/// Whether a benchmark runs at all: `cargo bench` passes `--bench`, while `cargo test --benches`
+/// only wants to build. What else was passed is returned.
+pub fn bench_arguments() -> Option<Vec<String>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let runs = arguments.iter().any(|argument| argument == "--bench");
+    runs.then(|| arguments.into_iter().filter(|argument| !argument.starts_with('-')).collect())
+}
