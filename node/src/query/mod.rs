@@ -1,5 +1,6 @@
 //! The reading side: find an entry, read it, judge it. Nothing here writes.
 
+pub mod doctor;
 mod judge;
 mod reference;
 

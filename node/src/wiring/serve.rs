@@ -63,7 +63,7 @@ fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
     entropy(&mut id);
     let mut options = Options::new(StoreId::from_bytes(id));
     options.cache_bytes_max = config.engine.cache_bytes_max.as_usize();
-    let store = Store::open(Box::new(FileMedium::new(home.store_file())), &options)?;
+    let store = Store::open(Box::new(FileMedium::new(home.layout().store_file())), &options)?;
     let setup = Setup {
         key,
         mine: BTreeSet::new(),
@@ -115,7 +115,7 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     })
 }
 
-fn now() -> WallTime {
+pub(super) fn now() -> WallTime {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     WallTime::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

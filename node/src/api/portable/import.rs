@@ -60,6 +60,7 @@ pub(super) async fn import(
         conclude(&mut imported, number, answers.by_ref().take(count).collect())?;
         imported.forgotten += u64::from(forgets && imported.taken > taken_before);
     }
+    imported.problems.sort_by_key(|problem| problem.line);
     Ok(Json(imported))
 }
 

@@ -5,6 +5,7 @@
 
 mod export;
 mod import;
+mod keep;
 pub mod line;
 mod receive;
 mod stream;
@@ -15,5 +16,9 @@ use axum::Router;
 use axum::routing::{get, post};
 
 pub(super) fn router() -> Router<Service> {
-    Router::new().route("/v1/export", get(export::export)).route("/v1/import", post(import::import))
+    Router::new()
+        .route("/v1/export", get(export::export))
+        .route("/v1/import", post(import::import))
+        .route("/v1/backup", post(keep::backup))
+        .route("/v1/doctor", get(keep::doctor))
 }
