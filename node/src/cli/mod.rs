@@ -1,19 +1,25 @@
 //! The command line: what can be typed, and what is said in return.
 //!
-//! Every verb but `serve` and `config` is a thin client of the running node. A verb returns a
+//! Most verbs are thin clients of the running node; `serve`, `config`, `restore`, `service` and
+//! `backup verify` need none, `doctor` takes it as it is. A verb returns a
 //! [`Reply`]; whether people or programs read it is decided in one place.
 
 mod add;
+pub mod backup;
 mod change;
 pub mod config;
+pub mod doctor;
 mod entry;
 pub mod eval;
 mod export;
 mod import;
 mod read;
+pub mod restore;
 mod search;
+pub mod service;
 
 use crate::api::{Client, ClientError};
+use crate::store::backup::{BackupError, RestoreError};
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -152,6 +158,28 @@ pub enum Verb {
     /// A plain line: {"title": "Check ctx.Err()", "content": "Cancellation is swallowed.",
     /// "type": "lesson", "tags": ["go"], "evidence": ["commit:1a2b3c4"], "key": "note-17"}
     Import(import::Import),
+    /// Have the running node write a backup: its whole store and its key, in one file.
+    ///
+    /// The node goes on meanwhile. The file is open to you alone; whoever has it can be this node,
+    /// unless the key is left out.
+    ///
+    /// Example: klnode backup /mnt/backup/klnode.backup
+    Backup(backup::Args),
+    /// Put a backup in the place of this home's store. No node may be running on it.
+    ///
+    /// The backup is verified first. What was forgotten here since it was made stays forgotten.
+    /// The home keeps its key; one without a key takes the backup's.
+    ///
+    /// Example: klnode restore /mnt/backup/klnode.backup
+    Restore(restore::Args),
+    /// Check everything: the home, the store, every record. Ends with 1 if something is wrong.
+    ///
+    /// Example: klnode doctor --json
+    Doctor,
+    /// Print what keeps a node running: a systemd user unit, or a launchd agent.
+    ///
+    /// Example: klnode service --systemd
+    Service(service::Args),
 }
 
 /// What a verb answers, for programs and for people.
@@ -225,6 +253,15 @@ pub enum VerbError {
     /// It could not be done here.
     #[error("{0}")]
     Failed(String),
+    /// A backup cannot be used.
+    #[error("{0}")]
+    Backup(#[from] BackupError),
+    /// A backup cannot be put in place.
+    #[error("{0}")]
+    Restore(#[from] RestoreError),
+    /// Nobody said yes.
+    #[error("restore without a yes: {0}")]
+    Unconfirmed(String),
     /// Told to stop.
     #[error("finish: it was interrupted; {0}")]
     Interrupted(String),
@@ -244,7 +281,10 @@ pub async fn run(
     progress: &mut dyn Progress,
 ) -> Result<Reply, VerbError> {
     match verb {
-        Verb::Serve | Verb::Config(_) => unreachable!("these need no running node"),
+        Verb::Serve | Verb::Config(_) | Verb::Restore(_) | Verb::Doctor | Verb::Service(_) => {
+            unreachable!("these need no running node")
+        }
+        Verb::Backup(args) => args.run(client, progress).await,
         Verb::Status => read::status(client).await,
         Verb::Add(add) => add.run(client).await,
         Verb::Show(show) => show.run(client).await,

@@ -74,9 +74,9 @@ impl Document {
         })
     }
 
-    /// What it means, for the embedder.
+    /// What it means, for the embedder. The title says it best, and counts twice.
     pub fn meaning(&self) -> String {
-        format!("{}. {}", self.title, self.content)
+        format!("{0}. {0}. {1}", self.title, self.content)
     }
 }
 

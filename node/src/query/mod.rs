@@ -2,6 +2,7 @@
 
 mod candidates;
 mod excerpt;
+pub mod doctor;
 mod judge;
 mod numbers;
 mod question;

@@ -50,13 +50,8 @@ impl Layout {
     }
 
     /// Names that only something interrupted leaves behind.
-    pub fn unfinished_files(&self) -> [PathBuf; 4] {
-        let (store, key) = (self.store_file(), self.key_file());
-        [
-            store.with_extension("new"),
-            store.with_extension("copy"),
-            key.with_extension("new"),
-            self.restoring_file(),
-        ]
+    pub fn unfinished_files(&self) -> [PathBuf; 3] {
+        let store = self.store_file();
+        [store.with_extension("new"), store.with_extension("copy"), self.restoring_file()]
     }
 }

@@ -1,9 +1,10 @@
 //! The node's home: one folder with everything it owns, open to nobody else.
 
+use crate::store::{Layout, write_private};
 use klnode_crdt::key::SecretKey;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -42,20 +43,9 @@ impl Home {
         &self.path
     }
 
-    pub(super) fn config_file(&self) -> PathBuf {
-        self.path.join("klnode.toml")
-    }
-
-    pub(super) fn index_folder(&self) -> PathBuf {
-        self.path.join("index")
-    }
-
-    pub(super) fn store_file(&self) -> PathBuf {
-        self.path.join("store.redb")
-    }
-
-    fn key_file(&self) -> PathBuf {
-        self.path.join("node.key")
+    /// Where things lie in it.
+    pub(super) fn layout(&self) -> Layout {
+        Layout::new(&self.path)
     }
 
     /// Makes the folder if it is not there, and closes it to others.
@@ -74,7 +64,7 @@ impl Home {
 
     /// The node's key: read, or drawn and written durably before anything is signed with it.
     pub(super) fn key(&self) -> Result<SecretKey, HomeError> {
-        let path = self.key_file();
+        let path = self.layout().key_file();
         let io = |source| HomeError::Io { path: path.clone(), source };
         match File::open(&path) {
             Ok(mut file) => {
@@ -88,26 +78,11 @@ impl Home {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut bytes = Zeroizing::new([0; 32]);
                 entropy(&mut bytes[..]);
-                self.write_key(&path, &bytes).map_err(io)?;
+                write_private(&path, &bytes[..]).map_err(io)?;
                 Ok(SecretKey::from_bytes(&bytes))
             }
             Err(error) => Err(io(error)),
         }
-    }
-
-    /// Whole or not at all: under another name first.
-    fn write_key(&self, path: &Path, bytes: &[u8; 32]) -> Result<(), io::Error> {
-        let unfinished = path.with_extension("new");
-        match fs::remove_file(&unfinished) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, path)?;
-        File::open(&self.path)?.sync_all()
     }
 }
 

@@ -3,10 +3,12 @@
 //! The rest of the library reads no environment, no clock and no terminal; all of that is here.
 
 mod home;
+mod offline;
 mod progress;
 mod serve;
 
 use crate::api::{self, Client, ClientError};
+use crate::cli::backup::BackupVerb;
 use crate::cli::{self, Cli, Global, Terminal, Verb, VerbError};
 use crate::index::IndexError;
 use crate::index::embed::EmbedError;
@@ -64,6 +66,11 @@ impl Failure {
             }
             Self::Verb(VerbError::Input(_)) => (2, None),
             Self::Verb(VerbError::Failed(_)) => (1, None),
+            Self::Verb(VerbError::Backup(error)) => (1, offline::backup_hint(error)),
+            Self::Verb(VerbError::Restore(error)) => (1, offline::restore_hint(error)),
+            Self::Verb(VerbError::Unconfirmed(_)) => {
+                (1, Some("nothing was changed; --yes replaces it all the same"))
+            }
             // As a shell says of what an interrupt has ended.
             Self::Verb(VerbError::Interrupted(_)) => (130, None),
             Self::Serve(api::ServeError::TooLong { .. }) => {
@@ -123,20 +130,28 @@ fn run(cli: Cli) -> Result<u8, Failure> {
                 .ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?;
             answer(reply, &cli.global)
         }
+        Verb::Service(args) => answer(offline::service(&args, &cli.global)?, &cli.global),
+        Verb::Restore(args) => answer(offline::restore(args, &home)?, &cli.global),
+        Verb::Doctor => answer(offline::doctor(&home, &layered)?, &cli.global),
+        Verb::Backup(cli::backup::Args { verb: Some(BackupVerb::Verify { file }), .. }) => {
+            answer(offline::verify(&file)?, &cli.global)
+        }
         verb => {
             let client = Client::new(&layered.config().api.socket.in_home(home.path()));
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|source| Failure::System { what: "start", source })?;
             let terminal =
                 if io::stdout().is_terminal() { Terminal::Person } else { Terminal::Pipe };
             let mut bar = Bar::default();
-            let reply = runtime.block_on(cli::run(verb, &client, terminal, &mut bar));
+            let reply = runtime()?.block_on(cli::run(verb, &client, terminal, &mut bar));
             drop(bar);
             answer(reply?, &cli.global)
         }
     }
+}
+
+/// A runtime for one request after the other.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|source| Failure::System { what: "start", source })
 }
 
 /// Defaults, then the file, then the environment, then flags.
@@ -144,7 +159,7 @@ fn configuration(home: &Home, global: &Global) -> Result<Layered, Failure> {
     let mut layers = Layers::new()
         .environment(std::env::vars_os())
         .flags(global.set.iter().map(|assignment| ("--set", assignment.clone())));
-    let path = global.config.clone().unwrap_or_else(|| home.config_file());
+    let path = global.config.clone().unwrap_or_else(|| home.layout().config_file());
     match fs::read_to_string(&path) {
         Ok(text) => layers = layers.file(path, text),
         Err(error) if error.kind() == io::ErrorKind::NotFound && global.config.is_none() => {}

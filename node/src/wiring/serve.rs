@@ -71,7 +71,7 @@ fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
     entropy(&mut id);
     let mut options = Options::new(StoreId::from_bytes(id));
     options.cache_bytes_max = config.engine.cache_bytes_max.as_usize();
-    let store = Store::open(Box::new(FileMedium::new(home.store_file())), &options)?;
+    let store = Store::open(Box::new(FileMedium::new(home.layout().store_file())), &options)?;
     let setup = Setup {
         key,
         mine: BTreeSet::new(),
@@ -89,7 +89,7 @@ fn indexing(home: &Home, config: &Config, author: AuthorId) -> Result<index::Set
         hnsw_dead_fraction_max: config.index.hnsw_dead_fraction_max.get(),
     };
     let model = embed::open(embed::Settings::BuiltIn)?;
-    Ok(index::Setup { folder: home.index_folder(), model, limits, mine: [author].into(), now })
+    Ok(index::Setup { folder: home.layout().index_folder(), model, limits, mine: [author].into(), now })
 }
 
 /// Where the seeds of questions begin.
@@ -140,7 +140,7 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     })
 }
 
-fn now() -> WallTime {
+pub(super) fn now() -> WallTime {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     WallTime::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -7,16 +7,16 @@
 use super::line::{LINES_MAX, Line, PLAIN};
 use super::types::{ImportQuery, Imported};
 use crate::api::errors::{ApiError, Kind};
+use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::server::Service;
 use crate::engine::{
     Arrival, Command, Ingested, NewEntry, Receipt, Rejection, SourceKey, rehearse,
 };
 use crate::store::rows::OverlayRow;
 use crate::store::{Error, Snapshot};
-use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{Query, State};
+use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::origin::Origin;
@@ -34,10 +34,10 @@ const RENEWALS_MAX: u32 = 100;
     responses((status = 200, body = Imported)))]
 pub(super) async fn import(
     State(service): State<Service>,
-    query: Result<Query<ImportQuery>, QueryRejection>,
+    Params(query): Params<ImportQuery>,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Json<Imported>, ApiError> {
-    let (query, body) = (query?.0, body.map_err(unread)?);
+) -> Answered<Imported> {
+    let body = body.map_err(unread)?;
     let (engine, author, now) = (service.engine.clone(), service.author, (service.now)());
     let snapshot = service.snapshot()?;
     let reading = tokio::task::spawn_blocking(move || {
@@ -60,7 +60,8 @@ pub(super) async fn import(
         conclude(&mut imported, number, answers.by_ref().take(count).collect())?;
         imported.forgotten += u64::from(forgets && imported.taken > taken_before);
     }
-    Ok(Json(imported))
+    imported.problems.sort_by_key(|problem| problem.line);
+    Ok(Answer(imported))
 }
 
 fn unread(rejection: BytesRejection) -> ApiError {

@@ -5,15 +5,20 @@
 
 mod export;
 mod import;
+mod keep;
 pub mod line;
 mod receive;
 mod stream;
 pub mod types;
 
 use super::server::Service;
-use axum::Router;
-use axum::routing::{get, post};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-pub(super) fn router() -> Router<Service> {
-    Router::new().route("/v1/export", get(export::export)).route("/v1/import", post(import::import))
+pub(super) fn described() -> OpenApiRouter<Service> {
+    OpenApiRouter::new()
+        .routes(routes!(export::export))
+        .routes(routes!(import::import))
+        .routes(routes!(keep::backup))
+        .routes(routes!(keep::doctor))
 }

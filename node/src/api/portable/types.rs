@@ -61,6 +61,20 @@ pub struct ImportQuery {
     pub strict: bool,
 }
 
+/// Where to write a backup.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackupOrder {
+    /// The file, as an absolute path.
+    pub path: String,
+    /// Leave the node's key out.
+    #[serde(default)]
+    pub without_key: bool,
+    /// Replace the file if there is one.
+    #[serde(default)]
+    pub replace: bool,
+}
+
 /// What became of some lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Imported {

@@ -36,12 +36,12 @@ fn described() -> OpenApiRouter<Service> {
         .routes(routes!(entries::retract))
         .routes(routes!(entries::forget))
         .routes(routes!(entries::overlay))
+        .merge(portable::described())
 }
 
 pub(super) fn router(service: Service) -> Router {
     let (router, _) = described().split_for_parts();
     router
-        .merge(portable::router())
         .fallback(async || {
             ApiError::new(Kind::NotFound, "find that path", Some("paths begin with /v1"))
         })

@@ -199,7 +199,9 @@ impl Look {
         let length = self.searcher.total_num_tokens(self.fields.text)?
             + tail.iter().map(|text| u64::from(text.length)).sum::<u64>();
         let mut names = BTreeSet::new();
-        each_word(text, |word| drop(names.insert(word.to_owned())));
+        each_word(text, |word| {
+            names.insert(word.to_owned());
+        });
         let mut words = Vec::with_capacity(names.len());
         for name in names {
             let here = self.searcher.doc_freq(&self.term(&name))?;

@@ -1,0 +1,93 @@
+//! `POST /v1/backup` and `GET /v1/doctor`: the node looks after itself while it goes on.
+
+use super::stream;
+use super::types::BackupOrder;
+use crate::api::errors::{ApiError, Kind};
+use crate::api::exchange::Body;
+use crate::api::server::Service;
+use crate::query::doctor::{self, Finding};
+use crate::store::backup::{self, About, BackupError};
+use crate::store::{Existing, Layout};
+use axum::extract::State;
+use axum::response::Response;
+use klnode_crdt::key::SecretKey;
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// Writes a backup of the whole store to a file, while the node goes on.
+#[utoipa::path(post, path = "/v1/backup", request_body = BackupOrder,
+    responses((status = 200, content_type = "application/x-ndjson", body = String)))]
+pub(super) async fn backup(
+    State(service): State<Service>,
+    Body(order): Body<BackupOrder>,
+) -> Result<Response, ApiError> {
+    let path = Path::new(&order.path).to_owned();
+    if !path.is_absolute() {
+        let message = format!("write the backup {}: it is no absolute path", path.display());
+        return Err(ApiError::new(Kind::Invalid, message, None));
+    }
+    let existing = if order.replace { Existing::Replace } else { Existing::Keep };
+    let key = match order.without_key {
+        true => None,
+        false => Some(key(&service)?),
+    };
+    stream::news(move |watch| {
+        let about = About {
+            node: service.author,
+            store: service.engine.store().id(),
+            now: (service.now)(),
+            klnode: env!("CARGO_PKG_VERSION"),
+            key: key.as_ref(),
+        };
+        let snapshot = service.snapshot()?;
+        Ok(backup::write(&snapshot, &path, existing, &about, watch)?)
+    })
+}
+
+/// The node's key, from its home: the service itself does not hold it.
+fn key(service: &Service) -> Result<SecretKey, ApiError> {
+    let path = Layout::new(&**service.home).key_file();
+    let failed = |why: String| {
+        let message = format!("read the node's key {}: {why}", path.display());
+        ApiError::new(Kind::Failed, message, Some("leave it out with --without-key"))
+    };
+    let bytes = std::fs::read(&path).map(Zeroizing::new).map_err(|e| failed(e.to_string()))?;
+    let bytes: &[u8; 32] =
+        bytes.as_slice().try_into().map_err(|_| failed("it is not 32 bytes long".into()))?;
+    let key = SecretKey::from_bytes(bytes);
+    match key.author() == service.author {
+        true => Ok(key),
+        false => Err(failed("it is another node's".into())),
+    }
+}
+
+impl From<BackupError> for ApiError {
+    fn from(error: BackupError) -> Self {
+        let message = error.to_string();
+        match error {
+            BackupError::Exists { .. } => {
+                Self::new(Kind::Invalid, message, Some("--force replaces it"))
+            }
+            _ => Self::new(Kind::Failed, message, None),
+        }
+    }
+}
+
+/// Asks whether everything is in order.
+#[utoipa::path(get, path = "/v1/doctor",
+    responses((status = 200, content_type = "application/x-ndjson", body = String)))]
+pub(super) async fn doctor(State(service): State<Service>) -> Result<Response, ApiError> {
+    stream::news(move |watch| {
+        let mut findings = doctor::home(&Layout::new(&**service.home));
+        findings.push(Finding::ok("socket", "a node answers"));
+        let (own, now) = (Some(service.author), (service.now)());
+        findings.extend(doctor::store(&service.snapshot()?, own, now, watch)?);
+        findings.extend(index(&service));
+        Ok(findings)
+    })
+}
+
+/// What there is to say of the index.
+fn index(_service: &Service) -> Vec<Finding> {
+    Vec::new()
+}

@@ -1,0 +1,125 @@
+//! `klnode restore`: a backup in the place of a home's store.
+
+use super::{Progress, Reply, VerbError, backup};
+use crate::store::Layout;
+use crate::store::backup::{Backup, Identity, InPlace, Restore};
+use klnode_crdt::ids::Boot;
+use klnode_crdt::time::WallTime;
+use serde::Serialize;
+use std::fmt::Write;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// What to restore.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The backup.
+    pub file: PathBuf,
+    /// Do not ask before what only the store in place holds is lost.
+    #[arg(long)]
+    pub yes: bool,
+    /// Take a backup of another node: this home keeps its own key, and the backup's entries are
+    /// another author's.
+    #[arg(long)]
+    pub as_this_node: bool,
+}
+
+/// What is there beside what was typed.
+pub struct Surroundings<'a> {
+    /// The home.
+    pub layout: Layout,
+    /// Random bits.
+    pub boot: Boot,
+    /// The clock.
+    pub now: WallTime,
+    /// Asks the person in front of the terminal; no if there is none.
+    pub ask: &'a mut dyn FnMut(&str) -> bool,
+}
+
+#[derive(Serialize)]
+struct Told {
+    node: String,
+    entries: u64,
+    records: u64,
+    created: u64,
+    tombstones_kept: u64,
+    records_lost: Option<u64>,
+    wrote_key: bool,
+}
+
+impl Args {
+    /// Verifies, asks, and replaces.
+    pub fn run(
+        self,
+        around: Surroundings<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<Reply, VerbError> {
+        let Surroundings { layout, boot, now, ask } = around;
+        let backup = Backup::open(&self.file)?;
+        backup::check(&backup, progress)?;
+        let manifest = backup.manifest().clone();
+        let identity = match self.as_this_node {
+            true => Identity::AsThisNode,
+            false => Identity::SameNode,
+        };
+        let restore = Restore::prepare(backup, layout, identity, &mut |done, total| {
+            progress.tell("comparing", done, Some(total));
+            ControlFlow::Continue(())
+        })?;
+        let in_place = restore.in_place().clone();
+        if let Some(loss) = loss(&in_place)
+            && !self.yes
+            && !ask(&format!("{loss}. Replace it?"))
+        {
+            return Err(VerbError::Unconfirmed(loss));
+        }
+        let restored = restore.run(boot, now, &mut |done, total| {
+            progress.tell("restoring", done, Some(total));
+            ControlFlow::Continue(())
+        })?;
+        let mut text = format!(
+            "{} entries in {} records restored from {}\n",
+            manifest.entries,
+            manifest.records,
+            self.file.display()
+        );
+        if restored.tombstones > 0 {
+            let _ = writeln!(
+                text,
+                "{} forgotten since the backup was made stay forgotten",
+                restored.tombstones
+            );
+        }
+        if restored.wrote_key {
+            let _ = writeln!(text, "This home is now node {}.", manifest.node);
+        }
+        let told = Told {
+            node: manifest.node,
+            entries: manifest.entries,
+            records: manifest.records,
+            created: manifest.created,
+            tombstones_kept: restored.tombstones,
+            records_lost: match in_place {
+                InPlace::Nothing => Some(0),
+                InPlace::Sound { records, .. } => Some(records),
+                InPlace::Damaged { .. } => None,
+            },
+            wrote_key: restored.wrote_key,
+        };
+        Ok(Reply::new(&told, text))
+    }
+}
+
+/// What would be lost, in a sentence; nothing if nothing is.
+fn loss(in_place: &InPlace) -> Option<String> {
+    match in_place {
+        InPlace::Nothing | InPlace::Sound { records: 0, .. } => None,
+        InPlace::Sound { records, entries } => Some(format!(
+            "the store in place holds {records} records of {entries} entries that the backup lacks"
+        )),
+        InPlace::Damaged { detail } => Some(format!(
+            "the store in place cannot be read (cannot {detail}): what it holds beyond the backup \
+             is lost, and what was forgotten since may come back"
+        )),
+    }
+}

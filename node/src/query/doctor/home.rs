@@ -1,0 +1,128 @@
+//! Questions about the folder: who can read it, what was left in it, whether there is room.
+
+use super::Finding;
+use crate::store::Layout;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// Less room than this, and writes are about to fail.
+const ROOM_BYTES_MIN: u64 = 64 * 1024 * 1024;
+
+/// Everything about the folder that can be seen without opening the store.
+pub fn home(layout: &Layout) -> Vec<Finding> {
+    let folder = match fs::metadata(layout.home()) {
+        Ok(folder) if folder.is_dir() => folder,
+        _ => {
+            let says = format!("there is no home at {}", layout.home().display());
+            return vec![Finding::fail("home", says, "`klnode` makes one; is --home right?")];
+        }
+    };
+    let mut findings = vec![
+        closed("home", layout.home(), &folder),
+        key(layout),
+        person(layout),
+        room(layout),
+        leftovers(layout),
+    ];
+    if let Ok(store) = fs::metadata(layout.store_file()) {
+        findings.push(closed("store file", &layout.store_file(), &store));
+    }
+    findings
+}
+
+fn closed(check: &str, path: &Path, metadata: &Metadata) -> Finding {
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Finding::ok(check, format!("{} is open to you alone", path.display()));
+    }
+    let wanted = if metadata.is_dir() { "700" } else { "600" };
+    let says = format!("others can get at {} (mode {mode:o})", path.display());
+    Finding::fail(check, says, format!("chmod {wanted} {}", path.display()))
+}
+
+fn key(layout: &Layout) -> Finding {
+    let path = layout.key_file();
+    let restore = "put the file back from a backup: a new key would be another author";
+    match fs::metadata(&path) {
+        Ok(metadata) if metadata.len() != 32 => {
+            let says = format!("{} is not 32 bytes long", path.display());
+            Finding::fail("key", says, restore)
+        }
+        Ok(metadata) => closed("key", &path, &metadata),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match layout.store_file().exists() {
+                true => Finding::fail("key", format!("{} is missing", path.display()), restore),
+                false => Finding::ok("key", "there is none yet; the first start draws it"),
+            }
+        }
+        Err(error) => Finding::fail("key", format!("{}: {error}", path.display()), restore),
+    }
+}
+
+fn person(layout: &Layout) -> Finding {
+    if layout.person_file().exists() {
+        return Finding::ok("person", "operator's verbs need the person's key");
+    }
+    let says = "the node is unprotected: no person's key guards the operator's verbs";
+    let way_out = "let only programs you trust run as this user";
+    Finding::warn("person", says, way_out)
+}
+
+fn room(layout: &Layout) -> Finding {
+    let store = fs::metadata(layout.store_file()).map_or(0, |store| store.len());
+    let free = match rustix::fs::statvfs(layout.home()) {
+        Ok(room) => room.f_bavail.saturating_mul(room.f_frsize),
+        Err(error) => {
+            let says = format!("the room left is not known: {error}");
+            return Finding::warn("room", says, "look with `df`");
+        }
+    };
+    let mib = |bytes: u64| bytes / (1024 * 1024);
+    let says = format!("{} MiB are left, the store takes {} MiB", mib(free), mib(store));
+    match free {
+        free if free < ROOM_BYTES_MIN => Finding::fail("room", says, "make room on this disk"),
+        // After a disk fault the node goes on from a copy of the store.
+        free if free < store => Finding::warn("room", says, "make room for a copy of the store"),
+        _ => Finding::ok("room", says),
+    }
+}
+
+fn leftovers(layout: &Layout) -> Finding {
+    let is_part = |name: &str| name.ends_with(".part");
+    let parts = fs::read_dir(layout.home()).into_iter().flatten().flatten();
+    let parts = parts.filter(|file| file.file_name().to_str().is_some_and(is_part));
+    let parts: Vec<_> = parts.map(|file| file.path()).collect();
+    let left = layout.unfinished_files().into_iter().filter(|path| path.exists()).chain(parts);
+    let left: Vec<String> = left.map(|path| path.display().to_string()).collect();
+    if left.is_empty() {
+        return Finding::ok("leftovers", "nothing interrupted left a file behind");
+    }
+    let says = format!("something interrupted left {}", left.join(", "));
+    Finding::warn("leftovers", says, format!("stop the node, then rm {}", left.join(" ")))
+}
+
+/// The socket of a home on which no node answers.
+pub fn socket(path: &Path) -> Finding {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return Finding::ok("socket", "no node is running");
+    };
+    if !metadata.file_type().is_socket() {
+        let says = format!("{} is no socket", path.display());
+        return Finding::fail("socket", says, "move it away, or set api.socket to another name");
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Finding::fail(
+            "socket",
+            format!("somebody listens on {} and does not answer", path.display()),
+            "see who: `lsof` or `ss -xlp`",
+        ),
+        Err(_) => Finding::warn(
+            "socket",
+            format!("a node that was killed left {} behind", path.display()),
+            "nothing to do: the next start removes it",
+        ),
+    }
+}

@@ -1,0 +1,137 @@
+//! Questions about what is in the store: every record, every table, and the clocks behind them.
+
+use super::Finding;
+use crate::store::backup::open_frozen;
+use crate::store::{Error, Examined, FrozenMedium, Layout, OpenError, Snapshot, Watch};
+use klnode_crdt::ids::AuthorId;
+use klnode_crdt::time::{FUTURE_SKEW_MAX, WallTime};
+use redb::DatabaseError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// No clock that is set is before 2025.
+const CLOCK_MIN: WallTime = WallTime::from_millis(1_735_689_600_000);
+
+const FROM_BACKUP: &str = "`klnode restore` puts a backup in its place";
+
+/// Reads all of a store.
+pub fn store(
+    snapshot: &Snapshot,
+    own: Option<AuthorId>,
+    now: WallTime,
+    watch: Watch<'_>,
+) -> Result<Vec<Finding>, Error> {
+    // A damaged page can make redb panic: that is an answer, too.
+    let examined = match catch_unwind(AssertUnwindSafe(|| snapshot.examine(watch))) {
+        Ok(Err(Error::Abandoned)) => return Err(Error::Abandoned),
+        Ok(Err(error)) => {
+            let says = format!("the store cannot be read to its end: cannot {error}");
+            return Ok(vec![Finding::fail("records", says, FROM_BACKUP)]);
+        }
+        Err(_) => {
+            let says = "the pages of the store contradict each other";
+            return Ok(vec![Finding::fail("records", says, FROM_BACKUP)]);
+        }
+        Ok(Ok(examined)) => examined,
+    };
+    let mut findings = vec![records(&examined), quarantine(&examined), clock(&examined, own, now)];
+    findings.extend(equivocation(&examined, own));
+    Ok(findings)
+}
+
+/// The same where no node runs: the file is looked at and not written.
+pub fn store_file(
+    layout: &Layout,
+    own: Option<AuthorId>,
+    now: WallTime,
+    watch: Watch<'_>,
+) -> Result<Vec<Finding>, Error> {
+    let path = layout.store_file();
+    if !path.exists() {
+        return Ok(vec![Finding::ok("store", "there is none yet; the first start makes it")]);
+    }
+    let opened = FrozenMedium::store(&path)
+        .map_err(|error| match error {
+            DatabaseError::DatabaseAlreadyOpen => OpenError::InUse { path: path.clone() },
+            other => OpenError::Damaged { path: path.clone(), detail: other.to_string() },
+        })
+        .and_then(open_frozen)
+        .and_then(|store| {
+            let prepared = |source| OpenError::Prepare { path: path.clone(), source };
+            store.snapshot().map_err(prepared)
+        });
+    let finding = |error: OpenError| {
+        let way_out = match &error {
+            OpenError::InUse { .. } => "stop the process that holds it: it answers on no socket",
+            OpenError::Newer { .. } => "upgrade klnode",
+            _ => FROM_BACKUP,
+        };
+        Finding::fail("store", format!("cannot {error}"), way_out)
+    };
+    match opened {
+        Err(error) => Ok(vec![finding(error)]),
+        Ok(snapshot) => {
+            let mut findings = vec![Finding::ok("store", "it opens")];
+            findings.extend(store(&snapshot, own, now, watch)?);
+            Ok(findings)
+        }
+    }
+}
+
+fn records(examined: &Examined) -> Finding {
+    let Examined { entries, forgotten, records, damaged, damage, .. } = examined;
+    match damage.first() {
+        None => {
+            let says = format!(
+                "{records} records of {entries} entries, {forgotten} of them forgotten, verify"
+            );
+            Finding::ok("records", says)
+        }
+        Some(first) => {
+            let says = format!("{damaged} rows are damaged, the first: cannot {first}");
+            Finding::fail("records", says, FROM_BACKUP)
+        }
+    }
+}
+
+fn quarantine(examined: &Examined) -> Finding {
+    match examined.quarantined {
+        0 => Finding::ok("quarantine", "no record waits"),
+        count => {
+            let says = format!("{count} records wait for your decision");
+            Finding::warn("quarantine", says, "until then they are neither shown nor passed on")
+        }
+    }
+}
+
+fn clock(examined: &Examined, own: Option<AuthorId>, now: WallTime) -> Finding {
+    if now < CLOCK_MIN {
+        return Finding::fail("clock", "this clock is not set", "set it, then start the node");
+    }
+    let ahead = examined.newest.filter(|(stamp, _)| stamp.wall() > now.plus(FUTURE_SKEW_MAX));
+    let Some((stamp, author)) = ahead else {
+        return Finding::ok("clock", "no record is stamped ahead of this clock");
+    };
+    let seconds = (stamp.wall().as_millis() - now.as_millis()) / 1_000;
+    let whose = if Some(author) == own { "this node".into() } else { format!("author {author}") };
+    let says = format!("a record of {whose} is stamped {seconds} seconds ahead of this clock");
+    Finding::warn("clock", says, "check the clock here; it is not shown before its time")
+}
+
+fn equivocation(examined: &Examined, own: Option<AuthorId>) -> Vec<Finding> {
+    if examined.equivocating.is_empty() {
+        return vec![Finding::ok("equivocation", "no author has contradicted itself")];
+    }
+    let finding = |author: &AuthorId| match Some(*author) == own {
+        true => Finding::fail(
+            "equivocation",
+            "this node's key has signed two different things in one place",
+            "stop the copy of this home that runs elsewhere, and give it a key of its own",
+        ),
+        false => Finding::warn(
+            "equivocation",
+            format!("author {author} has signed two different things in one place"),
+            "nothing to do: its observations weigh nothing here",
+        ),
+    };
+    examined.equivocating.iter().map(finding).collect()
+}

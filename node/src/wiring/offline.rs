@@ -1,0 +1,109 @@
+//! Verbs that need no running node: they look at files, or put them in place.
+
+use super::home::{Home, entropy};
+use super::progress::Bar;
+use super::serve::now;
+use super::{Failure, runtime};
+use crate::api::Client;
+use crate::cli::restore::Surroundings;
+use crate::cli::service::Program;
+use crate::cli::{self, Global, Reply, VerbError};
+use crate::store::backup::{BackupError, RestoreError};
+use klnode_config::Layered;
+use klnode_crdt::ids::Boot;
+use std::io::{self, IsTerminal, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+
+pub(super) fn verify(file: &Path) -> Result<Reply, Failure> {
+    Ok(quietly(|bar| cli::backup::verify(file, now(), bar))?)
+}
+
+pub(super) fn restore(args: cli::restore::Args, home: &Home) -> Result<Reply, Failure> {
+    home.prepare()?;
+    let mut bits = [0; 8];
+    entropy(&mut bits);
+    let around = Surroundings {
+        layout: home.layout(),
+        boot: Boot(u64::from_be_bytes(bits)),
+        now: now(),
+        ask: &mut ask,
+    };
+    Ok(quietly(|bar| args.run(around, bar))?)
+}
+
+pub(super) fn doctor(home: &Home, layered: &Layered) -> Result<Reply, Failure> {
+    let socket = layered.config().api.socket.in_home(home.path());
+    let client = Client::new(&socket);
+    let mut bar = Bar::default();
+    let asked = runtime()?.block_on(cli::doctor::ask(&client, &mut bar))?;
+    drop(bar);
+    let mut findings = match asked {
+        Some(findings) => findings,
+        None => quietly(|bar| cli::doctor::look(&home.layout(), &socket, now(), bar))?,
+    };
+    findings.push(cli::doctor::settings(layered));
+    Ok(cli::doctor::reply(&findings))
+}
+
+pub(super) fn service(args: &cli::service::Args, global: &Global) -> Result<Reply, Failure> {
+    let system = |source| Failure::System { what: "find where this program is", source };
+    let absolute = |path: &std::path::PathBuf| std::path::absolute(path).map_err(system);
+    let program = Program {
+        path: std::env::current_exe().map_err(system)?,
+        home: global.home.as_ref().map(absolute).transpose()?,
+        config: global.config.as_ref().map(absolute).transpose()?,
+    };
+    Ok(cli::service::show(args, &program))
+}
+
+/// Asks a question on the terminal; where there is none, nobody says yes.
+fn ask(question: &str) -> bool {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return false;
+    }
+    let mut stderr = io::stderr().lock();
+    let asked = write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush());
+    let mut answer = String::new();
+    asked.is_ok()
+        && io::stdin().read_line(&mut answer).is_ok()
+        && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// Runs something that may meet damaged files: redb panics on some, which is caught where it
+/// happens and told as damage. What is not caught there goes on as it would have.
+fn quietly<T>(work: impl FnOnce(&mut Bar) -> Result<T, VerbError>) -> Result<T, VerbError> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let done = catch_unwind(AssertUnwindSafe(|| work(&mut Bar::default())));
+    std::panic::set_hook(hook);
+    done.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+pub(super) fn backup_hint(error: &BackupError) -> Option<&'static str> {
+    match error {
+        BackupError::Damaged { .. } => Some("take an older one"),
+        BackupError::Newer { .. } => Some("upgrade klnode"),
+        BackupError::NotOne { .. } => Some("`klnode backup FILE` makes one"),
+        BackupError::Exists { .. } => Some("--force replaces it"),
+        BackupError::Io { .. } | BackupError::Store(_) => None,
+    }
+}
+
+pub(super) fn restore_hint(error: &RestoreError) -> Option<&'static str> {
+    match error {
+        RestoreError::Backup(error) => backup_hint(error),
+        RestoreError::Running { .. } => Some("stop it first"),
+        RestoreError::AnotherNode { .. } => Some(
+            "name another --home; or --as-this-node takes its entries as another author's; or \
+             export there and import here, which joins both",
+        ),
+        RestoreError::NoKey { .. } => Some(
+            "put node.key into the home first; or --as-this-node takes its entries as another \
+             author's",
+        ),
+        RestoreError::BadKey { .. } => Some("move it away, and the backup's key takes its place"),
+        RestoreError::Newer(_) => Some("upgrade klnode"),
+        RestoreError::Io { .. } | RestoreError::Store(_) => None,
+    }
+}
