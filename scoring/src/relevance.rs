@@ -21,7 +21,7 @@ pub const COVERAGE_EXPONENT: f64 = 1.5;
 /// A query whose words tell less than this, all together, is not covered by holding them: "the" is
 /// no question.
 pub const IDF_SUM_MIN: f64 = 3.0;
-/// From this many entries on, more of them raise no threshold: beyond, nothing was measured.
+/// From this many entries on, more of them raise no threshold. Measured up to 44,000.
 pub const ENTRIES_MAX: u64 = 100_000;
 
 /// What the engines say of one candidate.

@@ -96,6 +96,10 @@ pub enum Verb {
     ///
     /// Example: klnode observe L-7F3K --success
     Observe(change::Observe),
+    /// Measure how good the answers are, on a labelled set.
+    ///
+    /// Example: klnode eval queries.jsonl --compare
+    Eval(eval::Args),
     /// Say that an entry was of help, or that it did harm.
     ///
     /// Example: klnode feedback L-7F3K --helpful
@@ -281,7 +285,12 @@ pub async fn run(
     progress: &mut dyn Progress,
 ) -> Result<Reply, VerbError> {
     match verb {
-        Verb::Serve | Verb::Config(_) | Verb::Restore(_) | Verb::Doctor | Verb::Service(_) => {
+        Verb::Serve
+        | Verb::Config(_)
+        | Verb::Eval(_)
+        | Verb::Restore(_)
+        | Verb::Doctor
+        | Verb::Service(_) => {
             unreachable!("these need no running node")
         }
         Verb::Backup(args) => args.run(client, progress).await,

@@ -301,8 +301,7 @@ fn make(
     let embedder = refitted.unwrap_or_else(|| Arc::clone(&shared.model));
     let (identity, dims) = (embedder.identity().to_owned(), embedder.dims()?);
     let vectors = Vectors::empty(&shared.folder, &identity, dims, shared.limits);
-    let mut meaning =
-        Meaning { embedder, vectors, calibration: Calibration::BUILT_IN, fitted };
+    let mut meaning = Meaning { embedder, vectors, calibration: Calibration::BUILT_IN, fitted };
     let mut texts = Texts::new(&snapshot, reading, tally)?;
     loop {
         let batch: Vec<Document> = texts.by_ref().take(BATCH_TEXTS).collect();

@@ -90,10 +90,8 @@ pub(super) fn find(
     let lookup = Lookup { question: asked_words, look, meaning, filter: &question.filter };
     let mut matches = lookup.in_index(question.engine, &tail)?;
     matches.extend(lookup.in_tail(&tail));
-    let calibration = lookup
-        .meaning
-        .as_ref()
-        .map_or(Calibration::BUILT_IN, |(meaning, _)| meaning.calibration);
+    let calibration =
+        lookup.meaning.as_ref().map_or(Calibration::BUILT_IN, |(meaning, _)| meaning.calibration);
     let engines = if lookup.meaning.is_some() { Engines::Both } else { Engines::Keywords };
     let mut best_first = score(&matches, question.engine, &asked, &calibration);
     best_first.sort_by(|a, b| {

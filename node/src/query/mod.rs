@@ -1,8 +1,8 @@
 //! The reading side: find entries, read them, judge them, put them in order. Nothing here writes.
 
 mod candidates;
-mod excerpt;
 pub mod doctor;
+mod excerpt;
 mod judge;
 mod numbers;
 mod question;

@@ -2,7 +2,9 @@
 //!
 //! The rest of the library reads no environment, no clock and no terminal; all of that is here.
 
+mod eval;
 mod home;
+mod node;
 mod offline;
 mod progress;
 mod serve;
@@ -132,6 +134,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         }
         Verb::Service(args) => answer(offline::service(&args, &cli.global)?, &cli.global),
         Verb::Restore(args) => answer(offline::restore(args, &home)?, &cli.global),
+        Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, &cli.global),
         Verb::Doctor => answer(offline::doctor(&home, &layered)?, &cli.global),
         Verb::Backup(cli::backup::Args { verb: Some(BackupVerb::Verify { file }), .. }) => {
             answer(offline::verify(&file)?, &cli.global)

@@ -1,8 +1,8 @@
 //! Verbs that need no running node: they look at files, or put them in place.
 
 use super::home::{Home, entropy};
+use super::node::now;
 use super::progress::Bar;
-use super::serve::now;
 use super::{Failure, runtime};
 use crate::api::Client;
 use crate::cli::restore::Surroundings;

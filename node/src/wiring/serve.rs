@@ -1,22 +1,12 @@
 //! `klnode` alone: open the home, start the writer, say so, and stop when told to.
 
-use super::home::{Home, entropy};
+use super::home::Home;
+use super::node::Node;
 use super::{Failure, print};
-use crate::api::{Bound, Service};
+use crate::api::Bound;
 use crate::cli::Global;
-use crate::engine::{self, Engine, Limits, Setup, Source, Verdict};
-use crate::index::{self, embed, vectors};
-use crate::query::{self, Numbers, Reader};
-use crate::store::{Durability, FileMedium, Options, Store};
 use klnode_config::Config;
-use klnode_crdt::ids::{AuthorId, StoreId};
-use klnode_crdt::record::Record;
-use klnode_crdt::time::WallTime;
-use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -32,31 +22,17 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
         .block_on(async { stop_signal() })
         .map_err(|source| Failure::System { what: "listen for signals", source })?;
     home.prepare()?;
-    let engine = open(home, config)?;
+    let node = Node::open(home, config)?;
     let socket = runtime.block_on(Bound::bind(&config.api.socket.in_home(home.path())))?;
-    let text = banner(home, &engine)?;
-    let (author, limits) = (engine.author(), limits(config));
-    let running = engine::spawn(engine, limits, now);
-    let handle = running.handle();
-    let index =
-        index::start(indexing(home, config, author)?, handle.store().clone(), handle.head())?;
-    let service = Service {
-        engine: handle,
-        index: index.index(),
-        seeds: Arc::new(AtomicU64::new(seed())),
-        reader: Arc::new(Reader { mine: [author].into(), numbers: Numbers::new(config) }),
-        author,
-        home: Arc::new(home.path().to_owned()),
-        now,
-    };
+    let text = banner(home, &node)?;
+    let (service, running) = node.start(home, config)?;
     print(&text)?;
     tracing::info!(home = %home.path().display(), "started");
     let connections_max = config.api.connections_max.as_usize();
     let body_bytes_max = config.api.body_bytes_max.as_usize();
     let served = runtime.block_on(socket.serve(service, connections_max, body_bytes_max, stop));
     drop(runtime);
-    index.stop();
-    drop(running.stop());
+    running.stop();
     tracing::info!("stopped");
     served?;
     print("Stopped; everything that was acknowledged is on disk.\n")
@@ -65,55 +41,13 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
 /// Answers take microseconds; two threads keep one long listing from holding up the rest.
 const WORKER_THREADS: usize = 2;
 
-fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
-    let key = home.key()?;
-    let mut id = [0; StoreId::LEN];
-    entropy(&mut id);
-    let mut options = Options::new(StoreId::from_bytes(id));
-    options.cache_bytes_max = config.engine.cache_bytes_max.as_usize();
-    let store = Store::open(Box::new(FileMedium::new(home.layout().store_file())), &options)?;
-    let setup = Setup {
-        key,
-        mine: BTreeSet::new(),
-        entropy: Box::new(entropy),
-        judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
-        durability: Durability::Durable,
-        cooccurrence: query::cooccurrence(&config.cooccurrence),
-    };
-    Ok(Engine::start(store, setup, now())?)
-}
-
-fn indexing(home: &Home, config: &Config, author: AuthorId) -> Result<index::Setup, Failure> {
-    let limits = vectors::Limits {
-        hnsw_entries_min: config.index.hnsw_entries_min.as_usize(),
-        hnsw_dead_fraction_max: config.index.hnsw_dead_fraction_max.get(),
-    };
-    let model = embed::open(embed::Settings::BuiltIn)?;
-    Ok(index::Setup { folder: home.layout().index_folder(), model, limits, mine: [author].into(), now })
-}
-
-/// Where the seeds of questions begin.
-fn seed() -> u64 {
-    let mut bytes = [0; 8];
-    entropy(&mut bytes);
-    u64::from_be_bytes(bytes)
-}
-
-fn limits(config: &Config) -> Limits {
-    Limits {
-        queue_max: config.engine.queue_commands_max.as_usize(),
-        group_max: config.engine.group_commands_max.as_usize(),
-        group_bytes_max: config.engine.group_bytes_max.as_usize(),
-    }
-}
-
-fn banner(home: &Home, engine: &Engine) -> Result<String, Failure> {
-    let entries = engine.store().snapshot()?.entry_count()?;
+fn banner(home: &Home, node: &Node) -> Result<String, Failure> {
+    let entries = node.engine().store().snapshot()?.entry_count()?;
     Ok(format!(
         "klnode {} is running.\n  node   {}\n  home   {}\n  store  {entries} entries\n\
          Try `klnode add --help` in another terminal; stop with Ctrl-C.\n",
         env!("CARGO_PKG_VERSION"),
-        engine.author(),
+        node.engine().author(),
         home.path().display(),
     ))
 }
@@ -138,9 +72,4 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
             _ = terminate.recv() => {}
         }
     })
-}
-
-pub(super) fn now() -> WallTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    WallTime::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

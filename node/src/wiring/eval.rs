@@ -1,0 +1,67 @@
+//! `klnode eval`: a node of its own for a set that brings entries, the running one for others.
+
+use super::home::Home;
+use super::node::Node;
+use super::progress::Bar;
+use super::{Failure, runtime};
+use crate::api::{Bound, Client};
+use crate::cli::Reply;
+use crate::cli::eval::{Args, Set};
+use klnode_config::Config;
+use std::path::PathBuf;
+
+pub(super) fn eval(args: Args, home: &Home, config: &Config) -> Result<Reply, Failure> {
+    let set = Set::read(&args.file)?;
+    let mut bar = Bar::default();
+    if !set.has_entries() {
+        let client = Client::new(&config.api.socket.in_home(home.path()));
+        return Ok(runtime()?.block_on(args.run(set, &client, &mut bar))?);
+    }
+    let scratch = Scratch::new()?;
+    let home = Home::resolve(Some(scratch.0.clone()))?;
+    home.prepare()?;
+    let (service, running) = Node::open(&home, config)?.start(&home, config)?;
+    let path = home.path().join("klnode.sock");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::System { what: "start", source })?;
+    let reply = runtime.block_on(async {
+        let socket = Bound::bind(&path).await?;
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (connections, bytes) =
+            (config.api.connections_max.as_usize(), config.api.body_bytes_max.as_usize());
+        let serving = tokio::spawn(socket.serve(service, connections, bytes, async {
+            // Dropped or told: both mean to stop.
+            let _ = stopped.await;
+        }));
+        let reply = args.run(set, &Client::new(&path), &mut bar).await;
+        drop(stop);
+        // Whatever the server ends with, the evaluation is done.
+        let _ = serving.await;
+        Ok::<_, Failure>(reply?)
+    });
+    drop(runtime);
+    running.stop();
+    reply
+}
+
+/// A home that goes when it is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, Failure> {
+        let mut bytes = [0; 8];
+        super::home::entropy(&mut bytes);
+        let name = format!("klnode-eval-{:016x}", u64::from_be_bytes(bytes));
+        Ok(Self(std::env::temp_dir().join(name)))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It is in the folder for temporary files: what cannot be removed goes with the rest.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
