@@ -2,14 +2,14 @@
 //!
 //! Each entry has one row: its vector as int8 codes, and a few [`Facts`] to filter by. A query is
 //! compared with every row that its [`Filter`] admits, about as fast as memory can be read
-//! ([`kernel`]), so nothing is missed and a removed row is gone at once. From
+//! (`kernel`), so nothing is missed and a removed row is gone at once. From
 //! [`Limits::hnsw_entries_min`] rows on a graph answers instead where it is faster.
 //!
 //! One writer at a time; queries wait neither for it to save nor for a graph to be built: that is
-//! begun after a checkpoint, by a thread of its own ([`builder`]), and until it is done, and
-//! wherever it would be slower, the scan answers. The file
-//! ([`file`]) is disposable: when it cannot be loaded, [`Stale`] says why and the rows are made
-//! again from the store. Scores leave here as cosines; what they are worth is for others to say.
+//! begun after a checkpoint, by a thread of its own (`builder`). Until it is done, and wherever it
+//! would be slower, the scan answers. The file (`file`) is disposable: when it cannot be loaded,
+//! [`Stale`] says why and the rows are made again from the store. Scores leave here as cosines;
+//! what they are worth is for others to say.
 
 mod attached;
 mod builder;
