@@ -118,8 +118,8 @@ fn export(home: &Path, file: &Path) -> Vec<u8> {
 #[test]
 fn an_export_imported_into_an_empty_home_of_the_same_node_is_exported_byte_for_byte() {
     let count: u64 =
-        std::env::var("KLNODE_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
-    let (mut forgotten, mut authors) = (0, BTreeSet::new());
+        std::env::var("KLNODE_LIVES").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+    let (mut forgotten, mut marked, mut authors) = (0, 0, BTreeSet::new());
     for seed in 1..=count {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = (folder.path().join("old"), folder.path().join("new"));
@@ -150,10 +150,11 @@ fn an_export_imported_into_an_empty_home_of_the_same_node_is_exported_byte_for_b
         for line in String::from_utf8(first).unwrap().lines().skip(1) {
             let line: Value = serde_json::from_str(line).unwrap();
             forgotten += usize::from(line["state"] == "forgotten");
+            marked += usize::from(line["overlay"]["pinned"] == true);
             authors.insert(line["records"].as_array().map_or(0, Vec::len));
         }
     }
-    assert!(forgotten > 0, "some were forgotten");
+    assert!(forgotten > 0 && marked > 0, "some were forgotten, some marked");
     assert!(authors.len() > 1, "some have records of several authors");
 }
 
