@@ -26,7 +26,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-fn check(name: &str, found: &str) {
+pub(crate) fn check(name: &str, found: &str) {
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/golden")).join(name);
     if std::env::var_os("KLNODE_BLESS").is_some() {
         std::fs::write(&path, found).expect("written");

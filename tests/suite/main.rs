@@ -3,13 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "in a suite, whatever does not unwrap has failed")]
 
 mod architecture;
+mod backup;
 mod crash;
+mod doctor;
 mod forgetting;
 mod full_disk;
 mod golden;
 mod hostile;
 mod laws;
 mod lives;
+mod portable;
 mod process;
 mod search;
 mod session;

@@ -1,6 +1,6 @@
 //! The program as a newcomer meets it: real processes, what they print, how they end.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -22,10 +22,31 @@ impl Drop for Running {
     }
 }
 
+impl Running {
+    /// Waits for its end and for what it said.
+    pub(crate) fn finish(mut self) -> Output {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        if let Some(mut pipe) = self.0.stdout.take() {
+            pipe.read_to_end(&mut stdout).unwrap();
+        }
+        if let Some(mut pipe) = self.0.stderr.take() {
+            pipe.read_to_end(&mut stderr).unwrap();
+        }
+        Output { status: self.0.wait().unwrap(), stdout, stderr }
+    }
+}
+
 /// Starts a node and waits for its banner.
 pub(crate) fn start(home: &Path) -> (Running, Vec<String>) {
-    let mut child = klnode(home).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
+    let child = klnode(home).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut node = Running(child);
+    let banner = banner(&mut node);
+    (node, banner)
+}
+
+/// What a node says when it has started.
+pub(crate) fn banner(node: &mut Running) -> Vec<String> {
+    let lines = BufReader::new(node.0.stdout.as_mut().expect("piped")).lines();
     let mut banner = Vec::new();
     for line in lines.map(|line| line.expect("text")) {
         let is_last = line.starts_with("Try ");
@@ -34,10 +55,10 @@ pub(crate) fn start(home: &Path) -> (Running, Vec<String>) {
             break;
         }
     }
-    (Running(child), banner)
+    banner
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", child.id())).status();
     assert!(sent.expect("sh runs").success());
 }

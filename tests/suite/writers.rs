@@ -7,6 +7,8 @@ use klnode_crdt::ids::{EntryId, StoreId};
 use klnode_crdt::tally::Observation;
 use klnode_tests::node::{START, lesson, setup};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn open(home: &Path) -> Engine {
     let medium = FileMedium::new(home.join("store.redb"));
@@ -119,4 +121,29 @@ fn stopping_loses_nothing_that_was_acknowledged_and_takes_nothing_new() {
         writers.into_iter().map(|writer| writer.join().expect("no panic")).sum();
     assert!(acknowledged >= 190);
     assert_eq!(successes(&open(home.path()), entry), acknowledged);
+}
+
+#[test]
+fn commands_handed_over_as_one_are_committed_together_and_each_has_its_answer() {
+    let home = tempfile::tempdir().expect("a folder");
+    let groups = Arc::new(AtomicUsize::new(0));
+    // The writer asks for the time once for each group.
+    let counted = groups.clone();
+    let clock = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        START
+    };
+    let running = spawn(open(home.path()), Limits::default(), clock);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let create = |title: &str| Command::Create(Box::new(lesson(title)));
+    let commands = vec![create("first"), create(""), create("second")];
+    let answers = runtime.block_on(running.handle().submit_all(commands)).expect("answered");
+    assert!(matches!(answers[0], Ok(Receipt::Created(_))));
+    assert!(matches!(answers[1], Err(Rejection::Invalid { field: "title", .. })));
+    assert!(matches!(answers[2], Ok(Receipt::Created(_))));
+    assert_eq!(groups.load(Ordering::Relaxed), 1, "one commit, not one for each");
+    let none = runtime.block_on(running.handle().submit_all(Vec::new())).expect("answered");
+    assert!(none.is_empty());
+    drop(running.stop());
+    assert_eq!(open(home.path()).store().snapshot().expect("readable").entry_count().unwrap(), 2);
 }

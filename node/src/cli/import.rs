@@ -42,8 +42,6 @@ struct Piece {
     lines: Vec<u8>,
     /// Bytes of the file up to their end.
     end: u64,
-    /// Lines that were too long to read.
-    too_long: Vec<u64>,
 }
 
 /// Pieces that wait for the node.
@@ -52,6 +50,8 @@ const PIECES_MAX: usize = 2;
 enum Part {
     Head(Head),
     Piece(Piece),
+    /// The number of a line that was too long to read.
+    TooLong(u64),
     Failed(VerbError),
 }
 
@@ -71,21 +71,20 @@ impl Import {
                 match part {
                     Part::Head(found) => head = Some(found),
                     Part::Failed(error) => return Err(error),
+                    Part::TooLong(line) => {
+                        imported.refuse(line, format!("has more than {LINE_BYTES_MAX} bytes"));
+                        imported.stopped = self.strict.then_some(line);
+                    }
                     Part::Piece(piece) => {
-                        for line in &piece.too_long {
-                            let told = format!("has more than {LINE_BYTES_MAX} bytes");
-                            imported.refuse(*line, told);
-                        }
                         let path = self.path(&name, head.as_ref(), piece.first_line);
                         let media_type = "application/x-ndjson";
                         let sent = client.send_bytes(Method::POST, &path, media_type, piece.lines);
                         imported.add(sent.await?);
                         progress.tell("importing", piece.end, total);
-                        let is_over = self.strict && imported.refused > 0;
-                        if is_over {
-                            return Ok(());
-                        }
                     }
+                }
+                if imported.stopped.is_some() {
+                    break;
                 }
             }
             Ok(())
@@ -171,8 +170,9 @@ impl Import {
     }
 }
 
-/// Reads a file and sends it piece by piece, until it ends or nobody listens.
+/// Reads a file and sends it piece by piece, until it ends or nobody listens any more.
 fn read(mut reader: Box<dyn BufRead + Send>, name: &str, to: &mpsc::Sender<Part>) {
+    let send = |part: Part| to.blocking_send(part).is_ok();
     let mut lines = Lines { number: 0, offset: 0 };
     let mut piece: Option<Piece> = None;
     let mut is_first = true;
@@ -181,51 +181,50 @@ fn read(mut reader: Box<dyn BufRead + Send>, name: &str, to: &mpsc::Sender<Part>
             Ok(Some(line)) => line,
             Ok(None) => break,
             Err(error) => {
-                let failed = VerbError::Failed(format!("read {name}: {error}"));
-                let _ = to.blocking_send(Part::Failed(failed));
+                send(Part::Failed(VerbError::Failed(format!("read {name}: {error}"))));
                 return;
             }
         };
+        if line.is_too_long {
+            let before = piece.take().map(Part::Piece);
+            if !before.into_iter().chain([Part::TooLong(line.number)]).all(send) {
+                return;
+            }
+            continue;
+        }
         if is_first && !line.bytes.trim_ascii().is_empty() {
             is_first = false;
-            match first(&line, name) {
-                Ok(None) => {}
-                Ok(Some(head)) => {
-                    let _ = to.blocking_send(Part::Head(head));
-                    continue;
-                }
+            let is_head = match first(&line, name) {
+                Ok(None) => false,
+                Ok(Some(head)) => send(Part::Head(head)),
                 Err(error) => {
-                    let _ = to.blocking_send(Part::Failed(error));
+                    send(Part::Failed(error));
                     return;
                 }
+            };
+            if is_head {
+                continue;
             }
         }
-        let is_full = piece.as_ref().is_some_and(|piece| {
-            piece.lines.len() + line.bytes.len() > LINES_BYTES_MAX
-                || line.number - piece.first_line >= LINES_MAX as u64
-        });
-        if is_full
-            && let Some(full) = piece.take()
-            && to.blocking_send(Part::Piece(full)).is_err()
+        if piece.as_ref().is_some_and(|piece| piece.is_full(&line))
+            && !piece.take().map(Part::Piece).into_iter().all(send)
         {
             return;
         }
-        let piece = piece.get_or_insert_with(|| Piece {
-            first_line: line.number,
-            lines: Vec::new(),
-            end: 0,
-            too_long: Vec::new(),
-        });
-        if line.is_too_long {
-            piece.too_long.push(line.number);
-        }
+        let first_line = line.number;
+        let piece = piece.get_or_insert(Piece { first_line, lines: Vec::new(), end: 0 });
         piece.lines.extend_from_slice(&line.bytes);
         piece.lines.push(b'\n');
         piece.end = lines.offset;
     }
-    if let Some(last) = piece {
-        // Nobody listens any more: then it does not matter.
-        let _ = to.blocking_send(Part::Piece(last));
+    piece.map(|last| send(Part::Piece(last)));
+}
+
+impl Piece {
+    /// Whether another line would be too much.
+    fn is_full(&self, line: &Read) -> bool {
+        self.lines.len() + line.bytes.len() > LINES_BYTES_MAX
+            || line.number - self.first_line >= LINES_MAX as u64
     }
 }
 

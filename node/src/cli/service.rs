@@ -36,28 +36,31 @@ struct Told<'a> {
 }
 
 /// Where each goes, and what starts it.
-const SYSTEMD_INSTALL: [&str; 2] = [
-    "mkdir -p ~/.config/systemd/user && klnode service --systemd > ~/.config/systemd/user/klnode.service",
-    "systemctl --user daemon-reload && systemctl --user enable --now klnode",
-];
-const LAUNCHD_INSTALL: [&str; 2] = [
-    "klnode service --launchd > ~/Library/LaunchAgents/io.klnode.node.plist",
-    "launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/io.klnode.node.plist",
-];
+const SYSTEMD_FILE: &str = "~/.config/systemd/user/klnode.service";
+const SYSTEMD_START: &str =
+    "systemctl --user daemon-reload && systemctl --user enable --now klnode";
+const LAUNCHD_FILE: &str = "~/Library/LaunchAgents/io.klnode.node.plist";
+const LAUNCHD_START: &str =
+    "launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/io.klnode.node.plist";
 
 /// The unit, and how to install it.
 pub fn show(args: &Args, program: &Program) -> Reply {
     let is_launchd = args.launchd || (cfg!(target_os = "macos") && !args.systemd);
-    let (kind, unit, install) = match is_launchd {
-        true => ("launchd", launchd(program), LAUNCHD_INSTALL),
-        false => ("systemd", systemd(program), SYSTEMD_INSTALL),
+    let (kind, unit, file, start) = match is_launchd {
+        true => ("launchd", launchd(program), LAUNCHD_FILE, LAUNCHD_START),
+        false => ("systemd", systemd(program), SYSTEMD_FILE, SYSTEMD_START),
     };
-    let notes = format!("To install it:\n  {}\n  {}\n", install[0], install[1]);
-    Reply::new(&Told { kind, unit: &unit, install }, unit.clone()).noting(notes)
+    let words = program.arguments(&["service", &format!("--{kind}")]);
+    let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+    let write = format!("mkdir -p $(dirname {file}) && {} > {file}", words.join(" "));
+    let notes = format!("To install it:\n  {write}\n  {start}\n");
+    let told = Told { kind, unit: &unit, install: [&write, start] };
+    Reply::new(&told, unit.clone()).noting(notes)
 }
 
 impl Program {
-    fn arguments(&self) -> Vec<String> {
+    /// How it is called, with this verb.
+    fn arguments(&self, verb: &[&str]) -> Vec<String> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut arguments = vec![text(&self.path)];
         for (flag, path) in [("--home", &self.home), ("--config", &self.config)] {
@@ -65,8 +68,17 @@ impl Program {
                 arguments.extend([flag.to_owned(), text(path)]);
             }
         }
-        arguments.push("serve".into());
+        arguments.extend(verb.iter().map(|&word| word.to_owned()));
         arguments
+    }
+}
+
+/// A word of a shell's command line.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -80,7 +92,8 @@ fn unit_word(word: &str) -> String {
 
 /// Only lines that work without privileges: what would need a namespace of its own is left out.
 fn systemd(program: &Program) -> String {
-    let words: Vec<String> = program.arguments().iter().map(|word| unit_word(word)).collect();
+    let words: Vec<String> =
+        program.arguments(&["serve"]).iter().map(|word| unit_word(word)).collect();
     format!(
         "[Unit]\n\
          Description=klnode, which remembers what coding agents learn\n\
@@ -112,7 +125,7 @@ fn systemd(program: &Program) -> String {
 fn launchd(program: &Program) -> String {
     let escape =
         |word: &String| word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let words = program.arguments();
+    let words = program.arguments(&["serve"]);
     let words = words.iter().map(|word| format!("    <string>{}</string>\n", escape(word)));
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -151,6 +164,7 @@ mod tests {
         assert_eq!(unit_word("/usr/bin/klnode"), "/usr/bin/klnode");
         assert_eq!(unit_word("/home/a b/100%/$x"), "\"/home/a b/100%%/$$x\"");
         assert_eq!(unit_word("a\\\"b"), "\"a\\\\\\\"b\"");
+        assert_eq!(shell_word("/a b/it's"), "'/a b/it'\\''s'");
         let home = Some(PathBuf::from("/a <&> b"));
         let program = Program { path: "/k".into(), home, config: None };
         assert!(launchd(&program).contains("<string>/a &lt;&amp;&gt; b</string>"));

@@ -208,17 +208,29 @@ impl Reader {
         forgets: bool,
     ) -> Result<Read, Unreadable> {
         let overlay = self.overlay(line, entry)?;
-        let mut is_new = overlay.is_some();
-        for record in &records {
-            is_new |= !self.snapshot.holds(record.digest())?;
-        }
         if self.query.dry_run {
+            let is_new = overlay.is_some() || self.is_new(&records, entry)?;
             return Ok(if is_new { Read::Taken { forgets } } else { Read::Known });
         }
         let arrival = |record| Arrival { record, from: self.author };
         let mut commands = vec![Command::Ingest(records.into_iter().map(arrival).collect())];
         commands.extend(overlay.map(|overlay| Command::Overlay { entry, overlay }));
         Ok(Read::Wanted { commands, forgets })
+    }
+
+    /// Whether one of the records is not held. Asked by their places: what came without its payload
+    /// is not found by its digest.
+    fn is_new(&self, records: &[Record], entry: EntryId) -> Result<bool, Error> {
+        if self.snapshot.tombstone(entry)?.is_some() {
+            return Ok(false);
+        }
+        for record in records {
+            let held = self.snapshot.holding(entry, record.author())?;
+            if held.get(record.digest()).is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The marks to set: only those this node exported, and only where it has none.

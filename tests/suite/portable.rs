@@ -1,0 +1,489 @@
+//! Files of entries: what leaves a node comes back as it was, and what people bring is read with
+//! care. Real processes.
+
+use crate::process::{Running, klnode, signal, start, told};
+use klnode::engine::{Command, NewEntry, SourceKey};
+use klnode::store::rows::OverlayRow;
+use klnode_crdt::gset::Presence;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::writer::Claim;
+use klnode_tests::node::{Node, Seeded, exchange, lesson};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+pub(crate) fn run(home: &Path, arguments: &[&str]) -> Output {
+    klnode(home).args(arguments).output().unwrap()
+}
+
+pub(crate) fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{}", told(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub(crate) fn json(home: &Path, arguments: &[&str]) -> Value {
+    let output = klnode(home).args(arguments).arg("--json").output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", told(&output)))
+}
+
+/// A home with a store that was made in memory, and the key that made it.
+pub(crate) fn settle(home: &Path, node: Node, key_seed: u8) {
+    std::fs::create_dir_all(home).unwrap();
+    std::fs::write(home.join("node.key"), [key_seed; 32]).unwrap();
+    let disk = node.medium.disk();
+    drop(node);
+    std::fs::write(home.join("store.redb"), disk.bytes()).unwrap();
+    for name in ["node.key", "store.redb"] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(home.join(name), mode).unwrap();
+    }
+}
+
+/// Lives of a node and a peer: entries of both, edited, observed, archived, marked, taken back,
+/// forgotten, over several starts and a clone.
+pub(crate) fn lived(seed: u64) -> Node {
+    let mut random = Seeded(seed);
+    let (mut home, mut peer) = (Node::start(1, seed), Node::start(2, seed + 1));
+    let mut entries: Vec<EntryId> = Vec::new();
+    for turn in 0..4 + random.below(30) {
+        let title = format!("entry {turn} of {seed}, \u{1F980} \"quoted\"\n");
+        let node = if random.below(3) == 0 { &mut peer } else { &mut home };
+        if entries.is_empty() || random.below(4) == 0 {
+            let mut new = lesson(title.trim_end());
+            if random.below(3) == 0 {
+                let key = format!("row {turn}");
+                new.source = Some(SourceKey { format: "jsonl".into(), key });
+            }
+            if let Ok(klnode::engine::Receipt::Created(entry)) =
+                node.run(Command::Create(Box::new(new)))
+            {
+                entries.push(entry);
+            }
+            continue;
+        }
+        let entry = entries[random.below(entries.len() as u64) as usize];
+        // Some of these are refused, as they would be in a life.
+        let _ = match random.below(9) {
+            0 => node.run(Command::Forget { entry, grounds: None }),
+            1 => node.run(Command::Retract { entry }),
+            2 => {
+                let claims = vec![Claim::Archive(Presence::Present)];
+                node.run(Command::Claim { entry, claims })
+            }
+            3 => {
+                let note = Some(format!("note {turn}"));
+                let overlay = OverlayRow { is_pinned: true, note, ..OverlayRow::default() };
+                node.run(Command::Overlay { entry, overlay })
+            }
+            4 => {
+                exchange(&mut home, &mut peer);
+                continue;
+            }
+            5 => {
+                home = home.restart(seed * 100 + turn);
+                continue;
+            }
+            6 => {
+                let mut clone = home.clone_home(seed * 1_000 + turn);
+                let title = klnode_crdt::lww::Register::TITLE;
+                let claims = vec![Claim::Set(title, format!("by a clone {turn}"))];
+                let _ = clone.run(Command::Claim { entry, claims });
+                exchange(&mut home, &mut clone);
+                continue;
+            }
+            7 => {
+                let of = klnode_crdt::tally::Observation::Success;
+                let amount = klnode_crdt::gcounter::Thousandths::ONE;
+                node.run(Command::Observe { entry, of, amount })
+            }
+            _ => {
+                let content = klnode_crdt::lww::Register::CONTENT;
+                let claims = vec![Claim::Set(content, format!("edited {turn}"))];
+                node.run(Command::Claim { entry, claims })
+            }
+        };
+    }
+    exchange(&mut home, &mut peer);
+    home
+}
+
+fn export(home: &Path, file: &Path) -> Vec<u8> {
+    printed(&run(home, &["export", file.to_str().unwrap(), "--force"]));
+    std::fs::read(file).unwrap()
+}
+
+#[test]
+fn an_export_imported_into_an_empty_home_of_the_same_node_is_exported_byte_for_byte() {
+    let count: u64 =
+        std::env::var("KLNODE_LIVES").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+    let (mut forgotten, mut marked, mut authors) = (0, 0, BTreeSet::new());
+    for seed in 1..=count {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        settle(&old, lived(seed), 1);
+        let first = {
+            let (_node, _) = start(&old);
+            let first = export(&old, &folder.path().join("first.jsonl"));
+            assert_eq!(first, run(&old, &["export"]).stdout, "seed {seed}: twice the same");
+            first
+        };
+        std::fs::create_dir(&new).unwrap();
+        std::fs::write(new.join("node.key"), [1; 32]).unwrap();
+        let (_node, _) = start(&new);
+        let file = folder.path().join("first.jsonl");
+        let file = file.to_str().unwrap();
+        let rehearsed = json(&new, &["import", file, "--dry-run"]);
+        let imported = json(&new, &["import", file]);
+        assert_eq!(imported["refused"], 0, "seed {seed}: {imported}");
+        assert_eq!(rehearsed, imported, "seed {seed}: the rehearsal told the truth");
+        let second = export(&new, &folder.path().join("second.jsonl"));
+        assert_eq!(
+            String::from_utf8_lossy(&first),
+            String::from_utf8_lossy(&second),
+            "seed {seed}: what came back is not what went"
+        );
+        let again = json(&new, &["import", file]);
+        assert_eq!((&again["taken"], &again["refused"]), (&0.into(), &0.into()), "{again}");
+        for line in String::from_utf8(first).unwrap().lines().skip(1) {
+            let line: Value = serde_json::from_str(line).unwrap();
+            forgotten += usize::from(line["state"] == "forgotten");
+            marked += usize::from(line["overlay"]["pinned"] == true);
+            authors.insert(line["records"].as_array().map_or(0, Vec::len));
+        }
+    }
+    assert!(forgotten > 0 && marked > 0, "some were forgotten, some marked");
+    assert!(authors.len() > 1, "some have records of several authors");
+}
+
+fn write(path: &Path, lines: &[&str]) -> String {
+    std::fs::write(path, lines.join("\n") + "\n").unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn ids(home: &Path) -> BTreeSet<String> {
+    let list = json(home, &["list"]);
+    let entries = list["entries"].as_array().unwrap().iter();
+    entries.map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_plain_file_gives_the_same_entries_to_all_who_import_it_however_often() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(
+        &folder.path().join("notes.jsonl"),
+        &[
+            r#"{"title": "by its text", "content": "c"}"#,
+            r#"{"title": "by its key", "content": "c", "key": "n1", "evidence": ["commit:1"]}"#,
+            "",
+            r#"{"title": "by its id", "content": "c", "id": "n2", "tags": ["a/b"], "archived": true}"#,
+            r#"{"title": "by its text", "content": "c"}"#,
+        ],
+    );
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    let (_one, _) = start(&one);
+    let (_two, _) = start(&two);
+    let said = printed(&run(&one, &["import", &file]));
+    assert_eq!(said, "3 taken, 1 known already, 0 refused\n");
+    assert_eq!(printed(&run(&two, &["import", &file])), said);
+    assert_eq!(ids(&one), ids(&two));
+    let text = ids(&one).into_iter().find(|id| json(&one, &["show", id])["title"] == "by its text");
+    let text = text.expect("imported");
+    let shown = json(&one, &["show", &text]);
+    assert_eq!(shown["citations"][0]["evidence_type"], "file");
+    assert_eq!(shown["citations"][0]["evidence_ref"], "notes.jsonl#1");
+    // What was said about it here since is not undone by importing it again.
+    printed(&run(&one, &["edit", &text, "--title", "edited"]));
+    let again = printed(&run(&one, &["import", &file]));
+    assert_eq!(again, "0 taken, 4 known already, 0 refused\n");
+    assert_eq!(json(&one, &["show", &text])["title"], "edited");
+    // Without its records an exported line is a plain one.
+    let exported = String::from_utf8(run(&one, &["export"]).stdout).unwrap();
+    let plain: Vec<String> = exported
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            line.as_object_mut().unwrap().remove("records");
+            line.to_string()
+        })
+        .collect();
+    let plain: Vec<&str> = plain.iter().map(String::as_str).collect();
+    let file = write(&folder.path().join("plain.jsonl"), &plain);
+    let said = printed(&run(&two, &["import", &file, "--workspace", "local"]));
+    assert_eq!(said, "3 taken, 0 known already, 0 refused\n");
+    assert_eq!(ids(&two).len(), 6);
+}
+
+#[test]
+fn a_line_that_is_wrong_is_named_with_its_field_and_does_not_hold_up_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let (_node, _) = start(&home);
+    let long = format!(r#"{{"title": "{}", "content": "c"}}"#, "x".repeat(201));
+    let huge = format!(r#"{{"title": "huge", "content": "{}"}}"#, "x".repeat(4 << 20));
+    let cases = [
+        (r#"{"title": 5, "content": "c"}"#, "title: invalid type: integer `5`"),
+        (r#"{"titel": "t", "content": "c"}"#, "titel: there is no such field"),
+        (r#"{"content": "c"}"#, "title: it is missing"),
+        (r#"{"title": "t"}"#, "content: it is missing"),
+        (r#"{"title": " ", "content": "c"}"#, "title is empty"),
+        (r#"{"title": "t", "content": "c", "type": "note"}"#, "type is `note`; it must be one of"),
+        (r#"{"title": "t", "content": "c", "type": "norm"}"#, "citations are missing"),
+        (r#"{"title": "t", "content": "c", "tags": "a"}"#, "tags: invalid type: string"),
+        (r#"{"title": "t", "content": "c", "evidence": ["1"]}"#, "write it as KIND:REF"),
+        (r#"{"title": "t", "content": "c", "links": ["to:1"]}"#, "is not RELATION:ID"),
+        (r#"{"title": "t", "content": "c", "workspace": "x"}"#, "workspace is `x`; there are main"),
+        (r#"{"title": "t", "content": "c""#, "is no JSON object: EOF"),
+        ("[1, 2]", "is no JSON object"),
+        (long.as_str(), "title: more than the 200 allowed"),
+        (huge.as_str(), "has more than 3145728 bytes"),
+    ];
+    let mut lines = vec![r#"{"title": "good", "content": "c"}"#];
+    lines.extend(cases.iter().map(|(line, _)| *line));
+    lines.push(r#"{"title": "good too", "content": "c"}"#);
+    let file = write(&folder.path().join("wrong.jsonl"), &lines);
+    for flag in ["--dry-run", "--json"] {
+        let output = run(&home, &["import", &file, flag]);
+        assert_eq!(output.status.code(), Some(1));
+        let told = told(&output);
+        for (at, (_, part)) in cases.iter().enumerate() {
+            let named = format!("line {}: ", at + 2);
+            let line = told.lines().find(|line| line.starts_with(&named));
+            assert!(line.is_some_and(|line| line.contains(part)), "{named}{part}: {told}");
+        }
+    }
+    assert_eq!(ids(&home).len(), 2);
+    let output = run(&home, &["import", &file, "--strict"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!(said, "0 taken, 1 known already, 1 refused\nstopped at line 2\n");
+    assert_eq!(told(&output).lines().count(), 1);
+    // However many are wrong, few are told.
+    let many = [r#"{"title": "good", "content": "c"}"#].into_iter();
+    let many: Vec<&str> = many.chain([r#"{"content": "c"}"#; 1_200]).collect();
+    let output = run(&home, &["import", &write(&folder.path().join("many.jsonl"), &many)]);
+    assert_eq!(told(&output).lines().count(), 21);
+    assert!(told(&output).ends_with("and 1180 more\n"), "{}", told(&output));
+}
+
+#[test]
+fn a_strict_import_takes_nothing_from_the_first_refused_line_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let (_node, _) = start(&home);
+    let long = format!(r#"{{"title": "{}", "content": "c"}}"#, "x".repeat(201));
+    let lines = [
+        r#"{"title": "before", "content": "c"}"#,
+        long.as_str(),
+        r#"{"title": "after", "content": "c"}"#,
+    ];
+    let file = write(&folder.path().join("strict.jsonl"), &lines);
+    let said = json(&home, &["import", &file, "--strict"]);
+    assert_eq!((&said["taken"], &said["stopped"]), (&1.into(), &2.into()), "{said}");
+    assert_eq!(ids(&home).len(), 1);
+}
+
+#[test]
+fn what_was_forgotten_stays_so_unless_it_is_learned_anew_and_then_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let (_node, _) = start(&home);
+    let file = write(
+        &folder.path().join("notes.jsonl"),
+        &[r#"{"title": "comes back", "content": "c", "key": "k"}"#],
+    );
+    printed(&run(&home, &["import", &file]));
+    let exported = folder.path().join("native.jsonl");
+    export(&home, &exported);
+    let first = ids(&home).pop_first().unwrap();
+    printed(&run(&home, &["forget", &first]));
+    for file in [&file, exported.to_str().unwrap()] {
+        for more in [&["--strict"][..], &["--dry-run"], &[]] {
+            let output = run(&home, &[&["import", file], more].concat());
+            assert_eq!(output.status.code(), Some(1));
+            let told = told(&output);
+            let expected = "it was forgotten here, and stays so; --as-new learns it anew\n";
+            assert!(told.ends_with(expected), "{told}");
+        }
+    }
+    assert!(ids(&home).is_empty());
+    let said = printed(&run(&home, &["import", &file, "--as-new"]));
+    assert_eq!(said, "1 taken, 0 known already, 0 refused\n");
+    let second = ids(&home).pop_first().unwrap();
+    assert_ne!(first, second);
+    let said = printed(&run(&home, &["import", &file, "--as-new"]));
+    assert_eq!(said, "0 taken, 1 known already, 0 refused\n");
+    let native = exported.to_str().unwrap();
+    for expected in ["1 taken, 0 known", "0 taken, 1 known"] {
+        assert!(printed(&run(&home, &["import", native, "--as-new"])).starts_with(expected));
+    }
+    let shown = json(&home, &["show", &second]);
+    assert_eq!(shown["title"], "comes back");
+    // A tombstone travels: where the file is imported, the entry is forgotten, too.
+    let file = folder.path().join("tombstone.jsonl");
+    export(&home, &file);
+    let said = printed(&run(&home, &["import", file.to_str().unwrap(), "--as-new"]));
+    assert!(said.starts_with("0 taken, 3 known already"), "{said}");
+}
+
+#[test]
+fn another_nodes_file_brings_its_records_and_not_its_operators_marks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    let (_one, _) = start(&one);
+    let (_two, _) = start(&two);
+    let add = ["add", "--title", "shared", "--content", "c", "--evidence", "run:1"];
+    let id = json(&one, &add)["id"].as_str().unwrap().to_owned();
+    printed(&run(&one, &["pin", &id]));
+    let file = folder.path().join("one.jsonl");
+    let bytes = String::from_utf8(export(&one, &file)).unwrap();
+    let said = printed(&run(&two, &["import", file.to_str().unwrap()]));
+    assert_eq!(said, "1 taken, 0 known already, 0 refused\n");
+    let shown = json(&two, &["show", &id]);
+    assert_eq!((&shown["title"], &shown["pinned"]), (&"shared".into(), &false.into()));
+    assert_eq!(shown["author"], json(&one, &["status"])["node"]);
+    // A record that was tampered with, or moved to another entry, is refused.
+    let line: Value = serde_json::from_str(bytes.lines().nth(1).unwrap()).unwrap();
+    let payload = line["records"][0]["payload"].as_str().unwrap();
+    let changed = payload.replacen(&payload[40..44], "AAAA", 1);
+    let header = line["records"][0]["header"].as_str().unwrap();
+    let cases = [
+        (bytes.replace(payload, &changed), "the payload is not the one that was signed"),
+        (bytes.replace(payload, "!"), "payload is not base 64"),
+        (bytes.replace(header, &header[4..]), "records: number 1: "),
+        (bytes.replace(&id, &"0".repeat(32)), "is not of the entry that id names"),
+    ];
+    for (text, part) in cases {
+        std::fs::write(&file, text).unwrap();
+        let output = run(&two, &["import", file.to_str().unwrap()]);
+        assert!(told(&output).contains(part), "{part}: {}", told(&output));
+        assert_eq!(output.status.code(), Some(1));
+    }
+    // A file that was cut off is told.
+    let head = bytes.lines().next().unwrap();
+    std::fs::write(&file, format!("{head}\n")).unwrap();
+    let output = run(&two, &["import", file.to_str().unwrap()]);
+    let expected = "the file announces 1 entries and holds 0: is it whole?\n";
+    assert_eq!((output.status.code(), told(&output).as_str()), (Some(0), expected));
+}
+
+#[test]
+fn mistakes_with_files_get_a_sentence_and_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, file) = (folder.path().join("home"), folder.path().join("file"));
+    let path = file.to_str().unwrap();
+    for verb in ["export", "import", "backup"] {
+        std::fs::write(&file, "{}").unwrap();
+        let arguments = [verb, path, "--force"];
+        let arguments = if verb == "import" { &arguments[..2] } else { &arguments[..] };
+        let output = run(&home, arguments);
+        assert_eq!(output.status.code(), Some(3), "{verb}: {}", told(&output));
+        assert!(told(&output).contains("hint: start one with `klnode`"), "{}", told(&output));
+        assert_eq!(std::fs::read(&file).unwrap(), b"{}");
+    }
+    let (_node, _) = start(&home);
+    std::fs::write(&file, "\u{1}binary\nstuff\n").unwrap();
+    let newer = write(&folder.path().join("newer"), &[r#"{"klnode": "export", "version": 2}"#]);
+    let other = write(&folder.path().join("other"), &[r#"{"klnode": "recipe", "version": 1}"#]);
+    let folder_path = folder.path().to_str().unwrap();
+    let cases: [(&[&str], i32, &str); 10] = [
+        (&["import", "/nowhere.jsonl"], 2, "cannot read /nowhere.jsonl: No such file"),
+        (&["import", folder_path], 2, "is a directory"),
+        (&["import", path], 2, "line 1 is no JSON object; lines of JSON are taken"),
+        (&["import", &newer], 2, "a newer klnode wrote it (version 2, this one knows 1)"),
+        (&["import", &other], 2, "it is no export of klnode"),
+        (&["export", path], 2, "there is such a file already; --force replaces it"),
+        (&["export", "/nowhere/x"], 1, "cannot write /nowhere/x: No such file"),
+        (&["export", "/sys/kernel/x"], 1, "cannot write /sys/kernel/x: "),
+        (&["export", "--workspace", "x"], 2, "there is no such workspace"),
+        (&["backup", path], 2, "there is such a file already"),
+    ];
+    for (arguments, code, part) in cases {
+        let output = run(&home, arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", told(&output));
+        assert!(told(&output).contains(part), "{arguments:?}: {}", told(&output));
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"\x01binary\nstuff\n");
+    // A disk without room.
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = klnode(&home).arg("export").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told(&output).contains("No space left on device"), "{}", told(&output));
+}
+
+#[test]
+fn an_interrupted_import_keeps_what_was_acknowledged_and_is_completed_by_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let (_node, _) = start(&home);
+    let lines: Vec<String> =
+        (0..1_200).map(|n| format!(r#"{{"title": "number {n}", "content": "c"}}"#)).collect();
+    let mut import = klnode(&home)
+        .args(["import", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The pipe stays open: the import waits for more.
+    let mut pipe = import.stdin.take().unwrap();
+    pipe.write_all((lines[..700].join("\n") + "\n").as_bytes()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let count = || json(&home, &["status"])["entries"].as_u64().unwrap();
+    while count() < 500 {
+        assert!(Instant::now() < deadline, "the first lines are not taken");
+    }
+    signal(&import, "INT");
+    let output = Running(import).finish();
+    drop(pipe);
+    assert_eq!(output.status.code(), Some(130), "{}", told(&output));
+    let expected = "500 lines were taken; run it again to complete it";
+    assert!(told(&output).contains(expected), "{}", told(&output));
+    let whole: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let file = write(&folder.path().join("whole.jsonl"), &whole);
+    let said = printed(&run(&home, &["import", &file]));
+    assert_eq!(said, "700 taken, 500 known already, 0 refused\n");
+    assert_eq!(count(), 1_200);
+}
+
+#[test]
+fn a_workspace_is_exported_alone_and_an_entry_with_many_records_in_several_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let mut node = Node::start(1, 1);
+    let entry = node.create("long");
+    let content = klnode_crdt::lww::Register::CONTENT;
+    // Authors who edit the same long text: more than fits into one line.
+    for seed in 2..40_u8 {
+        let mut peer = Node::start(seed, u64::from(seed));
+        exchange(&mut node, &mut peer);
+        peer.claim(entry, Claim::Set(content, format!("{seed} {}", "x".repeat(60_000))));
+        exchange(&mut node, &mut peer);
+    }
+    let local =
+        NewEntry { workspace: klnode_crdt::ids::WorkspaceId::LOCAL, ..lesson("never leaves") };
+    node.run(Command::Create(Box::new(local))).unwrap();
+    settle(&home, node, 1);
+    let (_node, _) = start(&home);
+    let whole = export(&home, &folder.path().join("whole.jsonl"));
+    let main = run(&home, &["export", "--workspace", "main"]).stdout;
+    let local = run(&home, &["export", "--workspace", "local"]).stdout;
+    let lines = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+    assert_eq!(lines(&local), 2);
+    assert!(lines(&main) > 3, "{} lines", lines(&main));
+    assert_eq!(lines(&whole), lines(&main) + 1);
+    let text = String::from_utf8(local).unwrap();
+    assert!(
+        text.starts_with(r#"{"klnode":"export","version":1,"#) && text.contains("never leaves")
+    );
+    let other = folder.path().join("other");
+    let (_other, _) = start(&other);
+    let file = folder.path().join("whole.jsonl");
+    let imported = json(&other, &["import", file.to_str().unwrap()]);
+    assert_eq!((&imported["entries"], &imported["refused"]), (&2.into(), &0.into()), "{imported}");
+    let again = run(&other, &["export"]).stdout;
+    let rest = |bytes: &[u8]| String::from_utf8_lossy(bytes).split_once('\n').unwrap().1.to_owned();
+    assert_eq!(rest(&again).len(), rest(&whole).len());
+}
