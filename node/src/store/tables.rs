@@ -22,6 +22,7 @@
 //! | `cursors` | consumer 32 | store 16, epoch 8, position 8 |
 //! | `overlays` | entry 16 | the operator's pin, mute, note |
 //! | `ledger` | moment 8, number 8 | what was served, to whom |
+//! | `callers` | sequence number 8 | who asked for that record here; goes when the record goes |
 //!
 //! Records stand in the order of their commits, so that long rows are appended and not spread over
 //! half-empty pages, and so that reading on from a sequence number is reading the feed. A record
@@ -31,7 +32,7 @@ use klnode_crdt::record::Record;
 use redb::TableDefinition;
 
 /// The schema this version writes.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 pub(super) type HeldKey = [u8; 81];
 
@@ -56,6 +57,7 @@ pub(super) const CURSORS: TableDefinition<'_, &[u8; 32], &[u8; 32]> =
     TableDefinition::new("cursors");
 pub(super) const OVERLAYS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("overlays");
 pub(super) const LEDGER: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("ledger");
+pub(super) const CALLERS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("callers");
 
 pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
 pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";
