@@ -4,5 +4,6 @@
 pub mod disk;
 pub mod node;
 pub mod script;
+pub mod served;
 pub mod source;
 pub mod transcript;

@@ -35,6 +35,11 @@ fn check(name: &str, found: &str) {
     assert_eq!(found, golden, "{name}: the bytes have changed");
 }
 
+#[test]
+fn the_api_is_described_as_it_was_decided() {
+    check("openapi.json", &klnode::api::document());
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

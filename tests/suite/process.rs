@@ -24,7 +24,14 @@ impl Drop for Running {
 
 /// Starts a node and waits for its banner.
 pub(crate) fn start(home: &Path) -> (Running, Vec<String>) {
-    let mut child = klnode(home).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = klnode(home);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    started(command)
+}
+
+/// The same, however it is started; its output is piped.
+pub(crate) fn started(mut command: Command) -> (Running, Vec<String>) {
+    let mut child = command.spawn().unwrap();
     let lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
     let mut banner = Vec::new();
     for line in lines.map(|line| line.expect("text")) {
@@ -37,7 +44,7 @@ pub(crate) fn start(home: &Path) -> (Running, Vec<String>) {
     (Running(child), banner)
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", child.id())).status();
     assert!(sent.expect("sh runs").success());
 }

@@ -3,15 +3,16 @@
 use super::errors::Kind;
 use super::types::{ErrorBody, ErrorDetail};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::{Method, Request};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
 
 /// Why a request has no answer. Messages fit after "cannot".
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,9 @@ pub enum ClientError {
     /// The node said no.
     #[error("{}", .0.message)]
     Refused(ErrorDetail),
+    /// It was there, and ended what was being followed.
+    #[error("follow the node any longer: it has stopped")]
+    Ended,
     /// What came back makes no sense.
     #[error("understand the node's answer: {0}")]
     Garbled(String),
@@ -42,7 +46,7 @@ impl ClientError {
     /// The exit code of a command that met it.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::NoNode { .. } => 3,
+            Self::NoNode { .. } | Self::Ended => 3,
             Self::Refused(detail) => detail.kind.exit_code(),
             Self::Closed { .. } | Self::Garbled(_) => 1,
         }
@@ -77,12 +81,38 @@ impl Client {
         self.send(method, path, body).await
     }
 
+    /// Follows a stream of events.
+    pub async fn follow(&self, path: &str) -> Result<Following, ClientError> {
+        let (answer, connection) = self.ask(Method::GET, path, Vec::new()).await?;
+        if !answer.status().is_success() {
+            let bytes = answer.into_body().collect().await.map_err(garbled)?.to_bytes();
+            return Err(refusal(&bytes));
+        }
+        Ok(Following { body: answer.into_body(), unread: Vec::new(), _connection: connection })
+    }
+
     async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: Vec<u8>,
     ) -> Result<T, ClientError> {
+        let (answer, _connection) = self.ask(method, path, body).await?;
+        let is_good = answer.status().is_success();
+        let bytes = answer.into_body().collect().await.map_err(garbled)?.to_bytes();
+        if is_good {
+            return serde_json::from_slice(&bytes).map_err(garbled);
+        }
+        Err(refusal(&bytes))
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<(Response<Incoming>, Connection), ClientError> {
         let stream = UnixStream::connect(&self.socket).await.map_err(|source| {
             let path = self.socket.clone();
             match source.kind() {
@@ -94,7 +124,10 @@ impl Client {
         })?;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(garbled)?;
-        let connection = tokio::spawn(connection);
+        let connection = Connection(tokio::spawn(async move {
+            // What goes wrong is told to whoever reads the answer.
+            let _ = connection.await;
+        }));
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -103,21 +136,66 @@ impl Client {
             .body(Full::new(Bytes::from(body)))
             .map_err(garbled)?;
         let answer = sender.send_request(request).await.map_err(garbled)?;
-        let is_good = answer.status().is_success();
-        let bytes = answer.into_body().collect().await.map_err(garbled)?.to_bytes();
-        connection.abort();
-        if is_good {
-            return serde_json::from_slice(&bytes).map_err(garbled);
-        }
-        let body: ErrorBody = serde_json::from_slice(&bytes).unwrap_or_else(|_| ErrorBody {
-            error: ErrorDetail {
-                kind: Kind::Failed,
-                message: format!("carry out the request: {}", String::from_utf8_lossy(&bytes)),
-                hint: None,
-            },
-        });
-        Err(ClientError::Refused(body.error))
+        Ok((answer, connection))
     }
+}
+
+/// The task that moves a connection's bytes; ends with whoever needs them.
+struct Connection(JoinHandle<()>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A stream of events that is being followed.
+pub struct Following {
+    body: Incoming,
+    unread: Vec<u8>,
+    _connection: Connection,
+}
+
+/// Bytes that one event may have: an event names an entry and holds no text of it.
+const EVENT_BYTES_MAX: usize = 64 * 1024;
+
+impl Following {
+    /// The next event: its name and its data. Nothing once the node has ended the stream.
+    pub async fn next(&mut self) -> Result<Option<(String, String)>, ClientError> {
+        loop {
+            if let Some(end) = self.unread.windows(2).position(|pair| pair == b"\n\n") {
+                let event: Vec<u8> = self.unread.drain(..end + 2).collect();
+                let event = String::from_utf8(event).map_err(garbled)?;
+                let field = |name: &str| {
+                    let value = event.lines().find_map(|line| line.strip_prefix(name));
+                    value.map(|value| value.trim_start().to_owned())
+                };
+                // What has no data only says that the stream is still there.
+                if let Some(data) = field("data:") {
+                    return Ok(Some((field("event:").unwrap_or_default(), data)));
+                }
+                continue;
+            }
+            if self.unread.len() > EVENT_BYTES_MAX {
+                return Err(garbled(format!("an event has more than {EVENT_BYTES_MAX} bytes")));
+            }
+            let Some(frame) = self.body.frame().await else { return Ok(None) };
+            if let Ok(data) = frame.map_err(garbled)?.into_data() {
+                self.unread.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+fn refusal(bytes: &[u8]) -> ClientError {
+    let body: ErrorBody = serde_json::from_slice(bytes).unwrap_or_else(|_| ErrorBody {
+        error: ErrorDetail {
+            kind: Kind::Failed,
+            message: format!("carry out the request: {}", String::from_utf8_lossy(bytes)),
+            hint: None,
+        },
+    });
+    ClientError::Refused(body.error)
 }
 
 fn garbled(error: impl std::fmt::Display) -> ClientError {

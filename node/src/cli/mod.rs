@@ -7,7 +7,10 @@ mod add;
 mod change;
 pub mod config;
 mod entry;
+mod history;
 mod read;
+pub mod watch;
+mod when;
 
 use crate::api::{Client, ClientError};
 use clap::{Args, Parser, Subcommand};
@@ -74,6 +77,12 @@ pub enum Verb {
     Show(read::Show),
     /// List what the node holds.
     List(read::List),
+    /// Show what was said about an entry: when, by whom, and on whose behalf.
+    History(change::One),
+    /// Print a line for everything that comes in, until Ctrl-C.
+    ///
+    /// Example: klnode watch --since 0
+    Watch(watch::Watch),
     /// Count an observation: the entry helped, or it misled.
     ///
     /// Example: klnode observe L-7F3K --success
@@ -135,10 +144,12 @@ pub enum VerbError {
 pub async fn run(verb: Verb, client: &Client) -> Result<Reply, VerbError> {
     match verb {
         Verb::Serve | Verb::Config(_) => unreachable!("these need no running node"),
+        Verb::Watch(_) => unreachable!("this has no end to reply at"),
         Verb::Status => read::status(client).await,
         Verb::Add(add) => add.run(client).await,
         Verb::Show(show) => show.run(client).await,
         Verb::List(list) => list.run(client).await,
+        Verb::History(one) => history::history(one, client).await,
         Verb::Observe(observe) => observe.run(client).await,
         Verb::Edit(edit) => edit.run(client).await,
         Verb::Archive(one) => one.archive(client, true).await,

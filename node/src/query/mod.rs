@@ -1,8 +1,10 @@
 //! The reading side: find an entry, read it, judge it. Nothing here writes.
 
+mod cancel;
 mod judge;
 mod reference;
 
+pub use cancel::{Cancel, CancelOnDrop};
 pub use judge::{Judged, Numbers};
 pub use reference::{Reference, ReferenceError};
 

@@ -18,7 +18,12 @@ pub(super) enum HomeError {
     NotOurs { path: PathBuf },
     #[error("read the node's key {path}: it is not 32 bytes long")]
     BadKey { path: PathBuf },
+    #[error("read the token {path}: it is not {TOKEN_DIGITS} hex digits")]
+    BadToken { path: PathBuf },
 }
+
+/// Hex digits of a token: 32 bytes.
+const TOKEN_DIGITS: usize = 64;
 
 /// A home folder. It exists from [`Home::prepare`] on.
 #[derive(Clone, Debug)]
@@ -48,6 +53,10 @@ impl Home {
 
     pub(super) fn store_file(&self) -> PathBuf {
         self.path.join("store.redb")
+    }
+
+    fn token_file(&self) -> PathBuf {
+        self.path.join("token")
     }
 
     fn key_file(&self) -> PathBuf {
@@ -84,15 +93,39 @@ impl Home {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut bytes = Zeroizing::new([0; 32]);
                 entropy(&mut bytes[..]);
-                self.write_key(&path, &bytes).map_err(io)?;
+                self.write_secret(&path, &bytes[..]).map_err(io)?;
                 Ok(SecretKey::from_bytes(&bytes))
             }
             Err(error) => Err(io(error)),
         }
     }
 
+    /// What callers over TCP must show: read, or drawn when it is first needed.
+    pub(super) fn token(&self) -> Result<Zeroizing<String>, HomeError> {
+        let path = self.token_file();
+        let io = |source| HomeError::Io { path: path.clone(), source };
+        match fs::read_to_string(&path).map(Zeroizing::new) {
+            Ok(text) => {
+                let token = text.trim();
+                let fits = token.len() == TOKEN_DIGITS
+                    && token.bytes().all(|digit| digit.is_ascii_hexdigit());
+                let token = fits.then(|| Zeroizing::new(token.to_owned()));
+                token.ok_or(HomeError::BadToken { path: path.clone() })
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut bytes = Zeroizing::new([0; TOKEN_DIGITS / 2]);
+                entropy(&mut bytes[..]);
+                let token = Zeroizing::new(data_encoding::HEXLOWER.encode(&bytes[..]));
+                let line = Zeroizing::new(format!("{}\n", *token));
+                self.write_secret(&path, line.as_bytes()).map_err(io)?;
+                Ok(token)
+            }
+            Err(error) => Err(io(error)),
+        }
+    }
+
     /// Whole or not at all: under another name first.
-    fn write_key(&self, path: &Path, bytes: &[u8; 32]) -> Result<(), io::Error> {
+    fn write_secret(&self, path: &Path, bytes: &[u8]) -> Result<(), io::Error> {
         let unfinished = path.with_extension("new");
         match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

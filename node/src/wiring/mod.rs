@@ -6,6 +6,7 @@ mod home;
 mod serve;
 
 use crate::api::{self, Client, ClientError};
+use crate::cli::watch::{Lines, Watch};
 use crate::cli::{self, Cli, Global, Verb, VerbError};
 use crate::store;
 use clap::Parser;
@@ -15,6 +16,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tokio::runtime::Runtime;
 
 /// Why the program ends without having done what was asked. Messages fit after "cannot".
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +37,8 @@ enum Failure {
     Open(#[from] store::OpenError),
     #[error("{0}")]
     Store(#[from] store::Error),
+    #[error("print any more: nobody reads it")]
+    Unread,
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
 }
@@ -45,7 +49,9 @@ impl Failure {
         match self {
             Self::Verb(VerbError::Client(error)) => {
                 let hint = match error {
-                    ClientError::NoNode { .. } => Some("start one with `klnode`"),
+                    ClientError::NoNode { .. } | ClientError::Ended => {
+                        Some("start one with `klnode`")
+                    }
                     ClientError::Refused(detail) => detail.hint.as_deref(),
                     ClientError::Closed { .. } | ClientError::Garbled(_) => None,
                 };
@@ -60,6 +66,10 @@ impl Failure {
             Self::Home(HomeError::BadKey { .. }) => {
                 (1, Some("restore the file from a backup; a new key would be another author"))
             }
+            Self::Home(HomeError::BadToken { .. }) => (
+                1,
+                Some("remove the file: a new one is drawn, and callers over TCP need to know it"),
+            ),
             Self::Home(_) => (1, None),
             Self::ConfigFile { .. } | Self::Config(_) => {
                 (2, Some("`klnode config` lists every key with its meaning"))
@@ -72,7 +82,7 @@ impl Failure {
             Self::Open(store::OpenError::Damaged { .. }) => {
                 (1, Some("restore the file from a backup, or move it away to start anew"))
             }
-            Self::Open(_) | Self::Store(_) | Self::System { .. } => (1, None),
+            Self::Open(_) | Self::Store(_) | Self::Unread | Self::System { .. } => (1, None),
         }
     }
 }
@@ -104,15 +114,42 @@ fn run(cli: Cli) -> Result<(), Failure> {
                 .ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?;
             print(&reply.render(&cli.global))
         }
+        Verb::Watch(watch) => {
+            let client = Client::new(&layered.config().api.socket.in_home(home.path()));
+            let lines = if cli.global.json { Lines::Json } else { Lines::Text };
+            runtime()?.block_on(follow(watch, &client, lines))
+        }
         verb => {
             let client = Client::new(&layered.config().api.socket.in_home(home.path()));
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|source| Failure::System { what: "start", source })?;
+            let runtime = runtime()?;
             let reply = runtime.block_on(cli::run(verb, &client))?;
             print(&reply.render(&cli.global))
         }
+    }
+}
+
+/// What a verb of the running node needs: one thread.
+fn runtime() -> Result<Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|source| Failure::System { what: "start", source })
+}
+
+/// Prints what happens until the node stops, or until somebody has seen enough: that is how it is
+/// meant to end.
+async fn follow(watch: Watch, client: &Client, lines: Lines) -> Result<(), Failure> {
+    let enough = serve::stop_signal()
+        .map_err(|source| Failure::System { what: "listen for signals", source })?;
+    let print = |line: &str| match io::stdout().lock().write_all(line.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Unread),
+        Err(source) => Err(Failure::System { what: "print the answer", source }),
+        Ok(()) => Ok(()),
+    };
+    tokio::select! {
+        () = enough => Ok(()),
+        ended = watch.run(client, lines, print) => match ended {
+            Err(Failure::Unread) => Ok(()),
+            ended => ended,
+        },
     }
 }
 

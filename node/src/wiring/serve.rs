@@ -2,17 +2,19 @@
 
 use super::home::{Home, entropy};
 use super::{Failure, print};
-use crate::api::{Bound, Service};
+use crate::api::{self, Bound, Metrics, Service, Token};
 use crate::cli::Global;
 use crate::engine::{self, Engine, Limits, Setup, Source, Verdict};
 use crate::query::{Numbers, Reader};
 use crate::store::{Durability, FileMedium, Options, Store};
 use klnode_config::Config;
+use klnode_config::units::{LocalTcp, LogFormat};
 use klnode_crdt::ids::StoreId;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
@@ -22,6 +24,7 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     start_log(config, global);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_all()
         .build()
         .map_err(|source| Failure::System { what: "start", source })?;
@@ -31,8 +34,8 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
         .map_err(|source| Failure::System { what: "listen for signals", source })?;
     home.prepare()?;
     let engine = open(home, config)?;
-    let socket = runtime.block_on(Bound::bind(&config.api.socket.in_home(home.path())))?;
-    let text = banner(home, &engine)?;
+    let bound = runtime.block_on(bind(home, config))?;
+    let text = banner(home, &engine, bound.tcp_address())?;
     let (author, limits) = (engine.author(), limits(config));
     let running = engine::spawn(engine, limits, now);
     let service = Service {
@@ -41,12 +44,12 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
         author,
         home: Arc::new(home.path().to_owned()),
         now,
+        metrics: Arc::new(Metrics::default()),
     };
     print(&text)?;
-    tracing::info!(home = %home.path().display(), "started");
-    let connections_max = config.api.connections_max.as_usize();
-    let body_bytes_max = config.api.body_bytes_max.as_usize();
-    let served = runtime.block_on(socket.serve(service, connections_max, body_bytes_max, stop));
+    let tcp = bound.tcp_address().map(tracing::field::display);
+    tracing::info!(home = %home.path().display(), tcp, "started");
+    let served = runtime.block_on(bound.serve(service, api_limits(config), stop));
     drop(runtime);
     drop(running.stop());
     tracing::info!("stopped");
@@ -56,6 +59,25 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
 
 /// Answers take microseconds; two threads keep one long listing from holding up the rest.
 const WORKER_THREADS: usize = 2;
+
+/// Long readings that go on at once; the next wait for a thread. More would only make each slower.
+const BLOCKING_THREADS_MAX: usize = 8;
+
+async fn bind(home: &Home, config: &Config) -> Result<Bound, Failure> {
+    let bound = Bound::bind(&config.api.socket.in_home(home.path())).await?;
+    match config.api.tcp {
+        LocalTcp::Off => Ok(bound),
+        LocalTcp::At(address) => Ok(bound.bind_tcp(address, Token::new(home.token()?)).await?),
+    }
+}
+
+fn api_limits(config: &Config) -> api::Limits {
+    api::Limits {
+        event_streams_max: config.api.event_streams_max.as_usize(),
+        body_bytes_max: config.api.body_bytes_max.as_usize(),
+        ..api::Limits::new(config.api.connections_max.as_usize())
+    }
+}
 
 fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
     let key = home.key()?;
@@ -82,10 +104,11 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
-fn banner(home: &Home, engine: &Engine) -> Result<String, Failure> {
+fn banner(home: &Home, engine: &Engine, tcp: Option<SocketAddr>) -> Result<String, Failure> {
     let entries = engine.store().snapshot()?.entry_count()?;
+    let tcp = tcp.map(|address| format!("  tcp    http://{address}\n")).unwrap_or_default();
     Ok(format!(
-        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {entries} entries\n\
+        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {entries} entries\n{tcp}\
          Try `klnode add --help` in another terminal; stop with Ctrl-C.\n",
         env!("CARGO_PKG_VERSION"),
         engine.author(),
@@ -96,15 +119,18 @@ fn banner(home: &Home, engine: &Engine) -> Result<String, Failure> {
 fn start_log(config: &Config, global: &Global) {
     let level = global.log.as_deref().unwrap_or(config.log.level.as_str());
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
+        .with_writer(std::io::stderr);
+    match config.log.format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
 }
 
 /// Done when the process is told to stop.
-fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+pub(super) fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {

@@ -5,9 +5,15 @@
 //! formats, errors) the description adds by itself.
 
 mod entries;
+mod events;
+mod history;
+mod metrics;
+mod openapi;
 mod status;
 
+use super::description;
 use super::errors::{ApiError, Kind};
+use super::exchange::{Answer, Answered};
 use super::server::Service;
 use super::translate;
 use super::types::{Entry, Named};
@@ -16,15 +22,12 @@ use crate::store::Snapshot;
 use axum::Router;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind as EntryKind};
-use utoipa::openapi::OpenApiBuilder;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::exchange::{Answer, Answered};
-
 /// Every route, with its description.
-fn described() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(OpenApiBuilder::new().build())
+pub(super) fn described() -> OpenApiRouter<Service> {
+    OpenApiRouter::with_openapi(description::preamble())
         .routes(routes!(status::status))
         .routes(routes!(entries::list, entries::create))
         .routes(routes!(entries::show, entries::edit))
@@ -32,6 +35,10 @@ fn described() -> OpenApiRouter<Service> {
         .routes(routes!(entries::retract))
         .routes(routes!(entries::forget))
         .routes(routes!(entries::overlay))
+        .routes(routes!(history::history))
+        .routes(routes!(events::events))
+        .routes(routes!(metrics::metrics))
+        .routes(routes!(openapi::openapi))
 }
 
 pub(super) fn router(service: Service) -> Router {
@@ -39,6 +46,10 @@ pub(super) fn router(service: Service) -> Router {
     router
         .fallback(async || {
             ApiError::new(Kind::NotFound, "find that path", Some("paths begin with /v1"))
+        })
+        .method_not_allowed_fallback(async || {
+            let hint = "/v1/openapi.json says which methods there are";
+            ApiError::new(Kind::NotFound, "find that path by this method", Some(hint))
         })
         .with_state(service)
 }
