@@ -5,5 +5,6 @@ pub mod disk;
 pub mod measure;
 pub mod node;
 pub mod script;
+pub mod served;
 pub mod source;
 pub mod transcript;

@@ -5,7 +5,7 @@
 //! changelog, under wire or store compatibility.
 
 use klnode::engine::{Command, NewEntry, Source, Verdict};
-use klnode::store::rows::{Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
+use klnode::store::rows::{CallerRow, Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
@@ -33,6 +33,11 @@ pub(crate) fn check(name: &str, found: &str) {
     }
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(found, golden, "{name}: the bytes have changed");
+}
+
+#[test]
+fn the_api_is_described_as_it_was_decided() {
+    check("openapi.json", &klnode::api::document());
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -179,6 +184,7 @@ fn dump(disk: Disk) -> String {
     narrow::<32, 32>("cursors", &database, &mut out);
     fixed::<16>("overlays", &database, &mut out);
     fixed::<16>("ledger", &database, &mut out);
+    fixed::<8>("callers", &database, &mut out);
     out
 }
 
@@ -233,15 +239,18 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
         Command::Advance { consumer: peer, cursor },
         Command::Overlay { entry, overlay },
         Command::Served(served),
-        Command::Create(Box::new(NewEntry {
-            workspace: WorkspaceId::LOCAL,
-            ..lesson("kept at home")
-        })),
+        Command::As {
+            caller: CallerRow { uid: Some(1_000), pid: Some(4_242) },
+            command: Box::new(Command::Create(Box::new(NewEntry {
+                workspace: WorkspaceId::LOCAL,
+                ..lesson("kept at home")
+            }))),
+        },
     ] {
         node.run(command).unwrap();
     }
     assert_eq!(node.now, WallTime::from_millis(START.as_millis()));
     let disk = node.medium.disk();
     drop(node);
-    check("store-v1.txt", &dump(disk.fork()));
+    check("store-v2.txt", &dump(disk.fork()));
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "in a suite, whatever does not unwrap has failed")]
 
+mod api;
+mod api_limits;
 mod architecture;
 mod backup;
 mod crash;

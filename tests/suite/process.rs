@@ -38,8 +38,14 @@ impl Running {
 
 /// Starts a node and waits for its banner.
 pub(crate) fn start(home: &Path) -> (Running, Vec<String>) {
-    let child = klnode(home).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut node = Running(child);
+    let mut command = klnode(home);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    started(command)
+}
+
+/// The same, however it is started; its output is piped.
+pub(crate) fn started(mut command: Command) -> (Running, Vec<String>) {
+    let mut node = Running(command.spawn().unwrap());
     let banner = banner(&mut node);
     (node, banner)
 }

@@ -1,10 +1,17 @@
 //! The socket and the command line, as people and programs use them: real processes.
 
-use crate::process::{klnode, start, told};
-use klnode::api::Client;
-use klnode::api::types::{Entry, Named, NewEntry, Observe, Outcome, Status};
-use klnode_tests::transcript;
+use crate::process::{Running, klnode, signal, start, started, told};
+use hyper::Method;
+use klnode::api::types::{
+    Edit, Entry, History, List, Named, NewEntry, Observe, Outcome, Overlay, Status,
+};
+use klnode::api::{Client, ClientError};
+use klnode_tests::{served, transcript};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
 #[test]
 fn the_session_in_the_readme_prints_what_it_promises() {
@@ -66,61 +73,223 @@ fn every_mistake_gets_a_sentence_a_way_out_and_an_exit_code() {
     );
 }
 
+/// What one of many clients does, over and over.
+async fn mixed(client: Client, number: usize, shared: String) -> Result<(), ClientError> {
+    let (post, patch, put) = (Method::POST, Method::PATCH, Method::PUT);
+    let mut own = Vec::<(String, String)>::new();
+    for request in 0..REQUESTS {
+        let path = own.last().map(|(path, _)| path.clone()).unwrap_or_default();
+        match request % VERBS {
+            0 => {
+                let entry = new(format!("{number} {request}"));
+                let made: Named = client.send_json(post.clone(), "/v1/entries", &entry).await?;
+                own.push((format!("/v1/entries/{}", made.id), entry.title));
+            }
+            1 => {
+                let observe = Observe { outcome: Outcome::Success };
+                let path = format!("{shared}/observations");
+                let _: Named = client.send_json(post.clone(), &path, &observe).await?;
+            }
+            // What was acknowledged is there to be read.
+            2 => {
+                let read: Entry = client.get(&path).await?;
+                assert_eq!(Some(&read.title), own.last().map(|(_, title)| title));
+            }
+            3 => {
+                let list: List = client.get("/v1/entries?limit=3").await?;
+                assert!(!list.entries.is_empty());
+            }
+            4 => {
+                let edit = Edit { add_tags: vec!["edited".into()], ..Edit::default() };
+                let _: Named = client.send_json(patch.clone(), &path, &edit).await?;
+            }
+            5 => {
+                let overlay = Overlay { pinned: Some(true), ..Overlay::default() };
+                let path = format!("{path}/overlay");
+                let _: Named = client.send_json(put.clone(), &path, &overlay).await?;
+            }
+            6 => {
+                let history: History = client.get(&format!("{path}/history")).await?;
+                assert_eq!(history.records.len(), 1);
+                assert_eq!(history.records[0].counter, 2, "written and edited");
+            }
+            _ => {
+                let status: Status = client.get("/v1/status").await?;
+                assert!(status.entries as usize > own.len());
+            }
+        }
+    }
+    for (path, title) in own {
+        let read: Entry = client.get(&path).await?;
+        assert_eq!((read.title, read.tags, read.pinned), (title, vec!["edited".into()], true));
+    }
+    Ok(())
+}
+
+const CLIENTS: usize = 64;
+const REQUESTS: usize = 200;
+const VERBS: usize = 8;
+
+fn new(title: String) -> NewEntry {
+    NewEntry {
+        title,
+        content: "What we learned.".into(),
+        evidence: vec!["run:1".into()],
+        ..NewEntry::default()
+    }
+}
+
 #[test]
 fn sixty_four_clients_at_once_lose_nothing() {
-    const CLIENTS: usize = 64;
-    const REQUESTS: usize = 50;
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let client = Client::new(&home.path().join("klnode.sock"));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let new = |title: String| NewEntry {
-        title,
-        content: "What we learned.".into(),
-        evidence: vec!["run:1".into()],
-        ..NewEntry::default()
-    };
-    let post = hyper::Method::POST;
     runtime.block_on(async {
         let shared: Named =
-            client.send_json(post.clone(), "/v1/entries", &new("shared".into())).await.unwrap();
+            client.send_json(Method::POST, "/v1/entries", &new("shared".into())).await.unwrap();
         let path = format!("/v1/entries/{}", shared.id);
         let clients: Vec<_> = (0..CLIENTS)
-            .map(|number| {
-                let (client, path, post) = (client.clone(), path.clone(), post.clone());
-                tokio::spawn(async move {
-                    let observe = Observe { outcome: Outcome::Success };
-                    for request in 0..REQUESTS {
-                        if request % 5 == 0 {
-                            let entry = new(format!("{number} {request}"));
-                            let made: Named = client
-                                .send_json(post.clone(), "/v1/entries", &entry)
-                                .await
-                                .unwrap();
-                            // What was acknowledged is there to be read.
-                            let path = format!("/v1/entries/{}", made.id);
-                            let read: Entry = client.get(&path).await.unwrap();
-                            assert_eq!(read.title, entry.title);
-                        } else {
-                            let path = format!("{path}/observations");
-                            let _: Named =
-                                client.send_json(post.clone(), &path, &observe).await.unwrap();
-                        }
-                    }
-                })
-            })
+            .map(|number| tokio::spawn(mixed(client.clone(), number, path.clone())))
             .collect();
         for client in clients {
-            client.await.expect("no client fails");
+            client.await.expect("no client panics").expect("every request is answered");
         }
         let status: Status = client.get("/v1/status").await.unwrap();
-        assert_eq!(status.entries as usize, 1 + CLIENTS * REQUESTS / 5);
+        assert_eq!(status.entries as usize, 1 + CLIENTS * REQUESTS / VERBS);
         let read: Entry = client.get(&path).await.unwrap();
-        let expected = (CLIENTS * (REQUESTS - REQUESTS / 5)) as f64;
+        let expected = (CLIENTS * REQUESTS / VERBS) as f64;
         assert!((read.observations - expected).abs() < 1e-6, "{}", read.observations);
         assert_eq!(read.status, "verified");
     });
+}
+
+#[test]
+fn the_history_of_an_entry_is_told_with_dates_and_callers() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let content = format!("First line.\n{}", "x".repeat(200));
+    let add = ["add", "--title", "Told", "--content", &content, "--evidence", "run:1"];
+    let (_, added, _) = answer(home.path(), &add);
+    let code = added.split_whitespace().next().unwrap();
+    answer(home.path(), &["edit", code, "--tag", "go"]);
+    answer(home.path(), &["edit", code, "--untag", "go"]);
+    answer(home.path(), &["observe", code, "--success"]);
+    let (status, text, told) = answer(home.path(), &["history", code]);
+    assert_eq!(status, 0, "{told}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with(&format!("{code}  (")), "{text}");
+    assert!(lines[1].contains("  this node said, for user "), "{text}");
+    assert!(lines[1].ends_with("  (1.3)"), "{text}");
+    assert!(lines[1].starts_with("20") && &lines[1][10..11] == " ", "{text}");
+    for part in
+        ["    title        Told\n", "    content      First line. ...\n", "  - tags         go\n"]
+    {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    assert!(text.contains("  + evidence     run:1\n"), "{text}");
+    assert!(text.trim_end().ends_with("1 successes"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&answer(home.path(), &["history", code, "--json"]).1).unwrap();
+    assert_eq!(json["records"][1]["facet"], "tally");
+}
+
+#[test]
+fn a_watcher_sees_what_comes_in_and_ends_as_it_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let (node, _) = start(home.path());
+    let add = ["add", "--title", "Seen", "--content", "c", "--evidence", "run:1"];
+    let code = answer(home.path(), &add).1.split_whitespace().next().unwrap().to_owned();
+    let watch = |arguments: &[&str]| {
+        let mut command = klnode(home.path());
+        command.arg("watch").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = Running(command.spawn().unwrap());
+        let lines = BufReader::new(child.0.stdout.take().expect("piped")).lines();
+        (child, lines.map(|line| line.expect("text")))
+    };
+    let (mut text, mut lines) = watch(&["--since", "0"]);
+    let first = lines.next().expect("a line");
+    assert!(
+        first.starts_with("       1  20") && first.contains(&format!("  entry        {code}  by "))
+    );
+    let (mut json, mut objects) = watch(&["--since", "0", "--json"]);
+    objects.next().expect("what was before");
+    answer(home.path(), &["observe", &code, "--success"]);
+    assert!(lines.next().expect("a line").contains("  observation  "));
+    let object: serde_json::Value = serde_json::from_str(&objects.next().unwrap()).unwrap();
+    assert_eq!(object["seq"], 2);
+    assert_eq!(object["code"], code.as_str());
+
+    signal(&text.0, "INT");
+    assert!(text.0.wait().unwrap().success(), "enough was seen");
+    // A node that stops says goodbye to whoever still watches, and does not wait for them.
+    let mut node = node;
+    signal(&node.0, "TERM");
+    assert!(node.0.wait().unwrap().success());
+    assert_eq!(json.0.wait().unwrap().code(), Some(3));
+    let mut told = String::new();
+    json.0.stderr.take().expect("piped").read_to_string(&mut told).unwrap();
+    assert!(
+        told.starts_with("klnode: cannot follow the node any longer: it has stopped"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_log_can_be_read_by_programs_and_holds_no_text_of_requests() {
+    let home = tempfile::tempdir().unwrap();
+    let log = home.path().join("log");
+    let mut command = klnode(home.path());
+    command.args(["--set", "log.format=json", "--log", "klnode=debug"]);
+    command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).unwrap());
+    let mut node = started(command).0;
+    answer(home.path(), &["add", "--title", "Sesame", "--content", "c", "--evidence", "run:1"]);
+    answer(home.path(), &["show", "SESAME22"]);
+    signal(&node.0, "TERM");
+    assert!(node.0.wait().unwrap().success());
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(!text.to_lowercase().contains("sesame"), "{text}");
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let answered: Vec<_> = lines.iter().filter(|line| line["message"] == "answered").collect();
+    assert_eq!(answered.len(), 2, "{text}");
+    assert_eq!(answered[0]["method"], "POST");
+    assert_eq!(answered[0]["route"], "/v1/entries");
+    assert_eq!(answered[0]["status"], 200);
+    assert!(answered[0]["ms"].is_f64() && answered[0]["uid"].is_u64(), "{text}");
+    assert!(answered[0]["pid"].is_u64());
+    assert_eq!(answered[1]["route"], "/v1/entries/{entry}");
+    assert_eq!(answered[1]["status"], 404);
+}
+
+#[test]
+fn a_node_on_tcp_says_where_and_keeps_its_token_to_itself() {
+    let home = tempfile::tempdir().unwrap();
+    let mut tokens = Vec::new();
+    for _ in 0..2 {
+        let mut command = klnode(home.path());
+        command.args(["--set", "api.tcp=127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let (_node, banner) = started(command);
+        let line = banner.iter().find_map(|line| line.strip_prefix("  tcp    http://"));
+        let address: SocketAddr = line.expect("named").parse().unwrap();
+        let path = home.path().join("token");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let token = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(token.trim().len(), 64);
+        let header = format!("Bearer {}", token.trim());
+        let asked = |headers: &[(&str, &str)]| {
+            served::ask(TcpStream::connect(address).unwrap(), "GET", "/v1/status", headers, b"")
+        };
+        assert_eq!(asked(&[("Authorization", &header)]).status, 200);
+        assert_eq!(asked(&[]).status, 401);
+        tokens.push(token);
+    }
+    assert_eq!(tokens[0], tokens[1], "it is drawn once");
+    std::fs::write(home.path().join("token"), "guess me").unwrap();
+    let output = klnode(home.path()).args(["--set", "api.tcp=127.0.0.1:0"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told(&output).contains("it is not 64 hex digits"), "{}", told(&output));
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! The store as a file: who owns it, which versions open it, what damage looks like.
 
 use klnode::engine::{Arrival, Command, Engine, Ingested, Receipt, Setup, Source, Verdict};
-use klnode::store::rows::{Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
+use klnode::store::rows::{CallerRow, Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
 use klnode::store::{Error, FileMedium, Migration, OpenError, Options, Store};
 use klnode_crdt::ids::{AuthorId, Digest, StoreId};
 use klnode_crdt::key::Signature;
+use klnode_crdt::lww::Register;
 use klnode_crdt::record::Record;
 use klnode_crdt::testing::key;
+use klnode_crdt::writer::Claim;
 use klnode_tests::disk::Disk;
-use klnode_tests::node::{Node, START, exchange, setup};
+use klnode_tests::node::{Node, START, exchange, lesson, setup};
 use std::path::Path;
 
 fn options() -> Options {
@@ -44,7 +46,7 @@ fn a_newer_schema_is_refused_with_a_sentence_and_left_alone() {
     let path = home.path().join("store.redb");
     drop(open_with(&path, &Options { schema: 7, ..options() }).expect("made by a later version"));
     let told = open(&path).unwrap_err().to_string();
-    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 1)"), "{told}");
+    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 2)"), "{told}");
     drop(open_with(&path, &Options { schema: 7, ..options() }).expect("the later version's still"));
 }
 
@@ -54,14 +56,14 @@ fn an_older_schema_is_migrated_step_by_step_and_a_missing_step_is_named() {
     let path = home.path().join("store.redb");
     drop(open(&path).expect("made"));
     let step = |from| Migration { from, run: |_| Ok(()) };
-    let later = Options { schema: 3, migrations: vec![step(1), step(2)], ..options() };
+    let later = Options { schema: 4, migrations: vec![step(2), step(3)], ..options() };
     drop(open_with(&path, &later).expect("migrated"));
-    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 3, known: 1, .. }));
-    let gap = Options { schema: 5, migrations: vec![step(4)], ..options() };
+    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 4, known: 2, .. }));
+    let gap = Options { schema: 6, migrations: vec![step(5)], ..options() };
     let told = open_with(&path, &gap).unwrap_err().to_string();
-    assert!(told.contains("schema 3 is unknown"), "{told}");
-    let fails = Migration { from: 3, run: |_| Err(Error::Full) };
-    let failing = Options { schema: 4, migrations: vec![fails], ..options() };
+    assert!(told.contains("schema 4 is unknown"), "{told}");
+    let fails = Migration { from: 4, run: |_| Err(Error::Full) };
+    let failing = Options { schema: 5, migrations: vec![fails], ..options() };
     assert!(matches!(open_with(&path, &failing).unwrap_err(), OpenError::Prepare { .. }));
     drop(open_with(&path, &later).expect("a failed step leaves the schema before it"));
 }
@@ -286,4 +288,52 @@ fn compacting_gives_room_back_and_waits_for_readers() {
     engine.step(&[Command::Compact], START).remove(0).expect("compacted");
     let after = std::fs::metadata(&path).unwrap().len();
     assert!(after * 3 < before, "{before} bytes before, {after} after");
+}
+
+#[test]
+fn a_store_of_schema_1_opens_and_learns_who_asks() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store.redb");
+    drop(open(&path).expect("made"));
+    {
+        // As the first version left it: without the table, and by its number.
+        let database = redb::Database::open(&path).unwrap();
+        let write = database.begin_write().unwrap();
+        let callers: redb::TableDefinition<'_, &[u8; 8], &[u8]> =
+            redb::TableDefinition::new("callers");
+        assert!(write.delete_table(callers).unwrap());
+        let meta: redb::TableDefinition<'_, &[u8; 8], &[u8]> = redb::TableDefinition::new("meta");
+        let number: &[u8] = &1_u32.to_be_bytes();
+        write.open_table(meta).unwrap().insert(b"schema\0\0", number).unwrap();
+        write.commit().unwrap();
+    }
+    let store = open(&path).expect("migrated");
+    assert_eq!(store.snapshot().unwrap().caller(Seq(1)).unwrap(), None);
+}
+
+#[test]
+fn who_asked_for_a_record_goes_with_the_record() {
+    let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
+    let caller = |pid| CallerRow { uid: Some(1_000), pid: Some(pid) };
+    let by = |pid, command| Command::As { caller: caller(pid), command: Box::new(command) };
+    let created = node.run(by(1, Command::Create(Box::new(lesson("asked for"))))).unwrap();
+    let Receipt::Created(entry) = created else { panic!("{created:?}") };
+    let callers = |node: &Node| -> Vec<(u64, Option<CallerRow>)> {
+        let snapshot = node.engine.store().snapshot().unwrap();
+        (0..10)
+            .map(|seq| (seq, snapshot.caller(Seq(seq)).unwrap()))
+            .filter(|c| c.1.is_some())
+            .collect()
+    };
+    assert_eq!(callers(&node), [(1, Some(caller(1)))]);
+    let claims = vec![Claim::Set(Register::TITLE, "edited".into())];
+    node.run(by(2, Command::Claim { entry, claims })).unwrap();
+    assert_eq!(callers(&node), [(2, Some(caller(2)))], "the covered record took its caller along");
+    node.send_to(&mut peer);
+    assert_eq!(callers(&peer), [], "who asked is nobody else's business");
+    peer.succeed(entry);
+    peer.send_to(&mut node);
+    assert_eq!(callers(&node).len(), 1, "what came from a peer has no local caller");
+    node.run(by(3, Command::Forget { entry, grounds: None })).unwrap();
+    assert_eq!(callers(&node), [(4, Some(caller(3)))]);
 }

@@ -6,7 +6,8 @@
 use serde::Deserialize;
 
 use crate::units::{
-    Bytes, Fraction, Interval, List, ListenAddress, LocalTcp, LogLevel, SocketPath, Whole,
+    Bytes, Fraction, Interval, List, ListenAddress, LocalTcp, LogFormat, LogLevel, SocketPath,
+    Whole,
 };
 
 /// `[log]`: what is logged.
@@ -15,6 +16,8 @@ use crate::units::{
 pub struct Log {
     /// The least severe line that is written.
     pub level: LogLevel,
+    /// What its lines look like.
+    pub format: LogFormat,
 }
 
 /// `[api]`: the local API.
@@ -25,8 +28,10 @@ pub struct Api {
     pub socket: SocketPath,
     /// Local clients over TCP.
     pub tcp: LocalTcp,
-    /// Clients served at once.
+    /// Requests worked on at once.
     pub connections_max: Whole<1, 65_536>,
+    /// Streams of events that are open at once.
+    pub event_streams_max: Whole<0, 65_536>,
     /// The largest request body.
     pub body_bytes_max: Bytes,
 }

@@ -66,6 +66,16 @@ words!(
 );
 
 words!(
+    /// What lines of the log look like.
+    LogFormat {
+        /// For people.
+        Text = "text",
+        /// For programs: an object on each line.
+        Json = "json",
+    }
+);
+
+words!(
     /// How quickly observations of an entry lose weight.
     DecayClass {
         /// Ages with the code.

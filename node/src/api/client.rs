@@ -34,6 +34,9 @@ pub enum ClientError {
     /// The node said no.
     #[error("{}", .0.message)]
     Refused(ErrorDetail),
+    /// It was there, and ended what was being followed.
+    #[error("follow the node any longer: it has stopped")]
+    Ended,
     /// What came back makes no sense.
     #[error("understand the node's answer: {0}")]
     Garbled(String),
@@ -46,7 +49,7 @@ impl ClientError {
     /// The exit code of a command that met it.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::NoNode { .. } => 3,
+            Self::NoNode { .. } | Self::Ended => 3,
             Self::Refused(detail) => detail.kind.exit_code(),
             Self::Closed { .. } | Self::Garbled(_) | Self::BrokenOff => 1,
         }
@@ -111,6 +114,17 @@ impl Client {
         Err(ClientError::refused(&bytes))
     }
 
+    /// Follows a stream of events.
+    pub async fn events(&self, path: &str) -> Result<Following, ClientError> {
+        let (answer, connection) =
+            self.open(Method::GET, path, "application/json", Vec::new()).await?;
+        if !answer.status().is_success() {
+            let bytes = answer.into_body().collect().await.map_err(garbled)?.to_bytes();
+            return Err(ClientError::refused(&bytes));
+        }
+        Ok(Following { body: answer.into_body(), unread: Vec::new(), _connection: connection })
+    }
+
     async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -157,6 +171,44 @@ pub(super) struct Connection(JoinHandle<hyper::Result<()>>);
 impl Drop for Connection {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// A stream of events that is being followed.
+pub struct Following {
+    body: Incoming,
+    unread: Vec<u8>,
+    _connection: Connection,
+}
+
+/// Bytes that one event may have: an event names an entry and holds no text of it.
+const EVENT_BYTES_MAX: usize = 64 * 1024;
+
+impl Following {
+    /// The next event: its name and its data. Nothing once the node has ended the stream.
+    pub async fn next(&mut self) -> Result<Option<(String, String)>, ClientError> {
+        loop {
+            if let Some(end) = self.unread.windows(2).position(|pair| pair == b"\n\n") {
+                let event: Vec<u8> = self.unread.drain(..end + 2).collect();
+                let event = String::from_utf8(event).map_err(garbled)?;
+                let field = |name: &str| {
+                    let value = event.lines().find_map(|line| line.strip_prefix(name));
+                    value.map(|value| value.trim_start().to_owned())
+                };
+                // What has no data only says that the stream is still there.
+                if let Some(data) = field("data:") {
+                    return Ok(Some((field("event:").unwrap_or_default(), data)));
+                }
+                continue;
+            }
+            if self.unread.len() > EVENT_BYTES_MAX {
+                return Err(garbled(format!("an event has more than {EVENT_BYTES_MAX} bytes")));
+            }
+            let Some(frame) = self.body.frame().await else { return Ok(None) };
+            if let Ok(data) = frame.map_err(garbled)?.into_data() {
+                self.unread.extend_from_slice(&data);
+            }
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn status(self) -> StatusCode {
+    pub(super) fn status(self) -> StatusCode {
         match self {
             Self::Invalid => StatusCode::BAD_REQUEST,
             Self::Unsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -51,6 +51,22 @@ impl Kind {
             Self::Refused => StatusCode::FORBIDDEN,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// What it means, in a sentence.
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Self::Invalid => "The input is wrong.",
+            Self::Unsupported => "The input is in a format that is not spoken here.",
+            Self::TooLarge => "The input is too large.",
+            Self::Unauthorised => "The caller came over TCP and has not shown the token.",
+            Self::NotFound => "There is no such thing.",
+            Self::Ambiguous => "Several things are meant.",
+            Self::Forgotten => "It was forgotten.",
+            Self::Refused => "Policy says no.",
+            Self::Busy => "It took too long, there is too much to do, or the node is stopping.",
+            Self::Failed => "The store or the disk failed.",
         }
     }
 
@@ -83,7 +99,21 @@ impl ApiError {
         let hint = self.hint.map(str::to_owned);
         ErrorDetail { kind: self.kind, message: self.message, hint }
     }
+
+    /// What could not be done; fits after "cannot".
+    pub fn message(&self) -> &str {
+        &self.message
+    }
 }
+
+/// So that a stream can end in one.
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ApiError {}
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {

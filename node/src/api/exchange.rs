@@ -41,8 +41,8 @@ impl Format {
 
     /// What the answer to a request is to be in: what the caller accepts, else what it speaks.
     fn wanted(headers: &HeaderMap) -> Self {
-        let accepted = text(headers, header::ACCEPT).unwrap_or_default();
-        let spoken = text(headers, header::CONTENT_TYPE).unwrap_or_default();
+        let accepted = header_text(headers, header::ACCEPT).unwrap_or_default();
+        let spoken = header_text(headers, header::CONTENT_TYPE).unwrap_or_default();
         accepted
             .split(',')
             .find_map(Self::named)
@@ -74,7 +74,8 @@ impl Format {
     }
 }
 
-fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+/// The text of a header, if it has one.
+pub(super) fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
@@ -97,7 +98,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let named = text(request.headers(), header::CONTENT_TYPE).unwrap_or("nothing");
+        let named = header_text(request.headers(), header::CONTENT_TYPE).unwrap_or("nothing");
         let format = Format::named(named).ok_or_else(|| {
             let [json, packed] = [Format::Json, Format::MessagePack].map(Format::media_type);
             let message = format!(

@@ -1,18 +1,38 @@
 //! The local API: HTTP over a Unix socket, in JSON or MessagePack; the only way into a running node.
+//!
+//! A connection takes a seat; a request on it is accounted for, its format found out, its caller
+//! checked, its body received, and given a place; then its handler runs. Handlers are in `routes`;
+//! everything around them is here.
 
+mod account;
+mod apart;
+mod bound;
 mod caller;
 mod client;
+mod description;
 mod errors;
 mod exchange;
+mod gate;
+mod history;
+mod limits;
+mod metrics;
 pub mod portable;
 mod routes;
 pub mod search;
+mod seats;
 mod server;
+mod steady;
+mod token;
 mod translate;
 pub mod types;
 
+pub use bound::{Bound, ServeError};
 pub use caller::Caller;
-pub use client::{Client, ClientError};
+pub use client::{Client, ClientError, Following};
+pub use description::document;
 pub use errors::{ApiError, Kind};
 pub use exchange::{Answer, Body, Format, Params};
-pub use server::{Bound, ServeError, Service};
+pub use limits::Limits;
+pub use metrics::{Latency, Metrics, Nature};
+pub use server::Service;
+pub use token::Token;

@@ -1,29 +1,39 @@
-//! The server's side of the socket: who may connect, how long, how much.
+//! The server's side: connections come in, requests go through the router, all of it ends when the
+//! node stops.
 
+use super::bound::{Bound, Doors, ServeError};
 use super::caller::Caller;
-use super::errors::{ApiError, Kind};
-use super::{exchange, routes};
+use super::errors::ApiError;
+use super::gate::Gate;
+use super::limits::Limits;
+use super::metrics::Metrics;
+use super::seats::{Seat, Seats};
+use super::steady::Steady;
+use super::token::{self, Way};
+use super::{account, exchange, routes};
 use crate::engine::{Command, Handle, Receipt};
 use crate::index::Index;
 use crate::query::Reader;
 use crate::store::{self, Snapshot};
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router, middleware};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
 use std::future::Future;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
-
-/// A request that takes longer than this is given up.
-const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::{sleep, timeout};
 
 /// What the routes need. Cheap to clone.
 #[derive(Clone)]
@@ -42,6 +52,8 @@ pub struct Service {
     pub home: Arc<PathBuf>,
     /// What its clock says.
     pub now: fn() -> WallTime,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Service {
@@ -60,109 +72,164 @@ impl Service {
         caller: Caller,
         command: Command,
     ) -> Result<Receipt, ApiError> {
-        let _ = caller;
+        let command = Command::As { caller: caller.into(), command: Box::new(command) };
         Ok(self.engine.submit(command).await?)
     }
 }
 
-/// Why the socket cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// Another node answers there.
-    #[error("listen on {path}: another klnode answers there")]
-    InUse {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// The path does not fit.
-    #[error("listen on {path}: the path is too long for a socket (about 100 bytes)")]
-    TooLong {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// The file system said no.
-    #[error("listen on {path}: {source}")]
-    Io {
-        /// The socket.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
+/// What streams share: how many there may be, how often they say that they are there, and whether
+/// the node stops.
+#[derive(Clone)]
+pub(super) struct Streams {
+    pub(super) places: Arc<Semaphore>,
+    pub(super) keep_alive_interval: Duration,
+    pub(super) stop: watch::Receiver<bool>,
 }
 
-/// Bytes that a socket's path may have, with the zero at its end.
-const SOCKET_PATH_BYTES_MAX: usize = 108;
+/// How long an evicted connection may take to notice. It had nothing under way.
+const EVICTED_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// A socket that is bound and not yet served.
-pub struct Bound {
-    listener: UnixListener,
-    file: SocketFile,
-}
-
-/// The socket's name in the file system: goes when the node does.
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        // Gone already is as good as removed.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
+/// The wait after the system could not hand over a connection, most likely for want of files.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl Bound {
-    /// Binds the socket. One that a dead node left behind is removed; one that answers is not.
-    pub async fn bind(path: &Path) -> Result<Self, ServeError> {
-        let io = |source| ServeError::Io { path: path.into(), source };
-        if path.as_os_str().len() >= SOCKET_PATH_BYTES_MAX {
-            return Err(ServeError::TooLong { path: path.into() });
-        }
-        if UnixStream::connect(path).await.is_ok() {
-            return Err(ServeError::InUse { path: path.into() });
-        }
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
-            _ => {}
-        }
-        let listener = UnixListener::bind(path).map_err(io)?;
-        // The folder is closed to others already; this closes the door itself.
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(io)?;
-        Ok(Self { listener, file: SocketFile(path.into()) })
-    }
-
-    /// Serves until `stop` is done; requests under way are finished.
+    /// Serves until `stop` is done; requests under way are finished, streams are ended.
     pub async fn serve(
         self,
         service: Service,
-        connections_max: usize,
-        body_bytes_max: usize,
-        stop: impl Future<Output = ()> + Send + 'static,
+        limits: Limits,
+        stop: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
-        let Self { listener, file } = self;
-        let places = Arc::new(Semaphore::new(connections_max));
+        let Doors { socket, tcp, token, file } = self.open();
+        let (stopper, stopped) = watch::channel(false);
+        let seats = Seats::new(limits.connections_max);
+        let streams = Streams {
+            places: Arc::new(Semaphore::new(limits.event_streams_max)),
+            keep_alive_interval: limits.keep_alive_interval,
+            stop: stopped.clone(),
+        };
+        let metrics = service.metrics.clone();
         let app = routes::router(service)
-            .layer(middleware::from_fn_with_state(places, within_limits))
+            .layer(Extension(streams))
+            .layer(Extension(seats.clone()))
+            .layer(middleware::from_fn_with_state(Gate::new(limits), Gate::pass))
+            .layer(middleware::from_fn_with_state(token, token::guard))
             .layer(middleware::from_fn(exchange::negotiate))
-            .layer(DefaultBodyLimit::max(body_bytes_max));
-        let served = axum::serve(listener, app).with_graceful_shutdown(stop).await;
-        served.map_err(|source| ServeError::Io { path: file.0.clone(), source })
+            .layer(middleware::from_fn_with_state(metrics, account::keep));
+        // Every connection holds an end; when the last has gone, all are done.
+        let (here, mut all_gone) = mpsc::channel::<()>(1);
+        let table = Arc::new(Waiter { app, seats, limits, stopped });
+        let accepting = async {
+            tokio::join!(table.accept_socket(socket, &here), table.accept_tcp(tcp, &here));
+        };
+        tokio::select! {
+            () = accepting => {}
+            () = stop => {}
+        }
+        drop((here, file));
+        // An error means that no connection is open.
+        let _ = stopper.send(true);
+        let _ = all_gone.recv().await;
+        Ok(())
     }
 }
 
-/// Only so many requests at once, none for ever.
-async fn within_limits(
-    State(places): State<Arc<Semaphore>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let answered = tokio::time::timeout(REQUEST_TIME_MAX, async {
-        let _place = places.acquire().await;
-        next.run(request).await
-    });
-    match answered.await {
-        Ok(response) => response,
-        Err(_) => {
-            let message = format!("answer within {} seconds", REQUEST_TIME_MAX.as_secs());
-            ApiError::new(Kind::Busy, message, Some("try again")).into_response()
+/// Takes connections in and sees to each until it ends.
+struct Waiter {
+    app: Router,
+    seats: Seats,
+    limits: Limits,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Waiter {
+    async fn accept_socket(self: &Arc<Self>, listener: UnixListener, here: &mpsc::Sender<()>) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let caller = Caller::of(&stream);
+                    self.seat(stream, caller, Way::Socket, here).await;
+                }
+                Err(error) => self.recover(&error).await,
+            }
         }
+    }
+
+    async fn accept_tcp(self: &Arc<Self>, listener: Option<TcpListener>, here: &mpsc::Sender<()>) {
+        let Some(listener) = listener else { return std::future::pending().await };
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    // Answers are small and waited for; an error costs no more than a delay.
+                    let _ = stream.set_nodelay(true);
+                    self.seat(stream, Caller::default(), Way::Tcp, here).await;
+                }
+                Err(error) => self.recover(&error).await,
+            }
+        }
+    }
+
+    /// The listener stays; what is short, most likely files, an idle connection gives back.
+    async fn recover(&self, error: &std::io::Error) {
+        let evicted = self.seats.evict();
+        tracing::warn!(%error, evicted, "could not accept a connection");
+        sleep(ACCEPT_AGAIN_AFTER).await;
+    }
+
+    async fn seat(
+        self: &Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        caller: Caller,
+        way: Way,
+        here: &mpsc::Sender<()>,
+    ) {
+        let seat = self.seats.take().await;
+        let (waiter, here) = (self.clone(), here.clone());
+        tokio::spawn(async move {
+            waiter.serve(stream, caller, way, seat).await;
+            drop(here);
+        });
+    }
+
+    async fn serve(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        caller: Caller,
+        way: Way,
+        seat: Seat,
+    ) {
+        let app = TowerToHyperService::new(self.app.clone());
+        let service = service_fn(|mut request: hyper::Request<Incoming>| {
+            let busy = seat.work();
+            request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(way);
+            let answer = app.call(request);
+            async move {
+                let response = answer.await?;
+                // At work until the last of the answer is written: the body holds on to it.
+                Ok::<_, std::convert::Infallible>(response.map(|body| {
+                    body.map_frame(move |frame| {
+                        let _ = &busy;
+                        frame
+                    })
+                }))
+            }
+        });
+        let stream = TokioIo::new(Steady::new(stream, self.limits.unread_time_max));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.idle_time_max)
+            .max_header_size(self.limits.head_bytes_max)
+            .serve_connection(stream, service);
+        let mut connection = pin!(connection);
+        let mut stopped = self.stopped.clone();
+        // An error of the connection is the client's: it hung up, was too slow, or spoke no HTTP.
+        let leave_within = tokio::select! {
+            _ = connection.as_mut() => return,
+            () = seat.told_to_leave() => EVICTED_TIME_MAX,
+            _ = stopped.wait_for(|stopped| *stopped) => self.limits.stop_time_max,
+        };
+        connection.as_mut().graceful_shutdown();
+        let _ = timeout(leave_within, connection).await;
     }
 }

@@ -3,6 +3,12 @@
 //! Requests refuse unknown fields, so that a misspelt one is an error and not silence; answers may
 //! gain fields.
 
+mod events;
+mod history;
+
+pub use events::{Event, EventsQuery};
+pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
+
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

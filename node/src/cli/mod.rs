@@ -12,11 +12,14 @@ pub mod doctor;
 mod entry;
 pub mod eval;
 mod export;
+mod history;
 mod import;
 mod read;
 pub mod restore;
 mod search;
 pub mod service;
+pub mod watch;
+mod when;
 
 use crate::api::{Client, ClientError};
 use crate::store::backup::{BackupError, RestoreError};
@@ -92,6 +95,12 @@ pub enum Verb {
     ///
     /// Example: klnode search "context cancelled in auth middleware" --explain
     Search(search::Args),
+    /// Show what was said about an entry: when, by whom, and on whose behalf.
+    History(change::One),
+    /// Print a line for everything that comes in, until Ctrl-C.
+    ///
+    /// Example: klnode watch --since 0
+    Watch(watch::Watch),
     /// Count an observation: the entry helped, or it misled.
     ///
     /// Example: klnode observe L-7F3K --success
@@ -293,6 +302,7 @@ pub async fn run(
         | Verb::Service(_) => {
             unreachable!("these need no running node")
         }
+        Verb::Watch(_) => unreachable!("this has no end to reply at"),
         Verb::Backup(args) => args.run(client, progress).await,
         Verb::Status => read::status(client).await,
         Verb::Add(add) => add.run(client).await,
@@ -301,6 +311,7 @@ pub async fn run(
         Verb::Search(search) => search.run(client, terminal).await,
         Verb::Feedback(feedback) => feedback.run(client).await,
         Verb::Confirm(one) => one.confirm(client).await,
+        Verb::History(one) => history::history(one, client).await,
         Verb::Observe(observe) => observe.run(client).await,
         Verb::Edit(edit) => edit.run(client).await,
         Verb::Archive(one) => one.archive(client, true).await,

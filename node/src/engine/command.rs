@@ -1,7 +1,7 @@
 //! What the engine is asked, and what it answers.
 
 use crate::store;
-use crate::store::rows::{Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
+use crate::store::rows::{CallerRow, Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
 use klnode_crdt::claims::Citation;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
@@ -98,6 +98,13 @@ pub enum Command {
     },
     /// Gives unused pages back to the file system, once the rest of its group is committed.
     Compact,
+    /// Does something on behalf of a caller, and notes who it was with the records it writes.
+    As {
+        /// Who asks.
+        caller: CallerRow,
+        /// For what.
+        command: Box<Command>,
+    },
     /// Keeps a refused header.
     Refuse {
         /// Who offered it.
@@ -112,12 +119,20 @@ pub enum Command {
 impl Command {
     /// Whether losing it in a power cut loses nothing that anyone was promised.
     pub fn is_incidental(&self) -> bool {
-        matches!(self, Self::Served(_))
+        matches!(self.act(), Self::Served(_))
+    }
+
+    /// What is to be done, whoever asks.
+    pub fn act(&self) -> &Self {
+        match self {
+            Self::As { command, .. } => command.act(),
+            act => act,
+        }
     }
 
     /// About how many bytes it brings into the store.
     pub fn payload_bytes(&self) -> usize {
-        match self {
+        match self.act() {
             Self::Create(new) => new.title.len() + new.content.len(),
             Self::Claim { claims, .. } => {
                 let text = |claim: &Claim| match claim {

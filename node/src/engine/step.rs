@@ -158,7 +158,7 @@ impl Engine {
     /// Bytes of others need two phases; what was served is written down with whatever comes next,
     /// or by itself after a while: pages that it frees are not used again before.
     fn durability_of(&self, commands: &[Command]) -> Durability {
-        let is_foreign = commands.iter().any(|command| matches!(command, Command::Ingest(_)));
+        let is_foreign = commands.iter().any(|command| matches!(command.act(), Command::Ingest(_)));
         let is_incidental = commands.iter().all(Command::is_incidental);
         match self.durability {
             Durability::Durable if is_foreign => Durability::DurableForeign,
@@ -202,11 +202,12 @@ impl Engine {
         batch.commit()?;
         (self.head, self.announced) = (head, self.own.boot);
         self.deferred = if durability == Durability::Deferred { self.deferred + 1 } else { 0 };
-        if commands.iter().any(|command| matches!(command, Command::Compact)) {
+        let compacts = |command: &Command| matches!(command.act(), Command::Compact);
+        if commands.iter().any(compacts) {
             let compacted = self.store.compact().map_err(Arc::new);
             self.fault = compacted.as_ref().err().and_then(|error| fault_of(error));
             let answers = commands.iter().zip(&mut receipts);
-            for (_, answer) in answers.filter(|(command, _)| matches!(command, Command::Compact)) {
+            for (_, answer) in answers.filter(|(command, _)| compacts(command)) {
                 if let Err(error) = &compacted {
                     *answer = Err(Rejection::Store(error.clone()));
                 }
@@ -228,6 +229,12 @@ fn fault_of(error: &Error) -> Option<Fault> {
 impl Ingest<'_> {
     fn apply_command(&mut self, batch: &Batch, command: &Command) -> Result<Receipt, Rejection> {
         match command {
+            Command::As { caller, command } => {
+                let before = batch.head()?;
+                let receipt = self.apply_command(batch, command)?;
+                batch.put_caller(before, *caller)?;
+                return Ok(receipt);
+            }
             Command::Create(new) => return self.create(batch, new),
             Command::Claim { entry, claims } => return self.claim(batch, *entry, claims),
             Command::Observe { entry, of, amount } => {

@@ -1,5 +1,6 @@
 //! The reading side: find entries, read them, judge them, put them in order. Nothing here writes.
 
+mod cancel;
 mod candidates;
 pub mod doctor;
 mod excerpt;
@@ -9,6 +10,7 @@ mod question;
 mod reference;
 mod search;
 
+pub use cancel::{Cancel, CancelOnDrop};
 pub use candidates::SearchError;
 pub use excerpt::{body, one_liner};
 pub use judge::Judged;

@@ -6,11 +6,11 @@
 use super::error::Error;
 use super::read;
 use super::rows::{
-    self, Cursor, OverlayRow, PairRow, QuarantineRow, RecordRow, RefusalRow, ReleaseRow, Seq,
-    ServedRow, UseRow, ViewRow,
+    self, CallerRow, Cursor, OverlayRow, PairRow, QuarantineRow, RecordRow, RefusalRow, ReleaseRow,
+    Seq, ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, LEDGER_ROWS_MAX, META,
+    CALLERS, CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, LEDGER_ROWS_MAX, META,
     META_HEAD, OUTBOX, OVERLAYS, PAIRS, QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES,
     TOMBSTONES, USES, VIEWS, held_key, key, part, span,
 };
@@ -88,6 +88,7 @@ impl Batch {
         t.open_table(LEDGER)?;
         t.open_table(USES)?;
         t.open_table(PAIRS)?;
+        t.open_table(CALLERS)?;
         Ok(())
     }
 
@@ -202,14 +203,16 @@ impl Batch {
 
     /// Works by keys alone, so that a damaged record goes like any other.
     fn drop_held(&self, keys: &[HeldKey]) -> Result<(), Error> {
-        let (mut held, mut records, mut digests) = (
+        let (mut held, mut records, mut digests, mut callers) = (
             self.transaction.open_table(HELD)?,
             self.transaction.open_table(RECORDS)?,
             self.transaction.open_table(DIGESTS)?,
+            self.transaction.open_table(CALLERS)?,
         );
         for key in keys {
             if let Some(seq) = held.remove(key)? {
                 records.remove(seq.value())?;
+                callers.remove(seq.value())?;
             }
             digests.remove(&part::<32>(key, 49))?;
         }
@@ -358,6 +361,18 @@ impl Batch {
             row.entries.retain(|served| *served != entry);
             row.query.clear();
             ledger.insert(&at, rows::encode(&row).as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Notes who asked for what was put into the feed after a position, as far as it is there
+    /// still: a record may be covered by the next of the same command.
+    pub(crate) fn put_caller(&self, after: Seq, caller: CallerRow) -> Result<(), Error> {
+        let records = self.transaction.open_table(RECORDS)?;
+        let mut callers = self.transaction.open_table(CALLERS)?;
+        let first = after.0.saturating_add(1).to_be_bytes();
+        for row in records.range::<&[u8; 8]>(&first..)? {
+            callers.insert(row?.0.value(), rows::encode(&caller).as_slice())?;
         }
         Ok(())
     }

@@ -44,6 +44,11 @@ impl Layout {
         self.home.join("person.key")
     }
 
+    /// What callers over TCP must show; need not be there.
+    pub fn token_file(&self) -> PathBuf {
+        self.home.join("token")
+    }
+
     /// What is made from the store and can be made again.
     pub fn index_folder(&self) -> PathBuf {
         self.home.join("index")

@@ -44,8 +44,11 @@ pub struct Migration {
     pub run: fn(&Batch) -> Result<(), Error>,
 }
 
-/// Steps to [`SCHEMA`]. Schema 1 is the first, so there are none yet.
-const MIGRATIONS: [Migration; 0] = [];
+/// Steps to [`SCHEMA`].
+const MIGRATIONS: [Migration; 1] = [
+    // Schema 2 adds `callers`. Of records that were written before, nobody knows who asked.
+    Migration { from: 1, run: Batch::open_all },
+];
 
 /// A store, open. Cheap to clone: clones share the file.
 #[derive(Clone, Debug)]

@@ -224,6 +224,17 @@ pub struct PairRow {
     pub at: WallTime,
 }
 
+/// Who asked for a record here, as the system named it. Local: never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CallerRow {
+    /// The user; unknown for one that came over TCP.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
+    /// The process; unknown for one that came over TCP.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+}
+
 /// How far a consumer has read a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {

@@ -5,13 +5,13 @@
 use super::error::Error;
 use super::read;
 use super::rows::{
-    self, Cursor, OverlayRow, PairRow, QuarantineRow, RefusalRow, ReleaseRow, Seq, ServedRow,
-    UseRow, ViewRow,
+    self, CallerRow, Cursor, OverlayRow, PairRow, QuarantineRow, RefusalRow, ReleaseRow, Seq,
+    ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD, OUTBOX,
-    OVERLAYS, PAIRS, QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, USES, VIEWS, key, part,
-    span,
+    CALLERS, CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD,
+    OUTBOX, OVERLAYS, PAIRS, QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, USES, VIEWS, key,
+    part, span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
@@ -148,6 +148,19 @@ impl Snapshot {
         let holdings =
             authors.into_iter().map(|(by, records)| (by, Holding::from_held(records.into_iter())));
         Ok(EntryRecords::Live(holdings.collect()))
+    }
+
+    /// All live records of an entry, its tombstone included, each with its place in the feed.
+    pub fn places(&self, entry: EntryId) -> Result<Vec<(Seq, Record)>, Error> {
+        let held = self.transaction.open_table(HELD)?;
+        read::records_of(&held, &self.transaction.open_table(RECORDS)?, entry.as_bytes())
+    }
+
+    /// Who asked for the record at a position, if it was written here.
+    pub fn caller(&self, seq: Seq) -> Result<Option<CallerRow>, Error> {
+        let callers = self.transaction.open_table(CALLERS)?;
+        let Some(row) = callers.get(&seq.0.to_be_bytes())? else { return Ok(None) };
+        rows::decode("callers", row.value()).map(Some)
     }
 
     /// One author's records on an entry.

@@ -24,6 +24,7 @@
 //! | `ledger` | moment 8, number 8 | what was served, to whom; the oldest rows go when there are too many |
 //! | `uses` | entry 16 | how often it was served, when last, how often it was a weak answer |
 //! | `pairs` | entry 16, entry 16 | how strongly two entries are served together; both ways round |
+//! | `callers` | sequence number 8 | who asked for that record here; goes when the record goes |
 //!
 //! Records stand in the order of their commits, so that long rows are appended and not spread over
 //! half-empty pages, and so that reading on from a sequence number is reading the feed. A record
@@ -33,7 +34,7 @@ use klnode_crdt::record::Record;
 use redb::TableDefinition;
 
 /// The schema this version writes.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 pub(super) type HeldKey = [u8; 81];
 
@@ -60,6 +61,7 @@ pub(super) const OVERLAYS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefiniti
 pub(super) const LEDGER: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("ledger");
 pub(super) const USES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("uses");
 pub(super) const PAIRS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("pairs");
+pub(super) const CALLERS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("callers");
 
 /// What was served is remembered so many times.
 pub(super) const LEDGER_ROWS_MAX: u64 = 100_000;

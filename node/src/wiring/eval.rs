@@ -30,9 +30,8 @@ pub(super) fn eval(args: Args, home: &Home, config: &Config) -> Result<Reply, Fa
     let reply = runtime.block_on(async {
         let socket = Bound::bind(&path).await?;
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let (connections, bytes) =
-            (config.api.connections_max.as_usize(), config.api.body_bytes_max.as_usize());
-        let serving = tokio::spawn(socket.serve(service, connections, bytes, async {
+        let limits = super::serve::api_limits(config);
+        let serving = tokio::spawn(socket.serve(service, limits, async {
             // Dropped or told: both mean to stop.
             let _ = stopped.await;
         }));

@@ -19,7 +19,12 @@ pub(super) enum HomeError {
     NotOurs { path: PathBuf },
     #[error("read the node's key {path}: it is not 32 bytes long")]
     BadKey { path: PathBuf },
+    #[error("read the token {path}: it is not {TOKEN_DIGITS} hex digits")]
+    BadToken { path: PathBuf },
 }
+
+/// Hex digits of a token: 32 bytes.
+const TOKEN_DIGITS: usize = 64;
 
 /// A home folder. It exists from [`Home::prepare`] on.
 #[derive(Clone, Debug)]
@@ -80,6 +85,30 @@ impl Home {
                 entropy(&mut bytes[..]);
                 write_private(&path, &bytes[..]).map_err(io)?;
                 Ok(SecretKey::from_bytes(&bytes))
+            }
+            Err(error) => Err(io(error)),
+        }
+    }
+
+    /// What callers over TCP must show: read, or drawn when it is first needed.
+    pub(super) fn token(&self) -> Result<Zeroizing<String>, HomeError> {
+        let path = self.layout().token_file();
+        let io = |source| HomeError::Io { path: path.clone(), source };
+        match fs::read_to_string(&path).map(Zeroizing::new) {
+            Ok(text) => {
+                let token = text.trim();
+                let fits = token.len() == TOKEN_DIGITS
+                    && token.bytes().all(|digit| digit.is_ascii_hexdigit());
+                let token = fits.then(|| Zeroizing::new(token.to_owned()));
+                token.ok_or(HomeError::BadToken { path: path.clone() })
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut bytes = Zeroizing::new([0; TOKEN_DIGITS / 2]);
+                entropy(&mut bytes[..]);
+                let token = Zeroizing::new(data_encoding::HEXLOWER.encode(&bytes[..]));
+                let line = Zeroizing::new(format!("{}\n", *token));
+                write_private(&path, line.as_bytes()).map_err(io)?;
+                Ok(token)
             }
             Err(error) => Err(io(error)),
         }

@@ -11,6 +11,7 @@ mod serve;
 
 use crate::api::{self, Client, ClientError};
 use crate::cli::backup::BackupVerb;
+use crate::cli::watch::{Lines, Watch};
 use crate::cli::{self, Cli, Global, Terminal, Verb, VerbError};
 use crate::index::IndexError;
 use crate::index::embed::EmbedError;
@@ -23,6 +24,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tokio::runtime::Runtime;
 
 /// Why the program ends without having done what was asked. Messages fit after "cannot".
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +49,8 @@ enum Failure {
     Index(#[from] IndexError),
     #[error("{0}")]
     Embedder(#[from] EmbedError),
+    #[error("print any more: nobody reads it")]
+    Unread,
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
 }
@@ -57,7 +61,9 @@ impl Failure {
         match self {
             Self::Verb(VerbError::Client(error)) => {
                 let hint = match error {
-                    ClientError::NoNode { .. } => Some("start one with `klnode`"),
+                    ClientError::NoNode { .. } | ClientError::Ended => {
+                        Some("start one with `klnode`")
+                    }
                     ClientError::Refused(detail) => detail.hint.as_deref(),
                     ClientError::BrokenOff => {
                         Some("its log says why; `klnode doctor` looks closer")
@@ -83,6 +89,10 @@ impl Failure {
             Self::Home(HomeError::BadKey { .. }) => {
                 (1, Some("restore the file from a backup; a new key would be another author"))
             }
+            Self::Home(HomeError::BadToken { .. }) => (
+                1,
+                Some("remove the file: a new one is drawn, and callers over TCP need to know it"),
+            ),
             Self::Home(_) => (1, None),
             Self::ConfigFile { .. } | Self::Config(_) => {
                 (2, Some("`klnode config` lists every key with its meaning"))
@@ -99,7 +109,7 @@ impl Failure {
                 (1, Some("delete `index` in the home; it is built again from the store"))
             }
             Self::Embedder(_) => (2, Some("`klnode config embedder` explains the settings")),
-            Self::Open(_) | Self::Store(_) | Self::System { .. } => (1, None),
+            Self::Open(_) | Self::Store(_) | Self::Unread | Self::System { .. } => (1, None),
         }
     }
 }
@@ -139,6 +149,11 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Verb::Backup(cli::backup::Args { verb: Some(BackupVerb::Verify { file }), .. }) => {
             answer(offline::verify(&file)?, &cli.global)
         }
+        Verb::Watch(watch) => {
+            let client = Client::new(&layered.config().api.socket.in_home(home.path()));
+            let lines = if cli.global.json { Lines::Json } else { Lines::Text };
+            runtime()?.block_on(follow(watch, &client, lines)).map(|()| 0)
+        }
         verb => {
             let client = Client::new(&layered.config().api.socket.in_home(home.path()));
             let terminal =
@@ -151,10 +166,29 @@ fn run(cli: Cli) -> Result<u8, Failure> {
     }
 }
 
-/// A runtime for one request after the other.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|source| Failure::System { what: "start", source })
+/// What a verb of the running node needs: one thread.
+fn runtime() -> Result<Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|source| Failure::System { what: "start", source })
+}
+
+/// Prints what happens until the node stops, or until somebody has seen enough: that is how it is
+/// meant to end.
+async fn follow(watch: Watch, client: &Client, lines: Lines) -> Result<(), Failure> {
+    let enough = serve::stop_signal()
+        .map_err(|source| Failure::System { what: "listen for signals", source })?;
+    let print = |line: &str| match io::stdout().lock().write_all(line.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Unread),
+        Err(source) => Err(Failure::System { what: "print the answer", source }),
+        Ok(()) => Ok(()),
+    };
+    tokio::select! {
+        () = enough => Ok(()),
+        ended = watch.run(client, lines, print) => match ended {
+            Err(Failure::Unread) => Ok(()),
+            ended => ended,
+        },
+    }
 }
 
 /// Defaults, then the file, then the environment, then flags.

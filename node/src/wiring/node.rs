@@ -4,7 +4,7 @@
 
 use super::Failure;
 use super::home::{Home, entropy};
-use crate::api::Service;
+use crate::api::{Metrics, Service};
 use crate::engine::{self, Engine, Limits, Setup, Source, Verdict};
 use crate::index::{self, embed, vectors};
 use crate::query::{self, Numbers, Reader};
@@ -53,6 +53,7 @@ impl Node {
             author,
             home: Arc::new(home.path().to_owned()),
             now,
+            metrics: Arc::new(Metrics::default()),
         };
         Ok((service, Running { engine, index }))
     }

@@ -3,10 +3,12 @@
 use super::home::Home;
 use super::node::Node;
 use super::{Failure, print};
-use crate::api::Bound;
+use crate::api::{self, Bound, Token};
 use crate::cli::Global;
 use klnode_config::Config;
+use klnode_config::units::{LocalTcp, LogFormat};
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -14,6 +16,7 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     start_log(config, global);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
         .enable_all()
         .build()
         .map_err(|source| Failure::System { what: "start", source })?;
@@ -23,14 +26,13 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
         .map_err(|source| Failure::System { what: "listen for signals", source })?;
     home.prepare()?;
     let node = Node::open(home, config)?;
-    let socket = runtime.block_on(Bound::bind(&config.api.socket.in_home(home.path())))?;
-    let text = banner(home, &node)?;
+    let bound = runtime.block_on(bind(home, config))?;
+    let text = banner(home, &node, bound.tcp_address())?;
     let (service, running) = node.start(home, config)?;
     print(&text)?;
-    tracing::info!(home = %home.path().display(), "started");
-    let connections_max = config.api.connections_max.as_usize();
-    let body_bytes_max = config.api.body_bytes_max.as_usize();
-    let served = runtime.block_on(socket.serve(service, connections_max, body_bytes_max, stop));
+    let tcp = bound.tcp_address().map(tracing::field::display);
+    tracing::info!(home = %home.path().display(), tcp, "started");
+    let served = runtime.block_on(bound.serve(service, api_limits(config), stop));
     drop(runtime);
     running.stop();
     tracing::info!("stopped");
@@ -41,10 +43,30 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
 /// Answers take microseconds; two threads keep one long listing from holding up the rest.
 const WORKER_THREADS: usize = 2;
 
-fn banner(home: &Home, node: &Node) -> Result<String, Failure> {
+/// Long readings that go on at once; the next wait for a thread. More would only make each slower.
+const BLOCKING_THREADS_MAX: usize = 8;
+
+async fn bind(home: &Home, config: &Config) -> Result<Bound, Failure> {
+    let bound = Bound::bind(&config.api.socket.in_home(home.path())).await?;
+    match config.api.tcp {
+        LocalTcp::Off => Ok(bound),
+        LocalTcp::At(address) => Ok(bound.bind_tcp(address, Token::new(home.token()?)).await?),
+    }
+}
+
+pub(super) fn api_limits(config: &Config) -> api::Limits {
+    api::Limits {
+        event_streams_max: config.api.event_streams_max.as_usize(),
+        body_bytes_max: config.api.body_bytes_max.as_usize(),
+        ..api::Limits::new(config.api.connections_max.as_usize())
+    }
+}
+
+fn banner(home: &Home, node: &Node, tcp: Option<SocketAddr>) -> Result<String, Failure> {
     let entries = node.engine().store().snapshot()?.entry_count()?;
+    let tcp = tcp.map(|address| format!("  tcp    http://{address}\n")).unwrap_or_default();
     Ok(format!(
-        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {entries} entries\n\
+        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {entries} entries\n{tcp}\
          Try `klnode add --help` in another terminal; stop with Ctrl-C.\n",
         env!("CARGO_PKG_VERSION"),
         node.engine().author(),
@@ -55,15 +77,18 @@ fn banner(home: &Home, node: &Node) -> Result<String, Failure> {
 fn start_log(config: &Config, global: &Global) {
     let level = global.log.as_deref().unwrap_or(config.log.level.as_str());
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
+        .with_writer(std::io::stderr);
+    match config.log.format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
 }
 
 /// Done when the process is told to stop.
-fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+pub(super) fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {

@@ -1,6 +1,7 @@
 //! An entry's life: written, read, observed, changed, taken back, forgotten.
 
 use super::{named, resolve};
+use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body, Params};
@@ -11,6 +12,7 @@ use crate::api::types::{
     Overlay,
 };
 use crate::engine::{Command, Receipt};
+use crate::query::Cancel;
 use axum::extract::{Path, State};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::tally::Observation;
@@ -41,8 +43,14 @@ pub(super) async fn create(
     responses((status = 200, body = List)))]
 pub(super) async fn list(
     State(service): State<Service>,
-    Params(ListQuery { limit, after }): Params<ListQuery>,
+    Params(query): Params<ListQuery>,
 ) -> Answered<List> {
+    apart(move |cancel| page(&service, query, cancel)).await.map(Answer)
+}
+
+/// One page of a listing, as far as somebody waits for it.
+fn page(service: &Service, query: ListQuery, cancel: &Cancel) -> Result<List, ApiError> {
+    let ListQuery { limit, after } = query;
     let limit = limit.unwrap_or(LIST_LIMIT_DEFAULT).clamp(1, LIST_LIMIT_MAX);
     let snapshot = service.snapshot()?;
     let first = match after {
@@ -59,13 +67,13 @@ pub(super) async fn list(
         if row.is_forgotten || row.is_parked() {
             continue;
         }
-        if entries.len() == limit {
+        if entries.len() == limit || cancel.is_cancelled() {
             next = entries.last().map(|last: &Entry| last.id.clone());
             break;
         }
         entries.push(service.read(&snapshot, entry)?);
     }
-    Ok(Answer(List { entries, next }))
+    Ok(List { entries, next })
 }
 
 /// Shows an entry.

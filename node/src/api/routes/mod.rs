@@ -5,10 +5,16 @@
 //! formats, errors) the description adds by itself.
 
 mod entries;
+mod events;
+mod history;
+mod metrics;
+mod openapi;
 mod search;
 mod status;
 
+use super::description;
 use super::errors::{ApiError, Kind};
+use super::exchange::{Answer, Answered};
 use super::portable;
 use super::server::Service;
 use super::translate;
@@ -18,15 +24,12 @@ use crate::store::Snapshot;
 use axum::Router;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind as EntryKind};
-use utoipa::openapi::OpenApiBuilder;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::exchange::{Answer, Answered};
-
 /// Every route, with its description.
-fn described() -> OpenApiRouter<Service> {
-    OpenApiRouter::with_openapi(OpenApiBuilder::new().build())
+pub(super) fn described() -> OpenApiRouter<Service> {
+    OpenApiRouter::with_openapi(description::preamble())
         .routes(routes!(status::status))
         .routes(routes!(entries::list, entries::create))
         .routes(routes!(entries::show, entries::edit))
@@ -37,6 +40,10 @@ fn described() -> OpenApiRouter<Service> {
         .routes(routes!(entries::forget))
         .routes(routes!(entries::overlay))
         .merge(portable::described())
+        .routes(routes!(history::history))
+        .routes(routes!(events::events))
+        .routes(routes!(metrics::metrics))
+        .routes(routes!(openapi::openapi))
 }
 
 pub(super) fn router(service: Service) -> Router {
@@ -44,6 +51,10 @@ pub(super) fn router(service: Service) -> Router {
     router
         .fallback(async || {
             ApiError::new(Kind::NotFound, "find that path", Some("paths begin with /v1"))
+        })
+        .method_not_allowed_fallback(async || {
+            let hint = "/v1/openapi.json says which methods there are";
+            ApiError::new(Kind::NotFound, "find that path by this method", Some(hint))
         })
         .with_state(service)
 }

@@ -1,0 +1,112 @@
+//! The description of the API: what the handlers say of themselves, and what holds for all.
+//!
+//! Handlers name their bodies and answers once, in JSON; here each gets the other format and the
+//! errors it can meet, so that none is forgotten and no handler is swamped by them.
+
+use super::errors::Kind;
+use super::exchange::Format;
+use super::routes;
+use super::types::ErrorBody;
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
+use utoipa::openapi::{
+    Content, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response,
+    ResponseBuilder,
+};
+use utoipa::{PartialSchema, ToSchema};
+
+/// What comes before the routes.
+pub(super) fn preamble() -> OpenApi {
+    let description = "The local API of a node, over HTTP on its Unix socket. Requests and answers \
+        are JSON or MessagePack with named fields: a request says which by Content-Type, and its \
+        answer follows Accept, or else the request. Requests with unknown fields are refused; \
+        answers may gain fields.";
+    let info = InfoBuilder::new()
+        .title("klnode")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(description));
+    OpenApiBuilder::new().info(info.build()).build()
+}
+
+/// The whole description, as JSON.
+pub fn document() -> String {
+    let mut api = routes::described().into_openapi();
+    let components = api.components.get_or_insert_default();
+    let mut schemas = vec![(ErrorBody::name().into_owned(), ErrorBody::schema())];
+    ErrorBody::schemas(&mut schemas);
+    components.schemas.extend(schemas);
+    for (path, item) in &mut api.paths.paths {
+        for (method, operation) in operations(item) {
+            complete(path, method, operation);
+        }
+    }
+    let mut text = api.to_pretty_json().expect("a description of strings and maps is writable");
+    text.push('\n');
+    text
+}
+
+/// The operations of a path, each with its method.
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Operation)> {
+    let all = [
+        (HttpMethod::Get, &mut item.get),
+        (HttpMethod::Put, &mut item.put),
+        (HttpMethod::Post, &mut item.post),
+        (HttpMethod::Delete, &mut item.delete),
+        (HttpMethod::Patch, &mut item.patch),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+/// Adds what holds for every operation of its sort.
+fn complete(path: &str, method: HttpMethod, operation: &mut Operation) {
+    let mut kinds = vec![Kind::Unauthorised, Kind::Refused, Kind::Busy, Kind::Failed];
+    if operation.parameters.is_some() {
+        kinds.push(Kind::Invalid);
+    }
+    if let Some(RefOr::T(body)) = &mut operation.request_body {
+        kinds.extend([Kind::Invalid, Kind::TooLarge, Kind::Unsupported]);
+        if let Some(content) = body.content.get(Format::Json.media_type()).cloned() {
+            body.content.insert(Format::MessagePack.media_type().into(), content);
+        }
+    }
+    if path.contains("{entry}") {
+        kinds.extend([Kind::NotFound, Kind::Ambiguous, Kind::Forgotten]);
+        for parameter in operation.parameters.iter_mut().flatten() {
+            if let RefOr::T(Parameter { parameter_in: ParameterIn::Path, description, .. }) =
+                parameter
+            {
+                let meaning = "Its id, its code, or any unambiguous beginning of it.";
+                *description = Some(meaning.into());
+            }
+        }
+    }
+    let done = match method {
+        HttpMethod::Get => "What was asked for.",
+        _ => "It is done, and durable.",
+    };
+    for response in operation.responses.responses.values_mut() {
+        let RefOr::T(Response { content, description, .. }) = response else { continue };
+        if description.is_empty() {
+            *description = done.into();
+        }
+        // What has a name is a type of ours, and travels in both formats; a document does not.
+        if let Some(RefOr::T(json)) = content.get(Format::Json.media_type()).cloned() {
+            if matches!(json.schema, Some(RefOr::Ref(_))) {
+                content.insert(Format::MessagePack.media_type().into(), RefOr::T(json));
+            }
+        }
+    }
+    for kind in kinds {
+        let status = kind.status().as_str().to_owned();
+        operation.responses.responses.entry(status).or_insert_with(|| RefOr::T(error(kind)));
+    }
+}
+
+fn error(kind: Kind) -> Response {
+    let schema = Ref::from_schema_name(ErrorBody::name());
+    let content = Content::new(Some(schema));
+    ResponseBuilder::new()
+        .description(kind.meaning())
+        .content(Format::Json.media_type(), content.clone())
+        .content(Format::MessagePack.media_type(), content)
+        .build()
+}

@@ -1,0 +1,52 @@
+//! What is counted, for Prometheus.
+
+use crate::api::errors::ApiError;
+use crate::api::seats::Seats;
+use crate::api::server::Service;
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderName, header};
+
+/// The media type of Prometheus' text format.
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Says what is counted, in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics",
+    responses((status = 200, body = String, content_type = "text/plain")))]
+pub(super) async fn metrics(
+    State(service): State<Service>,
+    Extension(seats): Extension<Seats>,
+) -> Result<([(HeaderName, &'static str); 1], String), ApiError> {
+    let snapshot = service.snapshot()?;
+    let mut given = vec![
+        (
+            "klnode_entries",
+            "Entries held, forgotten ones included.",
+            snapshot.entry_count()? as f64,
+        ),
+        ("klnode_feed_head_position", "The newest position of the feed.", snapshot.head().0 as f64),
+        (
+            "klnode_quarantined_records",
+            "Records that wait for the operator.",
+            snapshot.quarantine()?.count() as f64,
+        ),
+        (
+            "klnode_writer_queue_commands",
+            "Commands that wait for the writer.",
+            service.engine.waiting() as f64,
+        ),
+        ("klnode_api_connections", "Connections that are open.", seats.count() as f64),
+    ];
+    if let Some(bytes) = resident_bytes() {
+        given.push(("klnode_resident_memory_bytes", "Memory of the process.", bytes as f64));
+    }
+    Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], service.metrics.render(&given)))
+}
+
+/// The memory that the process has in use, where the system tells.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes * 1024)
+}

@@ -1,0 +1,32 @@
+//! What a stream of events carries.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Where a stream of events begins.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct EventsQuery {
+    /// Everything after this position of the feed; from now on without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+}
+
+/// That a record came in. Its kind travels as the name of the event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// Its position in the feed: the next `since`.
+    pub seq: u64,
+    /// The entry it speaks of.
+    pub entry: String,
+    /// The entry's citation code; absent if its type is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// `claims`, `tally`, `retraction` or `tombstone`.
+    pub facet: String,
+    /// Who wrote it.
+    pub author: String,
+    /// When, by the author's clock, in milliseconds since 1970.
+    pub at: u64,
+}

@@ -1,0 +1,77 @@
+//! `klnode history`: what was said about an entry, when and by whom.
+
+use super::change::One;
+use super::read::path;
+use super::when::moment;
+use super::{Reply, VerbError};
+use crate::api::Client;
+use crate::api::types::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
+use std::fmt::Write;
+
+/// Characters of a text that are shown of it; `klnode show` has the whole.
+const TEXT_CHARS_MAX: usize = 72;
+
+pub(super) async fn history(one: One, client: &Client) -> Result<Reply, VerbError> {
+    let history: History = client.get(&path(&one.entry, "/history")).await?;
+    let mut text = format!("{}  ({})\n", history.code, history.id);
+    for record in &history.records {
+        put(&mut text, record);
+    }
+    Ok(Reply::new(&history, text))
+}
+
+fn put(text: &mut String, record: &HistoryRecord) {
+    let author = match record.own {
+        true => "this node",
+        false => &record.author[..record.author.len().min(8)],
+    };
+    let what = match record.facet.as_str() {
+        "claims" if record.erased => "said what it took back",
+        "claims" => "said",
+        "tally" => "counted",
+        "retraction" => "took back what it had said",
+        "tombstone" => "forgot the entry",
+        other => other,
+    };
+    let (at, by) = (moment(record.at), record.caller.as_ref().map(caller).unwrap_or_default());
+    let (generation, counter) = (record.generation, record.counter);
+    let _ = writeln!(text, "{at}  {author} {what}{by}  ({generation}.{counter})");
+    for change in &record.changes {
+        let _ = writeln!(text, "  {}", said(change));
+    }
+    for count in &record.observations {
+        let _ = writeln!(text, "  {}", counted(count));
+    }
+}
+
+fn caller(caller: &HistoryCaller) -> String {
+    match (caller.uid, caller.pid) {
+        (Some(uid), Some(pid)) => format!(", for user {uid}, process {pid}"),
+        (Some(uid), None) => format!(", for user {uid}"),
+        _ => ", for a caller over TCP".into(),
+    }
+}
+
+fn said(Change { at, field, act, value }: &Change) -> String {
+    let sign = match act {
+        Act::Set => ' ',
+        Act::Added => '+',
+        Act::Withdrawn => '-',
+    };
+    let line = value.lines().next().unwrap_or_default();
+    let shown: String = line.chars().take(TEXT_CHARS_MAX).collect();
+    let more = if shown.len() < value.trim_end().len() { " ..." } else { "" };
+    format!("{}  {sign} {field:<12} {shown}{more}", moment(*at))
+}
+
+fn counted(count: &DayCount) -> String {
+    let day = count.day.as_deref().unwrap_or("long ago");
+    let amounts = [
+        (count.successes, "successes"),
+        (count.failures, "failures"),
+        (count.confirmations, "confirmations"),
+    ];
+    let amounts = amounts.iter().filter(|(amount, _)| *amount > 0.0);
+    let amounts: Vec<String> = amounts.map(|(amount, name)| format!("{amount} {name}")).collect();
+    format!("{day:<19}  {}", amounts.join(", "))
+}

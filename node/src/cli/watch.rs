@@ -1,0 +1,53 @@
+//! `klnode watch`: what happens, as it happens.
+
+use super::VerbError;
+use super::when::moment;
+use crate::api::types::Event;
+use crate::api::{Client, ClientError};
+
+/// What to watch.
+#[derive(Debug, clap::Args)]
+pub struct Watch {
+    /// Begin after this position of the feed [default: what comes from now on].
+    #[arg(long, value_name = "SEQ")]
+    pub since: Option<u64>,
+}
+
+/// What the lines are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// For people.
+    Text,
+    /// For programs: an object on each.
+    Json,
+}
+
+impl Watch {
+    /// Hands every event to `print` as a line, until the node stops or `print` fails.
+    pub async fn run<E: From<VerbError>>(
+        self,
+        client: &Client,
+        lines: Lines,
+        mut print: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let since = self.since.map(|since| format!("?since={since}")).unwrap_or_default();
+        let path = format!("/v1/events{since}");
+        let mut following = client.events(&path).await.map_err(VerbError::from)?;
+        while let Some((name, data)) = following.next().await.map_err(VerbError::from)? {
+            match lines {
+                Lines::Json => print(&format!("{data}\n"))?,
+                Lines::Text => print(&line(&name, &data)?)?,
+            }
+        }
+        Err(VerbError::Client(ClientError::Ended).into())
+    }
+}
+
+fn line(name: &str, data: &str) -> Result<String, VerbError> {
+    let event: Event = serde_json::from_str(data)
+        .map_err(|error| ClientError::Garbled(format!("an event: {error}")))?;
+    let at = moment(event.at);
+    let entry = event.code.unwrap_or(event.entry);
+    let author = &event.author[..event.author.len().min(8)];
+    Ok(format!("{:>8}  {at}  {name:<11}  {entry}  by {author}\n", event.seq))
+}

@@ -1,0 +1,23 @@
+//! Moments as people read them.
+
+/// A moment in UTC, from milliseconds since 1970.
+pub(super) fn moment(millis: u64) -> String {
+    let at = i64::try_from(millis).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    match at {
+        Some(at) => at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        // Beyond the calendar: the number is better than nothing.
+        None => millis.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_told_in_utc_to_the_second() {
+        assert_eq!(moment(1_790_000_000_999), "2026-09-21 14:13:20");
+        assert_eq!(moment(0), "1970-01-01 00:00:00");
+        assert_eq!(moment(u64::MAX), u64::MAX.to_string());
+    }
+}

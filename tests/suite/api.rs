@@ -1,0 +1,413 @@
+//! The local API on the wire: formats, description, events, metrics, callers.
+
+use klnode::api::types::{Entry, ErrorBody, Named, NewEntry};
+use klnode::api::{Kind, Limits, Nature, document};
+use klnode_tests::served::{Answer, Doors, PATIENCE, Served, TOKEN, ask, read};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+const PACKED: (&str, &str) = ("Content-Type", "application/msgpack");
+
+fn served() -> Served {
+    Served::start(Limits::default(), Doors::Socket)
+}
+
+fn lesson(title: &str) -> Value {
+    json!({ "title": title, "content": "What we learned.", "evidence": ["run:1"] })
+}
+
+/// Writes an entry and returns its id.
+fn create(node: &Served, title: &str) -> String {
+    let answer = node.json("POST", "/v1/entries", &lesson(title));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
+fn problem(answer: &Answer) -> String {
+    let body: ErrorBody = serde_json::from_slice(&answer.body).expect("an error in JSON");
+    body.error.message
+}
+
+#[test]
+fn messagepack_and_json_carry_the_same_both_ways() {
+    let node = served();
+    let new = NewEntry {
+        title: "packed".into(),
+        content: "What we learned.".into(),
+        evidence: vec!["run:1".into()],
+        ..NewEntry::default()
+    };
+    let packed = rmp_serde::to_vec_named(&new).unwrap();
+    let answer = node.ask("POST", "/v1/entries", &[PACKED], &packed);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.head.contains("content-type: application/msgpack"), "{}", answer.head);
+    let named: Named = rmp_serde::from_slice(&answer.body).expect("packed like the request");
+
+    let path = format!("/v1/entries/{}", named.id);
+    let shown = node.ask("GET", &path, &[], b"");
+    assert!(shown.head.contains("content-type: application/json"), "{}", shown.head);
+    let accept = [("Accept", "text/html, application/msgpack;q=0.5")];
+    let packed = node.ask("GET", &path, &accept, b"");
+    let packed: Entry = rmp_serde::from_slice(&packed.body).expect("packed as accepted");
+    assert_eq!(serde_json::to_value(&packed).unwrap(), shown.json());
+    assert_eq!(packed.title, "packed");
+
+    let accept = [PACKED, ("Accept", "application/json")];
+    let body = rmp_serde::to_vec_named(&new).unwrap();
+    let answer = node.ask("POST", "/v1/entries", &accept, &body);
+    assert!(answer.json()["code"].is_string(), "what is accepted goes before what is spoken");
+}
+
+#[test]
+fn mistakes_are_answered_in_the_format_of_the_caller() {
+    let node = served();
+    let answer = node.ask("POST", "/v1/entries", &[PACKED], b"\xc1 no messagepack");
+    assert_eq!(answer.status, 400);
+    let body: ErrorBody = rmp_serde::from_slice(&answer.body).expect("packed");
+    assert_eq!(body.error.kind, Kind::Invalid);
+    assert!(body.error.message.starts_with("read the request: "), "{}", body.error.message);
+    let path = node.ask("GET", "/v2", &[("Accept", "application/msgpack")], b"");
+    let body: ErrorBody = rmp_serde::from_slice(&path.body).expect("packed");
+    assert_eq!(body.error.kind, Kind::NotFound);
+
+    let two = [rmp_serde::to_vec_named(&json!({"outcome": "success"})).unwrap(), vec![0]].concat();
+    let entry = create(&node, "observed");
+    let answer = node.ask("POST", &format!("/v1/entries/{entry}/observations"), &[PACKED], &two);
+    let body: ErrorBody = rmp_serde::from_slice(&answer.body).expect("packed");
+    assert!(body.error.message.ends_with("1 bytes follow the value"), "{}", body.error.message);
+
+    let body = lesson("odd").to_string();
+    for (headers, named) in
+        [(&[("Content-Type", "text/plain")][..], "text/plain"), (&[][..], "nothing")]
+    {
+        let answer = node.ask("POST", "/v1/entries", headers, body.as_bytes());
+        assert_eq!(answer.status, 415);
+        let expected = format!(
+            "read the request: its Content-Type is {named}; \
+             it must be application/json or application/msgpack"
+        );
+        assert_eq!(problem(&answer), expected);
+    }
+    let parameters = [("Content-Type", "Application/JSON; charset=utf-8")];
+    let answer = node.ask("POST", "/v1/entries", &parameters, body.as_bytes());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer = node.ask("POST", &format!("/v1/entries/{entry}/retract"), &[], b"");
+    assert_eq!(answer.status, 200, "no body is needed where none is read: {answer:?}");
+}
+
+/// The first line of an answer that may have no end.
+fn first_line(node: &Served, method: &str, path: &str) -> String {
+    let mut stream = node.connect();
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: klnode\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn every_route_is_described_with_its_errors_and_every_description_has_a_route() {
+    let node = served();
+    let served = node.ask("GET", "/v1/openapi.json", &[], b"");
+    assert_eq!(served.text(), document());
+    let document: Value = serde_json::from_str(&document()).unwrap();
+    let mut routes = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            routes += 1;
+            let what = format!("{method} {path}");
+            for status in ["401", "403", "500", "503"] {
+                assert!(operation["responses"][status].is_object(), "{what} lacks {status}");
+            }
+            if path.contains("{entry}") {
+                assert!(operation["responses"]["404"].is_object(), "{what}");
+                let parameters = operation["parameters"].as_array().expect("the entry");
+                assert!(parameters.iter().any(|p| p["name"] == "entry"), "{what}");
+            }
+            if let Some(body) = operation.get("requestBody") {
+                assert!(body["content"]["application/msgpack"].is_object(), "{what}");
+                assert!(operation["responses"]["415"].is_object(), "{what}");
+            }
+            assert!(operation["summary"].is_string(), "{what} has no summary");
+            let path = path.replace("{entry}", "00000000000000000000000000000000");
+            if path == "/v1/events" {
+                assert!(first_line(&node, &method.to_uppercase(), &path).contains(" 200 "));
+                continue;
+            }
+            let answer = node.ask(&method.to_uppercase(), &path, &[], b"");
+            assert!(!answer.text().contains("find that path"), "{what}: {answer:?}");
+        }
+    }
+    assert!(routes >= 13, "{routes}");
+    for (method, path) in [("GET", "/v2"), ("DELETE", "/v1/status")] {
+        let answer = node.ask(method, path, &[], b"");
+        assert_eq!(answer.status, 404);
+        assert!(problem(&answer).starts_with("find that path"), "{answer:?}");
+    }
+}
+
+/// Follows events on a connection of its own.
+struct Followed(BufReader<UnixStream>);
+
+impl Followed {
+    fn new(node: &Served, query: &str) -> Self {
+        let mut stream = node.connect();
+        let request = format!("GET /v1/events{query} HTTP/1.1\r\nHost: klnode\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            assert_ne!(reader.read_line(&mut line).unwrap(), 0, "the head ends");
+        }
+        Self(reader)
+    }
+
+    /// The next event: id, name, data.
+    fn next(&mut self) -> Option<(u64, String, Value)> {
+        let (mut id, mut name, mut line) = (0, String::new(), String::new());
+        loop {
+            line.clear();
+            if self.0.read_line(&mut line).expect("in time") == 0 {
+                return None;
+            }
+            if let Some(value) = line.strip_prefix("id:") {
+                id = value.trim().parse().unwrap();
+            } else if let Some(value) = line.strip_prefix("event:") {
+                name = value.trim().to_owned();
+            } else if let Some(value) = line.strip_prefix("data:") {
+                return Some((id, name, serde_json::from_str(value).unwrap()));
+            }
+        }
+    }
+}
+
+#[test]
+fn events_tell_what_comes_in_and_go_on_where_they_stopped() {
+    let node = served();
+    create(&node, "before");
+    let mut live = Followed::new(&node, "");
+    let entry = create(&node, "after");
+    let path = |rest: &str| format!("/v1/entries/{entry}/{rest}");
+    let outcome = json!({"outcome": "success"});
+    assert_eq!(node.json("POST", &path("observations"), &outcome).status, 200);
+    assert_eq!(node.ask("POST", &path("retract"), &[], b"").status, 200);
+    let (id, name, data) = live.next().unwrap();
+    assert_eq!((id, name.as_str()), (2, "entry"));
+    assert_eq!(data["seq"], 2);
+    assert_eq!(data["entry"], entry.as_str());
+    assert_eq!(data["facet"], "claims");
+    assert!(data["code"].as_str().unwrap().starts_with("L-"));
+    assert!(data["at"].as_u64().unwrap() > 1_700_000_000_000);
+    assert_eq!(live.next().unwrap().1, "observation");
+    assert_eq!(live.next().unwrap().1, "retraction");
+    assert_eq!(node.ask("POST", &path("forget"), &[], b"").status, 200);
+    let (seq, name, data) = live.next().unwrap();
+    assert_eq!(name, "forgotten");
+    assert!(data.get("code").is_none(), "nothing is known of it any more");
+
+    let mut late = Followed::new(&node, "?since=0");
+    assert_eq!(late.next().unwrap().0, 1);
+    assert_eq!(late.next().unwrap().0, seq, "what is gone is not told");
+    let beyond = node.ask("GET", "/v1/events?since=99", &[], b"");
+    assert_eq!(beyond.status, 400);
+    assert_eq!(problem(&beyond), format!("stream events: since is 99, but the feed ends at {seq}"));
+}
+
+#[test]
+fn an_open_stream_holds_up_neither_the_writer_nor_the_end() {
+    let mut node = served();
+    // Never read from: the kernel's buffer fills, and that is all that happens.
+    let _deaf = Followed::new(&node, "?since=0");
+    let mut followed = Followed::new(&node, "");
+    for number in 0..50 {
+        create(&node, &format!("number {number}"));
+    }
+    for _ in 0..50 {
+        assert!(followed.next().is_some());
+    }
+    let begun = Instant::now();
+    node.stop();
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(followed.next().is_none(), "the stream ends as it should");
+}
+
+#[test]
+fn streams_say_that_they_are_there_and_have_a_limit_of_their_own() {
+    let interval = Duration::from_millis(20);
+    let limits = Limits { event_streams_max: 2, keep_alive_interval: interval, ..<_>::default() };
+    let node = Served::start(limits, Doors::Socket);
+    let (mut one, _two) = (Followed::new(&node, ""), Followed::new(&node, ""));
+    let mut line = String::new();
+    one.0.read_line(&mut line).unwrap();
+    one.0.read_line(&mut line).unwrap();
+    assert!(line.contains("\r\n:") || line.contains(":\n"), "a comment: {line:?}");
+    let third = node.ask("GET", "/v1/events", &[], b"");
+    assert_eq!(third.status, 503);
+    assert!(problem(&third).contains("api.event_streams_max"), "{}", third.text());
+    create(&node, "requests have places still");
+    drop(one);
+    let deadline = Instant::now() + PATIENCE;
+    while first_line(&node, "GET", "/v1/events").contains(" 503 ") {
+        assert!(Instant::now() < deadline, "a place is free again");
+    }
+}
+
+/// Reads the text format strictly: families in one piece, help and type first, numbers that are.
+fn families(text: &str) -> BTreeMap<String, (String, Vec<(String, f64)>)> {
+    let mut found = BTreeMap::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let (name, help) = line.strip_prefix("# HELP ").expect(line).split_once(' ').unwrap();
+        assert!(help.ends_with('.'), "{line}");
+        assert!(name.starts_with("klnode_"), "{line}");
+        let kind = lines.next().unwrap().strip_prefix(&format!("# TYPE {name} ")).expect(line);
+        let mut samples = Vec::new();
+        while let Some(sample) = lines.next_if(|line| !line.starts_with('#')) {
+            let (series, value) = sample.rsplit_once(' ').expect(sample);
+            let base = series.split('{').next().unwrap();
+            let suffixes: &[&str] = match kind {
+                "histogram" => &["_bucket", "_sum", "_count"],
+                _ => &[""],
+            };
+            assert!(suffixes.iter().any(|suffix| base == format!("{name}{suffix}")), "{sample}");
+            samples.push((series.to_owned(), value.parse().expect(sample)));
+        }
+        assert!(found.insert(name.to_owned(), (kind.to_owned(), samples)).is_none(), "{name}");
+    }
+    found
+}
+
+#[test]
+fn metrics_are_read_by_the_rules_and_count_what_happens() {
+    let node = served();
+    node.metrics.register(Nature::Gauge, "klnode_test_entries", "Of a test.", || 7.0);
+    let latency = node.metrics.register_latency("klnode_test_seconds", "Of a test.");
+    latency.observe(Duration::from_millis(3));
+    create(&node, "counted");
+    for _ in 0..3 {
+        node.ask("GET", "/v1/entries/not%20an%20id", &[], b"");
+    }
+    node.ask("GET", "/no/such/path", &[], b"");
+    let answer = node.ask("GET", "/metrics", &[], b"");
+    assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);
+    let families = families(&answer.text());
+    let value = |family: &str, series: &str| {
+        let samples = &families.get(family).unwrap_or_else(|| panic!("{family}")).1;
+        let found = samples.iter().find(|(name, _)| name == series);
+        found.unwrap_or_else(|| panic!("{series} in {samples:?}")).1
+    };
+    assert_eq!(value("klnode_entries", "klnode_entries"), 1.0);
+    assert_eq!(value("klnode_feed_head_position", "klnode_feed_head_position"), 1.0);
+    assert_eq!(value("klnode_quarantined_records", "klnode_quarantined_records"), 0.0);
+    assert_eq!(value("klnode_writer_queue_commands", "klnode_writer_queue_commands"), 0.0);
+    assert_eq!(value("klnode_test_entries", "klnode_test_entries"), 7.0);
+    assert_eq!(value("klnode_test_seconds", "klnode_test_seconds_bucket{le=\"0.0025\"}"), 0.0);
+    assert_eq!(value("klnode_test_seconds", "klnode_test_seconds_bucket{le=\"0.005\"}"), 1.0);
+    assert!(value("klnode_resident_memory_bytes", "klnode_resident_memory_bytes") > 1e6);
+    assert!(value("klnode_uptime_seconds", "klnode_uptime_seconds") > 0.0);
+    let total =
+        |labels: &str| value("klnode_requests_total", &format!("klnode_requests_total{labels}"));
+    assert_eq!(total("{method=\"POST\",route=\"/v1/entries\",status=\"2xx\"}"), 1.0);
+    assert_eq!(total("{method=\"GET\",route=\"/v1/entries/{entry}\",status=\"4xx\"}"), 3.0);
+    assert_eq!(total("{method=\"GET\",route=\"other\",status=\"4xx\"}"), 1.0);
+    let name = "klnode_request_duration_seconds";
+    let labels = "method=\"GET\",route=\"/v1/entries/{entry}\"";
+    assert_eq!(value(name, &format!("{name}_count{{{labels}}}")), 3.0);
+    assert_eq!(value(name, &format!("{name}_bucket{{{labels},le=\"+Inf\"}}")), 3.0);
+    let (kind, samples) = &families[name];
+    assert_eq!(kind, "histogram");
+    let buckets =
+        samples.iter().filter(|(series, _)| series.contains(&format!("_bucket{{{labels}")));
+    let counts: Vec<f64> = buckets.map(|(_, count)| *count).collect();
+    assert!(counts.len() > 5 && counts.is_sorted(), "{counts:?}");
+}
+
+#[test]
+fn the_history_names_the_local_caller_of_what_stands() {
+    let node = Served::start(Limits::default(), Doors::Both);
+    let entry = create(&node, "told");
+    let path = format!("/v1/entries/{entry}");
+    let edit = json!({"registers": {"summary": "In short."}, "add_tags": ["go"]});
+    assert_eq!(node.json("PATCH", &path, &edit).status, 200);
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
+    let observations = format!("{path}/observations");
+    let body = json!({"outcome": "failure"}).to_string();
+    let answer = ask(node.connect_tcp(), "POST", &observations, &headers, body.as_bytes());
+    assert_eq!(answer.status, 200, "{answer:?}");
+
+    let history = node.ask("GET", &format!("{path}/history"), &[], b"").json();
+    let records = history["records"].as_array().unwrap();
+    assert_eq!(records.len(), 2, "an author's word in a facet is one record: {history:#}");
+    let claims = &records[0];
+    assert_eq!(claims["facet"], "claims");
+    assert_eq!(claims["own"], true);
+    assert_eq!(claims["counter"], 2);
+    assert_eq!(claims["caller"]["way"], "socket");
+    assert_eq!(claims["caller"]["pid"], std::process::id());
+    assert!(claims["caller"]["uid"].is_u64());
+    let changes = claims["changes"].as_array().unwrap();
+    let change = |field: &str| {
+        let found = changes.iter().find(|change| change["field"] == field);
+        found.map(|change| (change["act"].as_str().unwrap(), change["value"].as_str().unwrap()))
+    };
+    assert_eq!(change("title"), Some(("set", "told")));
+    assert_eq!(change("summary"), Some(("set", "In short.")));
+    assert_eq!(change("tags"), Some(("added", "go")));
+    assert_eq!(change("evidence"), Some(("added", "run:1")));
+    let tally = &records[1];
+    assert_eq!(tally["caller"], json!({"way": "tcp", "uid": null, "pid": null}));
+    assert_eq!(tally["observations"][0]["failures"], 1.0);
+    assert_eq!(tally["observations"][0]["successes"], 0.0);
+    assert_eq!(tally["observations"][0]["day"].as_str().unwrap().len(), 10);
+
+    assert_eq!(node.ask("POST", &format!("{path}/forget"), &[], b"").status, 200);
+    let history = node.ask("GET", &format!("{path}/history"), &[], b"").json();
+    let records = history["records"].as_array().unwrap();
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0]["facet"], "tombstone");
+    assert_eq!(records[0]["caller"]["pid"], std::process::id());
+}
+
+#[test]
+fn over_tcp_only_the_token_from_this_machine_opens() {
+    let node = Served::start(Limits::default(), Doors::Both);
+    let port = node.tcp.unwrap().port();
+    let token = format!("Bearer {TOKEN}");
+    let good = ("Authorization", token.as_str());
+    let status = |headers: &[(&str, &str)]| {
+        let answer = ask(node.connect_tcp(), "GET", "/v1/status", headers, b"");
+        (answer.status, answer)
+    };
+    assert_eq!(status(&[good]).0, 200);
+    let host = format!("127.0.0.1:{port}");
+    let origin = format!("http://{host}");
+    assert_eq!(status(&[good, ("Host", &host), ("Origin", &origin)]).0, 200);
+    let (refused, answer) = status(&[]);
+    assert_eq!(refused, 401);
+    let body: ErrorBody = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(body.error.kind, Kind::Unauthorised);
+    assert!(body.error.hint.unwrap().contains("the file `token`"));
+    let short = format!("Bearer {}", &TOKEN[1..]);
+    for wrong in ["Bearer", "Bearer x", TOKEN, &short] {
+        assert_eq!(status(&[("Authorization", wrong)]).0, 401, "{wrong}");
+    }
+    for host in ["example.org", "klnode.example.org", "10.0.0.1"] {
+        assert_eq!(status(&[good, ("Host", host)]).0, 403, "{host}");
+    }
+    for origin in ["http://example.org", "null", "http://127.0.0.1:1", "http://localhost"] {
+        assert_eq!(status(&[good, ("Host", &host), ("Origin", origin)]).0, 403, "{origin}");
+    }
+    // The socket asks for neither: the file system has let the caller in.
+    assert_eq!(node.ask("GET", "/v1/status", &[("Host", "example.org")], b"").status, 200);
+    let head = read({
+        let mut stream = node.connect_tcp();
+        stream.write_all(b"GET /v1/status HTTP/1.0\r\n\r\n").unwrap();
+        stream
+    });
+    assert_eq!(head.status, 403, "without a host: {head:?}");
+}
