@@ -44,6 +44,9 @@ struct Piece {
     end: u64,
 }
 
+/// Where lines are read from.
+type Source = Box<dyn BufRead + Send>;
+
 /// Pieces that wait for the node.
 const PIECES_MAX: usize = 2;
 
@@ -94,7 +97,7 @@ impl Import {
             _ = tokio::signal::ctrl_c() => Err(VerbError::Interrupted(String::new())),
         };
         match outcome {
-            Ok(()) => Ok(self.reply(imported, head.as_ref())),
+            Ok(()) => Ok(self.reply(&imported, head.as_ref())),
             Err(VerbError::Interrupted(_)) => {
                 let told =
                     format!("{} lines were taken; run it again to complete it", imported.taken);
@@ -104,7 +107,8 @@ impl Import {
         }
     }
 
-    fn open(&self) -> Result<(Box<dyn BufRead + Send>, String, Option<u64>), VerbError> {
+    /// The file, what to call it, and how long it is.
+    fn open(&self) -> Result<(Source, String, Option<u64>), VerbError> {
         if self.file.as_os_str() == "-" {
             return Ok((Box::new(BufReader::new(io::stdin())), "standard input".into(), None));
         }
@@ -135,7 +139,7 @@ impl Import {
         path
     }
 
-    fn reply(&self, imported: Imported, head: Option<&Head>) -> Reply {
+    fn reply(&self, imported: &Imported, head: Option<&Head>) -> Reply {
         let would = if self.dry_run { "would be " } else { "" };
         let mut text = format!(
             "{} {would}taken, {} known already, {} refused\n",
@@ -166,12 +170,12 @@ impl Import {
             );
         }
         let exit_code = u8::from(imported.refused > 0);
-        Reply::new(&imported, text).noting(notes).ending(exit_code)
+        Reply::new(imported, text).noting(notes).ending(exit_code)
     }
 }
 
 /// Reads a file and sends it piece by piece, until it ends or nobody listens any more.
-fn read(mut reader: Box<dyn BufRead + Send>, name: &str, to: &mpsc::Sender<Part>) {
+fn read(mut reader: Source, name: &str, to: &mpsc::Sender<Part>) {
     let send = |part: Part| to.blocking_send(part).is_ok();
     let mut lines = Lines { number: 0, offset: 0 };
     let mut piece: Option<Piece> = None;

@@ -37,7 +37,7 @@ pub(super) async fn import(
     Params(query): Params<ImportQuery>,
     body: Result<Bytes, BytesRejection>,
 ) -> Answered<Imported> {
-    let body = body.map_err(unread)?;
+    let body = body.map_err(|rejection| unread(&rejection))?;
     let (engine, author, now) = (service.engine.clone(), service.author, (service.now)());
     let snapshot = service.snapshot()?;
     let reading = tokio::task::spawn_blocking(move || {
@@ -64,7 +64,7 @@ pub(super) async fn import(
     Ok(Answer(imported))
 }
 
-fn unread(rejection: BytesRejection) -> ApiError {
+fn unread(rejection: &BytesRejection) -> ApiError {
     let message = format!("read the lines: {}", rejection.body_text());
     ApiError::new(Kind::Invalid, message, Some("send fewer, or raise api.body_bytes_max"))
 }
@@ -175,12 +175,13 @@ impl Reader {
         if is_forgotten && !forgets {
             return Err(forgotten().into());
         }
-        if let Some(workspace) = &self.query.workspace {
-            if line.workspace.as_ref() != Some(workspace) {
-                let told = "workspace: that of an exported entry is fixed; without its records it \
-                            is a plain line and can go anywhere";
-                return Err(told.to_owned().into());
-            }
+        // Further lines of an entry, and tombstones, do not say where it lives.
+        let is_elsewhere = |wanted: &String| line.workspace.as_ref() != Some(wanted);
+        let tells = line.part.is_none() && !forgets;
+        if tells && self.query.workspace.as_ref().is_some_and(is_elsewhere) {
+            let told = "workspace: that of an exported entry is fixed; without its records it is \
+                        a plain line and can go anywhere";
+            return Err(told.to_owned().into());
         }
         self.native(&line, records, entry, forgets)
     }

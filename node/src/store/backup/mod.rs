@@ -150,8 +150,8 @@ impl BackupError {
         }
     }
 
-    fn damaged(path: &Path, detail: impl ToString) -> Self {
-        Self::Damaged { path: path.into(), detail: detail.to_string() }
+    fn damaged(path: &Path, detail: impl Into<String>) -> Self {
+        Self::Damaged { path: path.into(), detail: detail.into() }
     }
 }
 
@@ -169,7 +169,7 @@ pub fn write(
     let inside = Inside { file: target.file().try_clone().map_err(io())? };
     let full = |error| match OpenError::from_redb(path.into(), error) {
         OpenError::Io { source, .. } => BackupError::Io { path: path.into(), source },
-        other => BackupError::damaged(path, other),
+        other => BackupError::damaged(path, other.to_string()),
     };
     let mut database = builder().create_with_backend(inside).map_err(full)?;
     copy::copy(snapshot, &database, &BTreeSet::new(), watch)?;
@@ -385,7 +385,7 @@ impl Backup {
         let medium = FrozenMedium::inside(&self.path, file, HEAD_BYTES as u64);
         let store = open_frozen(medium).map_err(|error| match error {
             OpenError::Newer { found, .. } => BackupError::Newer { path: self.path.clone(), found },
-            other => BackupError::damaged(&self.path, other),
+            other => BackupError::damaged(&self.path, other.to_string()),
         })?;
         Ok(store.snapshot()?)
     }

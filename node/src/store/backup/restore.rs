@@ -211,7 +211,7 @@ impl Restore {
         let snapshot = self.backup.snapshot()?;
         let database = builder()
             .create(path)
-            .map_err(|error| RestoreError::Backup(BackupError::damaged(path, error)))?;
+            .map_err(|error| RestoreError::Backup(BackupError::damaged(path, error.to_string())))?;
         let buried: BTreeSet<EntryId> =
             self.tombstones.iter().map(|(tombstone, _)| tombstone.entry()).collect();
         copy::copy(&snapshot, &database, &buried, watch)?;
