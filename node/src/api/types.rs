@@ -64,8 +64,12 @@ pub struct Rebuild {
 #[serde(deny_unknown_fields)]
 pub struct NewEntry {
     /// One line.
+    #[serde(default)]
+    #[schema(required = true)]
     pub title: String,
     /// The knowledge.
+    #[serde(default)]
+    #[schema(required = true)]
     pub content: String,
     /// `lesson` unless given.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]

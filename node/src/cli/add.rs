@@ -1,6 +1,6 @@
 //! `klnode add`: a new entry.
 
-use super::{Reply, VerbError};
+use super::{Reply, VerbError, front_matter};
 use crate::api::Client;
 use crate::api::types::{Named, NewEntry};
 use hyper::Method;
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// What to write.
 #[derive(Debug, clap::Args)]
 pub struct Add {
-    /// A file with a JSON object, or `-` for standard input; flags are laid over it.
+    /// A file with Markdown (fields between two lines of dashes, then the content) or a JSON
+    /// object, or `-` for standard input; flags are laid over it.
     pub file: Option<PathBuf>,
     /// One line that says what it is about.
     #[arg(long)]
@@ -67,8 +68,13 @@ impl Add {
             None => NewEntry::default(),
             Some(path) => {
                 let text = read(path)?;
-                serde_json::from_str(&text).map_err(|error| {
-                    VerbError::Input(format!("read {} as an entry: {error}", path.display()))
+                let read = if text.trim_start().starts_with('{') {
+                    serde_json::from_str(&text).map_err(|error| error.to_string())
+                } else {
+                    front_matter::read(&text)
+                };
+                read.map_err(|problem| {
+                    VerbError::Input(format!("read {} as an entry: {problem}", path.display()))
                 })?
             }
         };

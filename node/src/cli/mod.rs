@@ -12,6 +12,8 @@ pub mod doctor;
 mod entry;
 pub mod eval;
 mod export;
+mod front_matter;
+pub mod help;
 mod history;
 mod import;
 mod read;
@@ -74,11 +76,19 @@ pub enum Verb {
     ///
     /// Example: klnode config trust
     Config(config::Args),
+    /// Print a script that completes verbs and flags in a shell.
+    ///
+    /// Example: klnode completions bash > ~/.local/share/bash-completion/completions/klnode
+    Completions(help::Completions),
+    /// Print the man page.
+    ///
+    /// Example: klnode man | man -l -
+    Man,
     /// Ask the running node how it is.
     ///
     /// Example: klnode status --json
     Status,
-    /// Write an entry, from flags or from a JSON object in a file or on standard input.
+    /// Write an entry, from flags, or from Markdown or JSON in a file or on standard input.
     ///
     /// Example: klnode add --title "Check ctx.Err() after upstream calls" --content "Auth
     /// middleware swallows cancellation." --tag auth --evidence commit:1a2b3c4
@@ -295,8 +305,10 @@ pub async fn run(
 ) -> Result<Reply, VerbError> {
     match verb {
         Verb::Serve
+        | Verb::Completions(_)
         | Verb::Config(_)
         | Verb::Eval(_)
+        | Verb::Man
         | Verb::Restore(_)
         | Verb::Doctor
         | Verb::Service(_) => {

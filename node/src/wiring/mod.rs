@@ -142,6 +142,8 @@ fn run(cli: Cli) -> Result<u8, Failure> {
                 .ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?;
             answer(reply, &cli.global)
         }
+        Verb::Completions(args) => answer(args.script(), &cli.global),
+        Verb::Man => answer(cli::help::man()?, &cli.global),
         Verb::Service(args) => answer(offline::service(&args, &cli.global)?, &cli.global),
         Verb::Restore(args) => answer(offline::restore(args, &home)?, &cli.global),
         Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, &cli.global),
