@@ -192,9 +192,6 @@ fn events_tell_what_comes_in_and_go_on_where_they_stopped() {
     let mut live = Followed::new(&node, "");
     let entry = create(&node, "after");
     let path = |rest: &str| format!("/v1/entries/{entry}/{rest}");
-    let outcome = json!({"outcome": "success"});
-    assert_eq!(node.json("POST", &path("observations"), &outcome).status, 200);
-    assert_eq!(node.ask("POST", &path("retract"), &[], b"").status, 200);
     let (id, name, data) = live.next().unwrap();
     assert_eq!((id, name.as_str()), (2, "entry"));
     assert_eq!(data["seq"], 2);
@@ -202,7 +199,10 @@ fn events_tell_what_comes_in_and_go_on_where_they_stopped() {
     assert_eq!(data["facet"], "claims");
     assert!(data["code"].as_str().unwrap().starts_with("L-"));
     assert!(data["at"].as_u64().unwrap() > 1_700_000_000_000);
+    let outcome = json!({"outcome": "success"});
+    assert_eq!(node.json("POST", &path("observations"), &outcome).status, 200);
     assert_eq!(live.next().unwrap().1, "observation");
+    assert_eq!(node.ask("POST", &path("retract"), &[], b"").status, 200);
     assert_eq!(live.next().unwrap().1, "retraction");
     assert_eq!(node.ask("POST", &path("forget"), &[], b"").status, 200);
     let (seq, name, data) = live.next().unwrap();
@@ -391,6 +391,7 @@ fn over_tcp_only_the_token_from_this_machine_opens() {
     assert_eq!(refused, 401);
     let body: ErrorBody = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!(body.error.kind, Kind::Unauthorised);
+    assert!(answer.head.contains("www-authenticate: Bearer"), "{}", answer.head);
     assert!(body.error.hint.unwrap().contains("the file `token`"));
     let short = format!("Bearer {}", &TOKEN[1..]);
     for wrong in ["Bearer", "Bearer x", TOKEN, &short] {

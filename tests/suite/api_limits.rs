@@ -84,6 +84,11 @@ fn a_body_that_is_too_large_is_refused_by_its_limit_and_its_key() {
         let message = error["message"].as_str().unwrap();
         assert!(message.contains("65536 bytes that api.body_bytes_max allows"), "{message}");
     }
+    // One that is announced and does not come is judged by what was announced.
+    let mut stream = node.connect();
+    let whole = request("POST", "/v1/entries", &JSON, &vec![b' '; 64 * 1024 + 1]);
+    stream.write_all(&whole[..200]).unwrap();
+    assert_eq!(read(stream).status, 413);
     // Without a length it is seen as it comes.
     let chunk = [b"1000\r\n".to_vec(), vec![b' '; 4096], b"\r\n".to_vec()].concat();
     let mut stream = node.connect();

@@ -189,7 +189,7 @@ fn the_history_of_an_entry_is_told_with_dates_and_callers() {
         assert!(text.contains(part), "{part:?} in {text}");
     }
     assert!(text.contains("  + evidence     run:1\n"), "{text}");
-    assert!(text.trim_end().ends_with("1 successes"), "{text}");
+    assert!(text.trim_end().ends_with("successes 1"), "{text}");
     let json: serde_json::Value =
         serde_json::from_str(&answer(home.path(), &["history", code, "--json"]).1).unwrap();
     assert_eq!(json["records"][1]["facet"], "tally");

@@ -74,12 +74,12 @@ fn a_section_given_a_value_is_answered_with_a_key_inside_it() {
     assert_eq!(
         messages("log = \"debug\""),
         ["`log` in klnode.toml line 1 is a section, not a value; \
-          set a key inside it, such as `log.level`"]
+          set a key inside it, such as `log.format`"]
     );
     assert_eq!(
         messages_of(&Layers::new().environment([("KLNODE__LOG", "debug")])),
         ["`log` in environment variable KLNODE__LOG is a section, not a value; \
-          set a key inside it, such as `KLNODE__LOG__LEVEL`"]
+          set a key inside it, such as `KLNODE__LOG__FORMAT`"]
     );
     for (key, inside) in [
         ("retrieval.workspace_weights", "retrieval.workspace_weights.NAME.cooccurrence"),
@@ -91,6 +91,22 @@ fn a_section_given_a_value_is_answered_with_a_key_inside_it() {
         assert!(messages[0].ends_with(&format!("such as `{inside}`")), "{messages:?}");
     }
     assert_eq!(messages("[[trust]]\nhop_max = 2").len(), 1);
+}
+
+#[test]
+fn settings_of_the_api_and_the_log_end_where_they_say() {
+    for right in ["api.event_streams_max = 0", "api.event_streams_max = 65536"] {
+        assert!(Layers::new().file("klnode.toml", right).resolve().is_ok(), "{right}");
+    }
+    for format in ["text", "json"] {
+        let text = format!("log.format = \"{format}\"");
+        assert!(Layers::new().file("klnode.toml", text).resolve().is_ok(), "{format}");
+    }
+    for wrong in
+        ["api.event_streams_max = -1", "api.event_streams_max = 65537", "log.format = \"xml\""]
+    {
+        assert_eq!(messages(wrong).len(), 1, "{wrong}");
+    }
 }
 
 #[test]

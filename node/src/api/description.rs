@@ -36,7 +36,7 @@ pub fn document() -> String {
     components.schemas.extend(schemas);
     for (path, item) in &mut api.paths.paths {
         for (method, operation) in operations(item) {
-            complete(path, method, operation);
+            complete(path, &method, operation);
         }
     }
     let mut text = api.to_pretty_json().expect("a description of strings and maps is writable");
@@ -57,7 +57,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Ope
 }
 
 /// Adds what holds for every operation of its sort.
-fn complete(path: &str, method: HttpMethod, operation: &mut Operation) {
+fn complete(path: &str, method: &HttpMethod, operation: &mut Operation) {
     let mut kinds = vec![Kind::Unauthorised, Kind::Refused, Kind::Busy, Kind::Failed];
     if operation.parameters.is_some() {
         kinds.push(Kind::Invalid);
@@ -89,10 +89,9 @@ fn complete(path: &str, method: HttpMethod, operation: &mut Operation) {
             *description = done.into();
         }
         // What has a name is a type of ours, and travels in both formats; a document does not.
-        if let Some(RefOr::T(json)) = content.get(Format::Json.media_type()).cloned() {
-            if matches!(json.schema, Some(RefOr::Ref(_))) {
-                content.insert(Format::MessagePack.media_type().into(), RefOr::T(json));
-            }
+        let json = content.get(Format::Json.media_type()).cloned();
+        if let Some(RefOr::T(json @ Content { schema: Some(RefOr::Ref(_)), .. })) = json {
+            content.insert(Format::MessagePack.media_type().into(), RefOr::T(json));
         }
     }
     for kind in kinds {

@@ -6,7 +6,7 @@ use crate::engine::Rejection;
 use crate::query::{ReferenceError, SearchError};
 use crate::store;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -117,8 +117,14 @@ impl std::error::Error for ApiError {}
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let status = self.kind.status();
-        (status, Answer(ErrorBody { error: self.into_detail() })).into_response()
+        let kind = self.kind;
+        let error = ErrorBody { error: self.into_detail() };
+        let mut response = (kind.status(), Answer(error)).into_response();
+        if kind == Kind::Unauthorised {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
     }
 }
 

@@ -44,11 +44,7 @@ impl Gate {
         let announced = parts.headers.get(header::CONTENT_LENGTH);
         let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
         let received = timeout(gate.limits.body_time_max, gate.receive(body, announced));
-        let (bytes, _room) = received.await.map_err(|_| {
-            let seconds = gate.limits.body_time_max.as_secs_f64();
-            let message = format!("read the request: its body did not arrive within {seconds} s");
-            ApiError::new(Kind::Busy, message, None)
-        })??;
+        let (bytes, _room) = received.await.map_err(|_| gate.too_slow(announced))??;
         let request = Request::from_parts(parts, Body::from(bytes));
         let answered = timeout(gate.limits.request_time_max, async {
             let _place = gate.places.acquire().await;
@@ -98,13 +94,28 @@ impl Gate {
             received.extend_from_slice(&data);
         }
         if total > bytes_max {
-            let message = format!(
-                "read the request: its body has more than the {bytes_max} bytes that \
-                 api.body_bytes_max allows"
-            );
-            let hint = "send it in pieces, or raise api.body_bytes_max";
-            return Err(ApiError::new(Kind::TooLarge, message, Some(hint)));
+            return Err(self.too_large());
         }
         Ok((received.into(), room))
+    }
+
+    fn too_large(&self) -> ApiError {
+        let bytes_max = self.limits.body_bytes_max;
+        let message = format!(
+            "read the request: its body has more than the {bytes_max} bytes that \
+             api.body_bytes_max allows"
+        );
+        let hint = "send it in pieces, or raise api.body_bytes_max";
+        ApiError::new(Kind::TooLarge, message, Some(hint))
+    }
+
+    /// A body that does not come is too slow, unless it is known that it would be too large.
+    fn too_slow(&self, announced: Option<usize>) -> ApiError {
+        if announced.is_some_and(|bytes| bytes > self.limits.body_bytes_max) {
+            return self.too_large();
+        }
+        let seconds = self.limits.body_time_max.as_secs_f64();
+        let message = format!("read the request: its body did not arrive within {seconds} s");
+        ApiError::new(Kind::Busy, message, None)
     }
 }

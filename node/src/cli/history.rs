@@ -72,6 +72,6 @@ fn counted(count: &DayCount) -> String {
         (count.confirmations, "confirmations"),
     ];
     let amounts = amounts.iter().filter(|(amount, _)| *amount > 0.0);
-    let amounts: Vec<String> = amounts.map(|(amount, name)| format!("{amount} {name}")).collect();
+    let amounts: Vec<String> = amounts.map(|(amount, name)| format!("{name} {amount}")).collect();
     format!("{day:<19}  {}", amounts.join(", "))
 }

@@ -55,10 +55,14 @@ async fn bind(home: &Home, config: &Config) -> Result<Bound, Failure> {
 }
 
 pub(super) fn api_limits(config: &Config) -> api::Limits {
+    let limits = api::Limits::new(config.api.connections_max.as_usize());
+    let body_bytes_max = config.api.body_bytes_max.as_usize();
     api::Limits {
         event_streams_max: config.api.event_streams_max.as_usize(),
-        body_bytes_max: config.api.body_bytes_max.as_usize(),
-        ..api::Limits::new(config.api.connections_max.as_usize())
+        body_bytes_max,
+        // Two of the largest fit, however large they may be.
+        bodies_bytes_max: limits.bodies_bytes_max.max(body_bytes_max.saturating_mul(2)),
+        ..limits
     }
 }
 
