@@ -2,11 +2,13 @@
 //!
 //! The rest of the library reads no environment, no clock and no terminal; all of that is here.
 
+mod embedder;
 mod home;
 mod serve;
 
 use crate::api::{self, Client, ClientError};
 use crate::cli::{self, Cli, Global, Verb, VerbError};
+use crate::index::embed::EmbedError;
 use crate::store;
 use clap::Parser;
 use home::{Home, HomeError};
@@ -35,6 +37,8 @@ enum Failure {
     Open(#[from] store::OpenError),
     #[error("{0}")]
     Store(#[from] store::Error),
+    #[error("{0}")]
+    Embed(#[from] EmbedError),
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
 }
@@ -72,6 +76,7 @@ impl Failure {
             Self::Open(store::OpenError::Damaged { .. }) => {
                 (1, Some("restore the file from a backup, or move it away to start anew"))
             }
+            Self::Embed(_) => (2, Some("`klnode config embedder` shows what is set, and where")),
             Self::Open(_) | Self::Store(_) | Self::System { .. } => (1, None),
         }
     }

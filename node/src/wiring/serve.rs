@@ -1,10 +1,12 @@
 //! `klnode` alone: open the home, start the writer, say so, and stop when told to.
 
+use super::embedder::embedder_settings;
 use super::home::{Home, entropy};
 use super::{Failure, print};
 use crate::api::{Bound, Service};
 use crate::cli::Global;
 use crate::engine::{self, Engine, Limits, Setup, Source, Verdict};
+use crate::index::embed;
 use crate::query::{Numbers, Reader};
 use crate::store::{Durability, FileMedium, Options, Store};
 use klnode_config::Config;
@@ -30,6 +32,8 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
         .block_on(async { stop_signal() })
         .map_err(|source| Failure::System { what: "listen for signals", source })?;
     home.prepare()?;
+    // A server is not waited for: without it there are answers by keywords.
+    let embedder = embed::open(embedder_settings(config)?)?;
     let engine = open(home, config)?;
     let socket = runtime.block_on(Bound::bind(&config.api.socket.in_home(home.path())))?;
     let text = banner(home, &engine)?;
@@ -43,10 +47,11 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
         now,
     };
     print(&text)?;
-    tracing::info!(home = %home.path().display(), "started");
+    tracing::info!(home = %home.path().display(), embedder = embedder.identity(), "started");
     let connections_max = config.api.connections_max.as_usize();
     let body_bytes_max = config.api.body_bytes_max.as_usize();
     let served = runtime.block_on(socket.serve(service, connections_max, body_bytes_max, stop));
+    embedder.stop();
     drop(runtime);
     drop(running.stop());
     tracing::info!("stopped");
