@@ -177,10 +177,11 @@ fn judge(
     problems.add(|| Problem::Unsound { given, must });
 }
 
+/// Settings into which a secret may be put by mistake: problems do not repeat what they were given.
+const MAYBE_SECRET: [[&str; 2]; 2] = [["embedder", "key_variable"], ["embedder", "url"]];
+
 fn given(key: &Key, value: &Value, origin: &Origin) -> Given {
-    Given {
-        key: shorten(&key.to_string()),
-        value: shorten(&value.to_string()),
-        origin: origin.clone(),
-    }
+    let is_shown = MAYBE_SECRET.iter().all(|secret| *key != Key::new(*secret));
+    let value = if is_shown { shorten(&value.to_string()) } else { "(not shown)".to_owned() };
+    Given { key: shorten(&key.to_string()), value, origin: origin.clone() }
 }

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use crate::key::Key;
-use crate::sections::{Config, RetrievalWeights};
+use crate::sections::{Config, Embedder, RetrievalWeights};
+use crate::units::EmbedderKind;
 
 /// How far a sum of weights may lie from 1: people round to two or three places.
 const SUM_TOLERANCE: f64 = 0.001;
@@ -20,6 +21,15 @@ pub(crate) enum Rule {
     AtMost(Term, Term),
     /// The first is smaller than the second.
     Below(Term, Term),
+    /// What was chosen by the first key goes with the second. The words follow "must be".
+    Fits { chosen: Key, with: Key, holds: Holds, must: &'static str },
+}
+
+/// Whether a rule is kept, where that is no matter of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    Yes,
+    No,
 }
 
 /// A value with its key.
@@ -45,6 +55,8 @@ impl Rule {
                 .then(|| format!("`{}` must be at most `{}`", lower.key, upper.key)),
             Self::Below(lower, upper) => (lower.value >= upper.value)
                 .then(|| format!("`{}` must be below `{}`", lower.key, upper.key)),
+            Self::Fits { chosen, with, holds, must } => (*holds == Holds::No)
+                .then(|| format!("with this `{chosen}`, `{with}` must be {must}")),
         }
     }
 
@@ -56,11 +68,14 @@ impl Rule {
 
     /// The keys of all values that the rule looks at.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
-        let (terms, inherited): (Vec<&Term>, &[Key]) = match self {
-            Self::SumToOne { terms, inherited } => (terms.iter().collect(), inherited),
-            Self::AtMost(lower, upper) | Self::Below(lower, upper) => (vec![lower, upper], &[]),
+        let keys: Vec<&Key> = match self {
+            Self::SumToOne { terms, inherited } => {
+                terms.iter().map(|term| &term.key).chain(inherited).collect()
+            }
+            Self::AtMost(lower, upper) | Self::Below(lower, upper) => vec![&lower.key, &upper.key],
+            Self::Fits { chosen, with, .. } => vec![chosen, with],
         };
-        terms.into_iter().map(|term| &term.key).chain(inherited)
+        keys.into_iter()
     }
 }
 
@@ -91,6 +106,13 @@ impl Magnitude for u32 {
     }
 }
 
+impl Magnitude for u64 {
+    fn magnitude(self) -> f64 {
+        // Exact up to 2^53, and bytes end at 2^40.
+        self as f64
+    }
+}
+
 impl Magnitude for Duration {
     fn magnitude(self) -> f64 {
         self.as_secs_f64()
@@ -101,6 +123,7 @@ impl Magnitude for Duration {
 pub(crate) fn rules(config: &Config) -> Vec<Rule> {
     let mut rules = Vec::new();
     rules.extend(running(config));
+    rules.extend(embedder(config));
     rules.extend(confidence(config));
     rules.extend(admission(config));
     rules.extend(retrieval(config));
@@ -122,6 +145,29 @@ fn running(c: &Config) -> Vec<Rule> {
             term!(c.federation.budget.new_entries_max),
             term!(c.federation.budget.records_max),
         ),
+    ]
+}
+
+fn embedder(c: &Config) -> Vec<Rule> {
+    let key = |name| Key::new(["embedder", name]);
+    let fits = |chosen, with, holds, must| {
+        let holds = if holds { Holds::Yes } else { Holds::No };
+        Rule::Fits { chosen: key(chosen), with: key(with), holds, must }
+    };
+    let Embedder { kind, folder, url, model, key_variable, .. } = &c.embedder;
+    let is_server = matches!(kind, EmbedderKind::OpenAi | EmbedderKind::Ollama);
+    let has_folder = *kind != EmbedderKind::Folder || folder.get().is_some();
+    let has_url = !is_server || url.get().is_some();
+    let has_model = !is_server || model.get().is_some();
+    let hides_key = key_variable.get().is_none() || !url.is_exposed();
+    vec![
+        fits("kind", "folder", has_folder, "the absolute path of the model's folder"),
+        fits("kind", "url", has_url, "the address of the server"),
+        fits("kind", "model", has_model, "the name of the server's model"),
+        // A key that anybody on the way can read is no key for long.
+        fits("key_variable", "url", hides_key, "an https address, or one of this machine"),
+        Rule::AtMost(term!(c.embedder.query_timeout), term!(c.embedder.request_timeout)),
+        Rule::AtMost(term!(c.embedder.text_bytes_max), term!(c.embedder.batch_bytes_max)),
     ]
 }
 

@@ -6,6 +6,7 @@
 //! be two places to look.
 
 mod confidence;
+mod embedder;
 mod judgement;
 mod retrieval;
 mod running;
@@ -14,6 +15,7 @@ mod sharing;
 use serde::Deserialize;
 
 pub use confidence::{Confidence, GammaPerDay, Mass, Outcome, Reset, Restoration, Weight};
+pub use embedder::Embedder;
 pub use judgement::{Admission, AdmissionWeights, Gate, Provenance, Scan, StatusThresholds, Trust};
 pub use retrieval::{
     Composite, Conflict, Cooccurrence, Duplicates, Foreign, Retrieval, RetrievalWeights,
@@ -39,6 +41,8 @@ pub struct Config {
     pub engine: Engine,
     /// The vector index.
     pub index: Index,
+    /// What turns texts into vectors.
+    pub embedder: Embedder,
     /// What observations say about an entry.
     pub confidence: Confidence,
     /// When an entry that nothing confirms is put away.

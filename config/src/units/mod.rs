@@ -4,6 +4,7 @@
 //! have it. A unit never knows which key it belongs to, and never holds a value outside its limits.
 
 mod address;
+mod endpoint;
 mod list;
 mod number;
 mod size;
@@ -11,11 +12,14 @@ mod time;
 mod word;
 
 pub use address::{ListenAddress, LocalTcp, SocketPath};
+pub use endpoint::{FolderPath, ModelName, ServerUrl, VariableName};
 pub use list::{List, Name};
 pub use number::{Factor, Fraction, Positive, SignalWeight, Whole};
 pub use size::Bytes;
 pub use time::{Days, Interval};
-pub use word::{DecayClass, EntryType, LogFormat, LogLevel, Memory, Reach, Status};
+pub use word::{
+    DecayClass, EmbedderKind, EntryType, LogFormat, LogLevel, Memory, Reach, Status,
+};
 
 /// Why a value is not of a unit: what it must be, as words that follow "must be".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -76,6 +76,20 @@ words!(
 );
 
 words!(
+    /// What turns texts into vectors.
+    EmbedderKind {
+        /// The table in the program.
+        BuiltIn = "built_in",
+        /// A transformer in a local folder.
+        Folder = "folder",
+        /// A server that speaks as OpenAI's does.
+        OpenAi = "openai",
+        /// A server that speaks as Ollama does.
+        Ollama = "ollama",
+    }
+);
+
+words!(
     /// How quickly observations of an entry lose weight.
     DecayClass {
         /// Ages with the code.

@@ -179,12 +179,55 @@ fn values_in_the_wrong_order_are_answered_with_both() {
         "cooccurrence.prune_below = 1.0",
         "federation.budget.back_off = \"2 h\"",
         "network.redial_after_max = \"1 s\"",
+        "embedder.query_timeout = \"61 s\"",
+        "embedder.text_bytes_max = \"129 KiB\"",
     ];
     for text in wrong {
         let messages = messages(text);
         assert!(!messages.is_empty(), "{text}");
         let key = text.split(' ').next().unwrap();
         assert!(messages.iter().all(|message| message.contains(key)), "{messages:?}");
+    }
+}
+
+#[test]
+fn an_embedder_without_what_it_needs_is_answered_with_what_is_missing() {
+    assert_eq!(
+        messages("embedder.kind = \"folder\""),
+        ["`embedder.kind = \"folder\"` (klnode.toml line 1), `embedder.folder = \"\"` (default): \
+          with this `embedder.kind`, `embedder.folder` must be the absolute path of the model's \
+          folder; change them together, or leave out what you set"]
+    );
+    assert_eq!(messages("embedder = { kind = \"folder\", folder = \"/m\" }"), [""; 0]);
+    for kind in ["openai", "ollama"] {
+        let told = messages(&format!("embedder.kind = \"{kind}\""));
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("`embedder.url` must be the address of the server"), "{told:?}");
+        assert!(told[1].contains("`embedder.model` must be the name of the server's"), "{told:?}");
+        let text = format!(
+            "[embedder]\nkind = \"{kind}\"\nurl = \"http://10.0.0.7:11434\"\nmodel = \"m\"\n"
+        );
+        assert_eq!(messages(&text), [""; 0]);
+        let told = messages(&format!("{text}key_variable = \"SERVER_KEY\"\n"));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("must be an https address, or one of this machine"), "{told:?}");
+    }
+}
+
+#[test]
+fn a_key_put_into_the_configuration_is_refused_and_not_repeated() {
+    let layers = [
+        Layers::new().file("klnode.toml", "embedder.key_variable = \"sk-proj-hush\""),
+        Layers::new().environment([("KLNODE__EMBEDDER__KEY_VARIABLE", "sk-proj-hush")]),
+        Layers::new().flags([("--set", "embedder.key_variable=sk-proj-hush")]),
+        Layers::new().file("klnode.toml", "embedder.url = \"https://me:hush@host\""),
+        Layers::new().file("klnode.toml", "embedder.key = \"sk-proj-hush\""),
+    ];
+    for layers in layers {
+        let told = messages_of(&layers);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(!told[0].contains("hush"), "{told:?}");
+        assert!(told[0].contains("embedder."), "{told:?}");
     }
 }
 

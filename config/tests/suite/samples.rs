@@ -34,11 +34,19 @@ fn the_sample_for_a_workstation_loads_and_keeps_private_tags_at_home() {
 }
 
 #[test]
+fn the_sample_for_a_local_model_loads_and_stays_on_this_machine() {
+    let config = load("local-model.toml", include_str!("../../samples/local-model.toml"));
+    assert_eq!(config.embedder.kind, klnode_config::units::EmbedderKind::Ollama);
+    assert!(!config.embedder.url.is_exposed());
+}
+
+#[test]
 fn no_sample_repeats_a_default() {
     let samples = [
         include_str!("../../samples/solo.toml"),
         include_str!("../../samples/team-hub.toml"),
         include_str!("../../samples/workstation.toml"),
+        include_str!("../../samples/local-model.toml"),
     ];
     for text in samples {
         for setting in Layers::new().file("sample.toml", text).resolve().unwrap().explain() {

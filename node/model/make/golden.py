@@ -1,6 +1,13 @@
-"""Writes the reference values that the Rust tests compare against."""
+"""Writes the reference values that the Rust tests compare against.
 
+    python golden.py --teacher DIR --golden ../golden
+
+writes those of the transformer, from the model's files; evaluate.py writes those of the table.
+"""
+
+import argparse
 import re
+from pathlib import Path
 
 STRINGS = r"""
 Hello, World!
@@ -145,3 +152,38 @@ def write_golden(table, folder):
             columns = [" ".join(f"{value:.5f}" for value in table.embed([text], made)[0]) for made in (before, after)]
             out.write("\t".join([role, escape(text), *columns]) + "\n")
     print(f"{len(rows)} strings, {len(CORPUS) + len(QUESTIONS)} vectors, {table.identity}")
+
+
+# As the model's own sentence_bert_config.json says.
+TEACHER_TOKENS_MAX = 256
+TEACHER_TEXTS = [
+    *CORPUS[:4],
+    CORPUS[7],
+    "a",
+    "fn embed(&self, texts: &[&str]) -> Vec<Vec<f32>>",
+    "İstanbul \u4e2d\u6587 한국어 e\u0301\u200b\t[SEP] \U0001f980 😀 x\u0000y",
+    "word " * 253 + "here",
+    "word " * 254 + "here",
+    " ".join(f"number {number} of many words that go on" for number in range(200)),
+]
+
+
+def write_transformer(teacher, folder):
+    """Texts and unit vectors. The last text but one is cut right before its last word."""
+    with open(folder / "transformer.tsv", "w", encoding="utf-8", newline="\n") as out:
+        for text, vector in zip(TEACHER_TEXTS, teacher.encode(TEACHER_TEXTS, TEACHER_TOKENS_MAX)):
+            out.write(f"{escape(text)}\t{' '.join(f'{value:.5f}' for value in vector)}\n")
+
+
+def main():
+    from minilm import MiniLm
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--teacher", type=Path, required=True)
+    parser.add_argument("--golden", type=Path, required=True)
+    asked = parser.parse_args()
+    write_transformer(MiniLm(asked.teacher), asked.golden)
+
+
+if __name__ == "__main__":
+    main()

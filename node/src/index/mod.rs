@@ -226,6 +226,7 @@ impl Running {
     pub fn stop(self) {
         // An error means that the thread has ended already.
         let _ = self.stop.send(());
+        self.index.0.model.stop();
         if let Err(panic) = self.thread.join() {
             std::panic::resume_unwind(panic);
         }

@@ -2,6 +2,7 @@
 //!
 //! The rest of the library reads no environment, no clock and no terminal; all of that is here.
 
+mod embedder;
 mod eval;
 mod home;
 mod node;
@@ -48,7 +49,7 @@ enum Failure {
     #[error("{0}")]
     Index(#[from] IndexError),
     #[error("{0}")]
-    Embedder(#[from] EmbedError),
+    Embed(#[from] EmbedError),
     #[error("print any more: nobody reads it")]
     Unread,
     #[error("{what}: {source}")]
@@ -108,7 +109,7 @@ impl Failure {
             Self::Index(_) => {
                 (1, Some("delete `index` in the home; it is built again from the store"))
             }
-            Self::Embedder(_) => (2, Some("`klnode config embedder` explains the settings")),
+            Self::Embed(_) => (2, Some("`klnode config embedder` shows what is set, and where")),
             Self::Open(_) | Self::Store(_) | Self::Unread | Self::System { .. } => (1, None),
         }
     }

@@ -3,6 +3,7 @@
 //! Separate from serving, because an evaluation starts a node of its own as well.
 
 use super::Failure;
+use super::embedder::embedder_settings;
 use super::home::{Home, entropy};
 use crate::api::{Metrics, Service};
 use crate::engine::{self, Engine, Limits, Setup, Source, Verdict};
@@ -90,7 +91,8 @@ fn indexing(home: &Home, config: &Config, author: AuthorId) -> Result<index::Set
         hnsw_entries_min: config.index.hnsw_entries_min.as_usize(),
         hnsw_dead_fraction_max: config.index.hnsw_dead_fraction_max.get(),
     };
-    let model = embed::open(embed::Settings::BuiltIn)?;
+    // A server is not waited for: without it there are answers by keywords.
+    let model = embed::open(embedder_settings(config)?)?;
     Ok(index::Setup {
         folder: home.layout().index_folder(),
         model,

@@ -12,6 +12,8 @@ pub mod endpoint;
 mod error;
 mod saved;
 pub mod table;
+#[cfg(feature = "transformer")]
+pub mod transformer;
 pub mod weights;
 pub mod wordpiece;
 
@@ -85,6 +87,12 @@ pub fn open(settings: Settings) -> Result<Arc<dyn Embedder>, EmbedError> {
     }
 }
 
+#[cfg(feature = "transformer")]
+fn open_folder(folder: PathBuf) -> Result<Arc<dyn Embedder>, EmbedError> {
+    Ok(Arc::new(transformer::TransformerEmbedder::open(&folder)?))
+}
+
+#[cfg(not(feature = "transformer"))]
 fn open_folder(folder: PathBuf) -> Result<Arc<dyn Embedder>, EmbedError> {
     Err(EmbedError::NoTransformer { folder })
 }
@@ -94,4 +102,29 @@ pub fn count_tokens(text: &str) -> usize {
     static WORDS: std::sync::OnceLock<Option<StaticEmbedder>> = std::sync::OnceLock::new();
     let words = WORDS.get_or_init(|| StaticEmbedder::built_in().ok());
     words.as_ref().map_or(text.len() / 4, |words| words.tokens(text).len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_embedder_is_opened_with_nothing_at_hand() {
+        let embedder = open(Settings::BuiltIn).unwrap();
+        assert!(embedder.identity().starts_with("klnode-static-"), "{}", embedder.identity());
+        assert_eq!(embedder.dims(), Ok(256));
+        assert_eq!(embedder.embed(&["a word", "another"]).unwrap().len(), 2);
+    }
+
+    #[cfg(not(feature = "transformer"))]
+    #[test]
+    fn a_program_without_the_transformer_says_how_to_get_one_with_it() {
+        let failure = open(Settings::Folder("/models/minilm".into())).unwrap_err();
+        assert_eq!(
+            failure.to_string(),
+            "use the model in /models/minilm: this klnode was built without the feature \
+             `transformer`; build it with `--features transformer`, or set embedder.kind to \
+             \"built_in\""
+        );
+    }
 }

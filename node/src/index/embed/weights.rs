@@ -145,7 +145,7 @@ impl Weights {
 }
 
 /// A vector too short to have a direction becomes zero.
-fn to_length_one(vector: &mut [f32]) {
+pub(super) fn to_length_one(vector: &mut [f32]) {
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
     let factor = if length > LENGTH_MIN { 1.0 / length } else { 0.0 };
     for value in vector {

@@ -16,8 +16,8 @@ const WORD_CHARS_MAX: usize = 100;
 /// A vocabulary, ready for use.
 #[derive(Debug, Clone)]
 pub struct WordPiece<'a> {
-    starts: HashMap<&'a str, u32>,
-    continuations: HashMap<&'a str, u32>,
+    starts: HashMap<Cow<'a, str>, u32>,
+    continuations: HashMap<Cow<'a, str>, u32>,
     piece_bytes_max: usize,
     unknown: u32,
     special: Vec<u32>,
@@ -27,23 +27,30 @@ pub struct WordPiece<'a> {
 impl<'a> WordPiece<'a> {
     /// The vocabulary of a table.
     pub fn new(table: &Table<'a>) -> Result<Self, TableError> {
-        let mut starts = HashMap::with_capacity(table.rows());
+        Self::of_tokens(table.tokens().map(Cow::Borrowed), Characters::parse(table.characters())?)
+    }
+
+    /// A vocabulary of tokens in the order of their ids.
+    pub(super) fn of_tokens(
+        tokens: impl Iterator<Item = Cow<'a, str>>,
+        characters: Characters<'a>,
+    ) -> Result<Self, TableError> {
+        let mut starts = HashMap::with_capacity(tokens.size_hint().0);
         let mut continuations = HashMap::new();
         let mut piece_bytes_max = 0;
-        for (id, token) in (0..).zip(table.tokens()) {
-            match token.strip_prefix("##").filter(|rest| !rest.is_empty()) {
+        for (id, token) in (0..).zip(tokens) {
+            piece_bytes_max = piece_bytes_max.max(token.len());
+            match continuation(&token) {
                 Some(rest) => continuations.insert(rest, id),
                 None => starts.insert(token, id),
             };
-            piece_bytes_max = piece_bytes_max.max(token.len());
         }
         let unknown =
             *starts.get("[UNK]").ok_or(TableError::Damaged("its vocabulary has no [UNK]"))?;
         let special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
             .iter()
-            .filter_map(|name| starts.get(name).copied())
+            .filter_map(|name| starts.get(*name).copied())
             .collect();
-        let characters = Characters::parse(table.characters())?;
         Ok(Self { starts, continuations, piece_bytes_max, unknown, special, characters })
     }
 
@@ -145,6 +152,16 @@ impl<'a> WordPiece<'a> {
         }
         word.clear();
     }
+}
+
+/// What follows the marks of a piece that continues a word.
+fn continuation<'a>(token: &Cow<'a, str>) -> Option<Cow<'a, str>> {
+    let rest = |text: &'a str| text.strip_prefix("##").map(Cow::Borrowed);
+    let found = match token {
+        Cow::Borrowed(text) => rest(text),
+        Cow::Owned(text) => text.strip_prefix("##").map(|rest| Cow::Owned(rest.to_owned())),
+    };
+    found.filter(|rest| !rest.is_empty())
 }
 
 fn has_hump(word: &str) -> bool {

@@ -90,9 +90,10 @@ impl EndpointEmbedder {
     fn ask(&self, texts: &[&str], patience: Patience) -> Result<Vec<Vec<f32>>, EmbedError> {
         let Settings { protocol, model, .. } = &self.settings;
         let body = wire::request(model, texts);
-        let answer = self.client.post(body, wire::answer_bytes_max(texts.len()), patience)?;
-        let garbled = |why| EmbedError::Garbled { server: self.client.server().to_owned(), why };
         let known = self.dims.get().copied();
+        let bytes_max = wire::answer_bytes_max(texts.len(), known);
+        let answer = self.client.post(body, bytes_max, patience)?;
+        let garbled = |why| EmbedError::Garbled { server: self.client.server().to_owned(), why };
         let vectors = wire::vectors(*protocol, &answer, texts.len(), known).map_err(garbled)?;
         if let (None, Some(first)) = (known, vectors.first()) {
             let fixed = *self.dims.get_or_init(|| first.len());

@@ -262,7 +262,8 @@ fn a_slow_batch_gives_up_and_is_not_asked_again() {
 
 #[test]
 fn an_answer_that_is_no_vectors_is_an_error_that_says_so() {
-    let answers: [(fn() -> Answer, &str); 5] = [
+    type Give = fn() -> Answer;
+    let answers: [(Give, &str); 5] = [
         (|| Answer::Text("<html>busy</html>"), "its answer is not the JSON that was expected"),
         (|| Answer::Json(json!({ "embeddings": [[1, 2]] })), "it gives 1 vectors for 2 texts"),
         (|| Answer::Json(json!({ "embeddings": [[1, 2], [1]] })), "it gives a vector of 1 numbers"),
@@ -321,7 +322,7 @@ fn a_long_text_is_cut_between_characters_and_an_empty_one_is_not_sent() {
 #[test]
 fn stopping_ends_a_call_that_waits() {
     let server = Server::start(|_, _| Answer::Never);
-    let request_timeout = Duration::from_secs(600);
+    let request_timeout = Duration::from_secs(60);
     let settings = Settings { request_timeout, ..server.settings() };
     let embedder = EndpointEmbedder::new(settings).unwrap();
     thread::scope(|scope| {

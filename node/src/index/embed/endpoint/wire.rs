@@ -26,9 +26,10 @@ pub(super) fn request(model: &str, texts: &[&str]) -> Vec<u8> {
     serde_json::to_vec(&Request { model, input: texts }).expect("strings are always JSON")
 }
 
-/// The largest answer to a request with this many texts.
-pub(super) fn answer_bytes_max(texts: usize) -> usize {
-    texts.saturating_mul(DIMS_MAX * NUMBER_BYTES_MAX).saturating_add(FRAME_BYTES_MAX)
+/// The largest answer to a request with this many texts, once the dimensions are known or before.
+pub(super) fn answer_bytes_max(texts: usize, dims: Option<usize>) -> usize {
+    let vector_bytes_max = dims.unwrap_or(DIMS_MAX) * NUMBER_BYTES_MAX;
+    texts.saturating_mul(vector_bytes_max).saturating_add(FRAME_BYTES_MAX)
 }
 
 /// A missing number stands for one that JSON cannot write.

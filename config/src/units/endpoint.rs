@@ -1,0 +1,271 @@
+//! Where another embedder is found: a folder, a server with its model, and the variable of its key.
+//!
+//! Separate because each of these may be empty, which means that there is none; and because of the
+//! key, which must not stand in a file: only the name of a variable does. Checked for their form
+//! alone: nothing here reads the environment, a folder or the network.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Value;
+
+use super::Unfit;
+
+/// The absolute path of a folder, or empty.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct FolderPath(PathBuf);
+
+impl FolderPath {
+    const BYTES_MAX: usize = 4096;
+
+    /// The folder, if there is one.
+    #[must_use]
+    pub fn get(&self) -> Option<&Path> {
+        (!self.0.as_os_str().is_empty()).then_some(self.0.as_path())
+    }
+}
+
+impl TryFrom<Value> for FolderPath {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        let fits = |text: &&str| {
+            (text.is_empty() || text.starts_with('/'))
+                && text.len() <= Self::BYTES_MAX
+                && !text.chars().any(char::is_control)
+        };
+        match value.as_str().filter(fits) {
+            Some(text) => Ok(Self(PathBuf::from(text))),
+            None => Err(Unfit::new("an absolute path such as \"/opt/models/minilm\", or empty")),
+        }
+    }
+}
+
+/// The address of a server, such as `https://api.openai.com/v1`, or empty.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct ServerUrl(String);
+
+impl ServerUrl {
+    const BYTES_MAX: usize = 2048;
+
+    /// The address, if there is one.
+    #[must_use]
+    pub fn get(&self) -> Option<&str> {
+        (!self.0.is_empty()).then_some(self.0.as_str())
+    }
+
+    /// Whether what is sent there can be read on the way: plain http to another machine.
+    #[must_use]
+    pub fn is_exposed(&self) -> bool {
+        let Some(authority) =
+            self.0.strip_prefix("http://").and_then(|rest| rest.split('/').next())
+        else {
+            return false;
+        };
+        let host = host_of(authority);
+        let is_loopback = |address: IpAddr| address.is_loopback();
+        host != "localhost" && !host.parse().is_ok_and(is_loopback)
+    }
+
+    fn is_well_formed(text: &str) -> bool {
+        let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+        let Some(authority) = rest.and_then(|rest| rest.split('/').next()) else {
+            return false;
+        };
+        let port = match authority.rsplit_once(':') {
+            Some((_, port)) if !port.contains(']') => port.parse::<u16>().is_ok(),
+            _ => true,
+        };
+        // A user name, a query or a fragment would be a place for a secret.
+        let plain =
+            |character: char| character.is_ascii_graphic() && !"@?#\"<>\\^`{|}".contains(character);
+        text.len() <= Self::BYTES_MAX
+            && !host_of(authority).is_empty()
+            && port
+            && text.chars().all(plain)
+    }
+}
+
+/// A host without its port, and an IPv6 address without its brackets.
+fn host_of(authority: &str) -> &str {
+    match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    }
+}
+
+impl TryFrom<Value> for ServerUrl {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        match value.as_str() {
+            Some(text) if text.is_empty() || Self::is_well_formed(text) => {
+                Ok(Self(text.to_owned()))
+            }
+            _ => Err(Unfit::new(
+                "an address such as \"http://127.0.0.1:11434\" without user, password or query, \
+                 or empty",
+            )),
+        }
+    }
+}
+
+/// The name of a server's model, or empty.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct ModelName(String);
+
+impl ModelName {
+    const BYTES_MAX: usize = 200;
+
+    /// The name, if there is one.
+    #[must_use]
+    pub fn get(&self) -> Option<&str> {
+        (!self.0.is_empty()).then_some(self.0.as_str())
+    }
+}
+
+impl TryFrom<Value> for ModelName {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        let fits = |text: &&str| {
+            text.len() <= Self::BYTES_MAX
+                && text.chars().all(|character| character.is_ascii_graphic())
+        };
+        match value.as_str().filter(fits) {
+            Some(text) => Ok(Self(text.to_owned())),
+            None => Err(Unfit::new("a model's name without blanks, at most 200 bytes, or empty")),
+        }
+    }
+}
+
+/// The name of an environment variable, or empty.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct VariableName(String);
+
+impl VariableName {
+    const BYTES_MAX: usize = 64;
+
+    /// The name, if there is one.
+    #[must_use]
+    pub fn get(&self) -> Option<&str> {
+        (!self.0.is_empty()).then_some(self.0.as_str())
+    }
+}
+
+impl TryFrom<Value> for VariableName {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        // Capitals only, as variables are named: most keys have other characters.
+        let is_part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        let fits = |text: &&str| {
+            text.len() <= Self::BYTES_MAX
+                && text.bytes().all(is_part)
+                && !text.starts_with(|first: char| first.is_ascii_digit())
+        };
+        match value.as_str().filter(fits) {
+            Some(text) => Ok(Self(text.to_owned())),
+            None => Err(Unfit::new(
+                "the name of an environment variable such as \"OPENAI_API_KEY\", or empty; \
+                 not the key itself",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::String(text.into())
+    }
+
+    #[test]
+    fn a_folder_is_absolute_or_none() {
+        let path = FolderPath::try_from(text("/opt/models/minilm")).unwrap();
+        assert_eq!(path.get(), Some(Path::new("/opt/models/minilm")));
+        assert_eq!(FolderPath::try_from(text("")).unwrap().get(), None);
+        let long = format!("/{}", "x".repeat(4096));
+        for wrong in ["models", "./models", "~/models", "/a\nb", &long] {
+            assert!(FolderPath::try_from(text(wrong)).is_err(), "{wrong}");
+        }
+        assert!(FolderPath::try_from(text(&long[..4096])).is_ok());
+    }
+
+    #[test]
+    fn a_server_is_named_by_scheme_and_host_and_nothing_secret() {
+        for right in [
+            "https://api.openai.com/v1",
+            "http://localhost:11434",
+            "http://127.0.0.1:11434/",
+            "http://[::1]:8080/v1",
+            "https://host",
+        ] {
+            assert_eq!(ServerUrl::try_from(text(right)).unwrap().get(), Some(right));
+        }
+        assert_eq!(ServerUrl::try_from(text("")).unwrap().get(), None);
+        let long = format!("https://{}", "x".repeat(2041));
+        for wrong in [
+            "api.openai.com",
+            "ftp://host",
+            "https://",
+            "https:///v1",
+            "https://me:pass@host",
+            "https://host/v1?key=pass",
+            "https://host/#pass",
+            "https://host:port",
+            "https://host:65536",
+            "https://ho st",
+            "https://[]:80",
+            &long,
+        ] {
+            assert!(ServerUrl::try_from(text(wrong)).is_err(), "{wrong}");
+        }
+        assert!(ServerUrl::try_from(text(&long[..2048])).is_ok());
+    }
+
+    #[test]
+    fn only_plain_http_to_another_machine_is_exposed() {
+        for (url, exposed) in [
+            ("", false),
+            ("https://host/v1", false),
+            ("http://localhost:11434", false),
+            ("http://127.0.0.2/v1", false),
+            ("http://[::1]:80", false),
+            ("http://10.0.0.7:11434", true),
+            ("http://localhost.example.org", true),
+            ("http://127.0.0.1.example.org/", true),
+        ] {
+            assert_eq!(ServerUrl::try_from(text(url)).unwrap().is_exposed(), exposed, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_model_is_one_word_or_none() {
+        let name = ModelName::try_from(text("nomic-embed-text:v1.5")).unwrap();
+        assert_eq!(name.get(), Some("nomic-embed-text:v1.5"));
+        assert_eq!(ModelName::try_from(text("")).unwrap().get(), None);
+        for wrong in ["two words", "ü", "a\nb", &"x".repeat(201)] {
+            assert!(ModelName::try_from(text(wrong)).is_err(), "{wrong}");
+        }
+        assert!(ModelName::try_from(text(&"x".repeat(200))).is_ok());
+    }
+
+    #[test]
+    fn a_variable_is_a_name_in_capitals_and_never_a_key() {
+        let name = VariableName::try_from(text("OPENAI_API_KEY")).unwrap();
+        assert_eq!(name.get(), Some("OPENAI_API_KEY"));
+        assert_eq!(VariableName::try_from(text("")).unwrap().get(), None);
+        for wrong in ["sk-proj-abc", "9LIVES", "$KEY", "KEY NAME", "key", &"X".repeat(65)] {
+            assert!(VariableName::try_from(text(wrong)).is_err(), "{wrong}");
+        }
+        assert!(VariableName::try_from(text(&"X".repeat(64))).is_ok());
+    }
+}
