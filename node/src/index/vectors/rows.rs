@@ -23,7 +23,10 @@ const BLOCK_ROWS: usize = 256;
 const SHARE_TO_READ_ALL: f64 = 0.4;
 
 /// How many rows are looked at to guess that part.
-const SAMPLE_ROWS: usize = 512;
+const SAMPLE_ROWS: u64 = 512;
+
+/// An odd number whose multiples look random in their upper half.
+const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The largest code. Not 128: codes are symmetric, so that a vector and its opposite are too.
 const CODE_MAX: f32 = 127.0;
@@ -296,14 +299,16 @@ impl Rows {
         top
     }
 
-    /// Which part of the rows a filter admits, guessed from some evenly spaced ones.
+    /// Which part of the rows a filter admits, guessed from some of them.
     pub(super) fn admitted_share(&self, filter: &Filter) -> f64 {
-        if filter.is_all() {
+        if filter.is_all() || self.len() == 0 {
             return 1.0;
         }
-        let sample = (0..self.len()).step_by((self.len() / SAMPLE_ROWS).max(1));
-        let looked_at = sample.len().max(1);
-        sample.filter(|row| filter.admits(&self.facts[*row])).count() as f64 / looked_at as f64
+        // Scattered, since rows often come in a rhythm that even steps would fall in with.
+        let scattered = |at: u64| (at.wrapping_mul(SCATTER) >> 32) as usize % self.len();
+        let sample = (0..SAMPLE_ROWS).map(scattered);
+        let admitted = sample.filter(|row| filter.admits(&self.facts[*row])).count();
+        admitted as f64 / SAMPLE_ROWS as f64
     }
 
     /// Multiplies every row, and asks the filter only about the few that are near enough.
