@@ -11,6 +11,7 @@ use super::kernel::{self, Kernel, Line};
 use super::top::Top;
 use klnode_crdt::ids::EntryId;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry::Vacant;
 use std::sync::Arc;
 
 /// How many rows a chunk has. A power of two, small enough to copy within microseconds.
@@ -244,21 +245,16 @@ impl Rows {
 
     /// Writes an entry's row and returns its number. The caller has seen that there is room.
     pub(super) fn upsert(&mut self, entry: EntryId, vector: &Quantised, facts: Facts) -> usize {
-        let row = self.row_of(entry).unwrap_or_else(|| self.push(entry, facts));
+        if let Some(row) = self.append(entry, &vector.codes, vector.scale, facts) {
+            return row;
+        }
+        let row = self.row_of(entry).expect("what could not be added is there");
         self.codes.set(row, &vector.codes, vector.scale);
         self.facts[row] = facts;
         row
     }
 
-    fn push(&mut self, entry: EntryId, facts: Facts) -> usize {
-        let row = self.entries.len();
-        self.entries.push(entry);
-        self.facts.push(facts);
-        self.numbers.insert(entry, u32::try_from(row).expect("rows are bounded below 2^32"));
-        row
-    }
-
-    /// Adds a row that was read from a file. None if its entry has one already.
+    /// Adds a row after the last. None if its entry has one already.
     pub(super) fn append(
         &mut self,
         entry: EntryId,
@@ -266,7 +262,11 @@ impl Rows {
         scale: f32,
         facts: Facts,
     ) -> Option<usize> {
-        let row = self.row_of(entry).is_none().then(|| self.push(entry, facts))?;
+        let row = self.entries.len();
+        let Vacant(number) = self.numbers.entry(entry) else { return None };
+        number.insert(u32::try_from(row).expect("rows are bounded below 2^32"));
+        self.entries.push(entry);
+        self.facts.push(facts);
         self.codes.set(row, codes, scale);
         Some(row)
     }
