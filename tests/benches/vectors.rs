@@ -9,10 +9,11 @@
 use klnode::index::vectors::{Engine, Facts, Filter, Limits, Vectors};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::origin::Memory;
-use klnode_tests::measure::{bench_arguments, in_turns, median, timed};
+use klnode_tests::measure::{bench_arguments, in_turns, median, shortest, timed};
 use klnode_tests::node::Seeded;
 use std::hint::black_box;
 use std::path::Path;
+use std::time::Duration;
 
 const DIMS: usize = 256;
 const GRAPH_ROWS: usize = 20_000;
@@ -80,7 +81,7 @@ fn query(number: u64) -> Vec<f32> {
     vector(number + (1 << 40))
 }
 
-/// Adds words as wide loads would: eight sums, so that none waits for another.
+/// Adds words with wide loads: many sums, so that none waits for another.
 fn sum(words: &[u64]) -> u64 {
     let mut sums = [0_u64; 32];
     for words in words.chunks_exact(32) {
@@ -96,42 +97,50 @@ fn scan(rows: usize) {
     let vectors = filled(folder.path(), rows, NO_GRAPH);
     let bytes: Vec<u64> = (0..(rows * DIMS / 8) as u64).collect();
     let query = query(1);
-    // Small sizes are over within the resolution of a clock.
-    let times = (200_000 / rows).max(1);
-    let micros = |run: &mut dyn FnMut()| {
-        timed(|| (0..times).for_each(|_| run())).as_secs_f64() * 1e6 / times as f64
+    let nearest = || vectors.nearest(black_box(&query), 50, &Filter::all());
+    let read = || sum(black_box(&bytes));
+    let micros = |time: Duration| time.as_secs_f64() * 1e6;
+    // Single runs of the small sizes are too short to be timed in turns.
+    let times = (100_000 / rows).max(1);
+    let many = |time: Duration| micros(time) / times as f64;
+    let scans = || {
+        for _ in 0..times {
+            black_box(nearest()).expect("a good vector");
+        }
     };
-    let nearest = || {
-        black_box(vectors.nearest(black_box(&query), 50, &Filter::all()).expect("a good vector"));
+    let reads = || {
+        for _ in 0..times {
+            black_box(read());
+        }
     };
-    let read = || {
-        black_box(sum(black_box(&bytes)));
-    };
-    let (mut nearest, mut read) = (nearest, read);
-    let [scan, read, ratio] = in_turns(101, || micros(&mut nearest), || micros(&mut read));
-    let speed = (rows * DIMS) as f64 / scan / 1e3;
-    println!("the nearest 50 of {rows} × {DIMS}, one core (median of 101):");
-    println!("  scan               {scan:>10.1} µs   ({speed:.1} GB/s)");
-    println!("  reading the bytes  {read:>10.1} µs");
-    println!("  ratio              {ratio:>10.2}   (goal at 100,000: at most 1.50)");
+    let [scan, bare, ratio] = in_turns(101, || many(timed(scans)), || many(timed(reads)));
+    let (best, best_bare) = (micros(shortest(1_001, nearest)), micros(shortest(1_001, read)));
+    let best_ratio = best / best_bare;
+    println!("the nearest 50 of {rows} × {DIMS}, one core (median of 101, shortest of 1001):");
+    println!("  scan               {scan:>10.1} µs {best:>10.1} µs");
+    println!("  reading the bytes  {bare:>10.1} µs {best_bare:>10.1} µs");
+    println!("  ratio              {ratio:>10.2}    {best_ratio:>10.2}");
+    println!("  (goal at 100,000: a ratio of at most 1.50)");
 }
 
 fn filter(rows: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let vectors = filled(folder.path(), rows, NO_GRAPH);
     let query = query(1);
-    println!("the nearest 50 of {rows} × {DIMS} through a filter (median of 101):");
+    println!("the nearest 50 of {rows} × {DIMS} through a filter (median and shortest of 301):");
     for tag in ["few", "some", "half"] {
         let filter = Filter::all().tags([tag]);
-        let time = median(101, || vectors.nearest(&query, 50, &filter).expect("a good vector"));
-        println!("  tag {tag:<14} {:>10.1} µs", time.as_secs_f64() * 1e6);
+        let run = || vectors.nearest(&query, 50, &filter);
+        let (time, best) = (median(301, run), shortest(301, run));
+        let [time, best] = [time, best].map(|time| time.as_secs_f64() * 1e6);
+        println!("  tag {tag:<14} {time:>10.1} µs {best:>10.1} µs");
     }
 }
 
 fn file(rows: usize) {
     let folder = tempfile::tempdir().expect("a folder");
     let vectors = filled(folder.path(), rows, NO_GRAPH);
-    let millis = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
     let first = timed(|| vectors.checkpoint(b"cursor").expect("saved"));
     let mut next = 0;
     let some = median(21, || {
@@ -143,7 +152,8 @@ fn file(rows: usize) {
         vectors.checkpoint(b"cursor").expect("saved");
     });
     drop(vectors);
-    let load = median(11, || Vectors::open(folder.path(), "bench", DIMS, NO_GRAPH).expect("loads"));
+    let open = || Vectors::open(folder.path(), "bench", DIMS, NO_GRAPH).expect("loads");
+    let (load, best) = (median(11, open), shortest(21, open));
     println!("the file of {rows} × {DIMS}:");
     println!("  first checkpoint   {:>10.1} ms", millis(first));
     println!(
@@ -151,6 +161,7 @@ fn file(rows: usize) {
         millis(some)
     );
     println!("  load               {:>10.1} ms   (median of 11; goal: below 100)", millis(load));
+    println!("  load               {:>10.1} ms   (shortest of 21)", millis(best));
 }
 
 fn graph(rows: usize) {
@@ -161,7 +172,8 @@ fn graph(rows: usize) {
     let exact: Vec<_> = (0..QUERIES)
         .map(|at| vectors.nearest(&query(at), 10, &Filter::all()).expect("a good vector").hits)
         .collect();
-    let scan = median(101, || vectors.nearest(&query(1), 10, &Filter::all()));
+    let asked = query(1);
+    let scan = shortest(301, || vectors.nearest(&asked, 10, &Filter::all()));
     let built = timed(|| {
         vectors.checkpoint(b"").expect("saved");
         vectors.wait_for_graph();
@@ -172,11 +184,11 @@ fn graph(rows: usize) {
         assert_eq!(nearest.engine, Engine::Graph);
         found += nearest.hits.iter().filter(|hit| exact.contains(hit)).count();
     }
-    let mut at = 0;
-    let search = median(501, || {
-        at += 1;
-        vectors.nearest(&query(at), 10, &Filter::all())
-    });
+    let asked: Vec<_> = (0..501).map(query).collect();
+    let mut next = asked.iter();
+    let search =
+        median(501, || vectors.nearest(next.next().unwrap_or(&asked[0]), 10, &Filter::all()));
+    let best = shortest(301, || vectors.nearest(&asked[1], 10, &Filter::all()));
     drop(vectors);
     let load = timed(|| {
         let (vectors, _) =
@@ -189,7 +201,8 @@ fn graph(rows: usize) {
     println!("the graph of {rows} × {DIMS}:");
     println!("  built and saved    {rate:>10.0} points/s");
     println!("  recall at 10       {:>10.3}", found as f64 / (QUERIES * 10) as f64);
-    println!("  search             {:>10.1} µs", search.as_secs_f64() * 1e6);
-    println!("  scan               {:>10.1} µs", scan.as_secs_f64() * 1e6);
+    println!("  search             {:>10.1} µs   (median of 501)", search.as_secs_f64() * 1e6);
+    println!("  search             {:>10.1} µs   (one query, shortest)", best.as_secs_f64() * 1e6);
+    println!("  scan               {:>10.1} µs   (one query, shortest)", scan.as_secs_f64() * 1e6);
     println!("  load from disk     {:>10.1} ms", load.as_secs_f64() * 1e3);
 }

@@ -35,8 +35,12 @@ pub(super) const fn lines_of(codes: usize) -> usize {
 pub(super) fn pack(codes: &[u8], lines: &mut [Line]) {
     for (line, codes) in lines.iter_mut().zip(codes.chunks(LINE_CODES)) {
         for (word, codes) in line.0.iter_mut().zip(codes.chunks(WORD_CODES)) {
-            let mut bytes = [0; WORD_CODES];
-            bytes[..codes.len()].copy_from_slice(codes);
+            // All but the last word are whole, and quicker to take as such.
+            let bytes = codes.try_into().unwrap_or_else(|_| {
+                let mut bytes = [0; WORD_CODES];
+                bytes[..codes.len()].copy_from_slice(codes);
+                bytes
+            });
             *word = u64::from_le_bytes(bytes);
         }
     }

@@ -11,6 +11,7 @@ use super::kernel::{self, Kernel, Line};
 use super::top::Top;
 use klnode_crdt::ids::EntryId;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry::Vacant;
 use std::sync::Arc;
 
 /// How many rows a chunk has. A power of two, small enough to copy within microseconds.
@@ -23,7 +24,10 @@ const BLOCK_ROWS: usize = 256;
 const SHARE_TO_READ_ALL: f64 = 0.4;
 
 /// How many rows are looked at to guess that part.
-const SAMPLE_ROWS: usize = 512;
+const SAMPLE_ROWS: u64 = 512;
+
+/// An odd number whose multiples look random in their upper half.
+const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The largest code. Not 128: codes are symmetric, so that a vector and its opposite are too.
 const CODE_MAX: f32 = 127.0;
@@ -247,21 +251,16 @@ impl Rows {
 
     /// Writes an entry's row and returns its number. The caller has seen that there is room.
     pub(super) fn upsert(&mut self, entry: EntryId, vector: &Quantised, facts: Facts) -> usize {
-        let row = self.row_of(entry).unwrap_or_else(|| self.push(entry, facts));
+        if let Some(row) = self.append(entry, &vector.codes, vector.scale, facts) {
+            return row;
+        }
+        let row = self.row_of(entry).expect("what could not be added is there");
         self.codes.set(row, &vector.codes, vector.scale);
         self.facts[row] = facts;
         row
     }
 
-    fn push(&mut self, entry: EntryId, facts: Facts) -> usize {
-        let row = self.entries.len();
-        self.entries.push(entry);
-        self.facts.push(facts);
-        self.numbers.insert(entry, u32::try_from(row).expect("rows are bounded below 2^32"));
-        row
-    }
-
-    /// Adds a row that was read from a file. None if its entry has one already.
+    /// Adds a row after the last. None if its entry has one already.
     pub(super) fn append(
         &mut self,
         entry: EntryId,
@@ -269,7 +268,11 @@ impl Rows {
         scale: f32,
         facts: Facts,
     ) -> Option<usize> {
-        let row = self.row_of(entry).is_none().then(|| self.push(entry, facts))?;
+        let row = self.entries.len();
+        let Vacant(number) = self.numbers.entry(entry) else { return None };
+        number.insert(u32::try_from(row).expect("rows are bounded below 2^32"));
+        self.entries.push(entry);
+        self.facts.push(facts);
         self.codes.set(row, codes, scale);
         Some(row)
     }
@@ -302,14 +305,16 @@ impl Rows {
         top
     }
 
-    /// Which part of the rows a filter admits, guessed from some evenly spaced ones.
+    /// Which part of the rows a filter admits, guessed from some of them.
     pub(super) fn admitted_share(&self, filter: &Filter) -> f64 {
-        if filter.is_all() {
+        if filter.is_all() || self.len() == 0 {
             return 1.0;
         }
-        let sample = (0..self.len()).step_by((self.len() / SAMPLE_ROWS).max(1));
-        let looked_at = sample.len().max(1);
-        sample.filter(|row| filter.admits(&self.facts[*row])).count() as f64 / looked_at as f64
+        // Scattered, since rows often come in a rhythm that even steps would fall in with.
+        let scattered = |at: u64| (at.wrapping_mul(SCATTER) >> 32) as usize % self.len();
+        let sample = (0..SAMPLE_ROWS).map(scattered);
+        let admitted = sample.filter(|row| filter.admits(&self.facts[*row])).count();
+        admitted as f64 / SAMPLE_ROWS as f64
     }
 
     /// Multiplies every row, and asks the filter only about the few that are near enough.
