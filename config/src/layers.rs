@@ -149,11 +149,11 @@ fn defaults() -> BTreeMap<Key, Setting> {
 fn unfit(assignment: &Assignment, must: String) -> Problem {
     let Assignment { key, value, origin } = assignment;
     let known = Schema::embedded().setting(key).expect("only settings that exist are assigned");
-    Problem::Unfit {
-        given: given(key, value, origin),
-        must,
-        default: shorten(&known.value.to_string()),
+    let mut given = given(key, value, origin);
+    if MAYBE_SECRET.iter().any(|secret| *key == Key::new(*secret)) {
+        given.value = "(not shown)".to_owned();
     }
+    Problem::Unfit { given, must, default: shorten(&known.value.to_string()) }
 }
 
 /// Turns a broken rule into a problem, unless a value it looks at was refused: what is laid over in
@@ -177,11 +177,14 @@ fn judge(
     problems.add(|| Problem::Unsound { given, must });
 }
 
-/// Settings into which a secret may be put by mistake: problems do not repeat what they were given.
+/// Settings into which a secret may be put by mistake. One that does not fit is not repeated; one
+/// that fits is the name of a variable, or an address without a password.
 const MAYBE_SECRET: [[&str; 2]; 2] = [["embedder", "key_variable"], ["embedder", "url"]];
 
 fn given(key: &Key, value: &Value, origin: &Origin) -> Given {
-    let is_shown = MAYBE_SECRET.iter().all(|secret| *key != Key::new(*secret));
-    let value = if is_shown { shorten(&value.to_string()) } else { "(not shown)".to_owned() };
-    Given { key: shorten(&key.to_string()), value, origin: origin.clone() }
+    Given {
+        key: shorten(&key.to_string()),
+        value: shorten(&value.to_string()),
+        origin: origin.clone(),
+    }
 }

@@ -25,7 +25,7 @@ pub use error::EmbedError;
 pub use saved::WeightsError;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use weights::Weights;
 
@@ -82,19 +82,19 @@ pub enum Settings {
 pub fn open(settings: Settings) -> Result<Arc<dyn Embedder>, EmbedError> {
     match settings {
         Settings::BuiltIn => Ok(Arc::new(StaticEmbedder::built_in()?)),
-        Settings::Folder(folder) => open_folder(folder),
+        Settings::Folder(folder) => open_folder(&folder),
         Settings::Endpoint(settings) => Ok(Arc::new(endpoint::EndpointEmbedder::new(settings)?)),
     }
 }
 
 #[cfg(feature = "transformer")]
-fn open_folder(folder: PathBuf) -> Result<Arc<dyn Embedder>, EmbedError> {
-    Ok(Arc::new(transformer::TransformerEmbedder::open(&folder)?))
+fn open_folder(folder: &Path) -> Result<Arc<dyn Embedder>, EmbedError> {
+    Ok(Arc::new(transformer::TransformerEmbedder::open(folder)?))
 }
 
 #[cfg(not(feature = "transformer"))]
-fn open_folder(folder: PathBuf) -> Result<Arc<dyn Embedder>, EmbedError> {
-    Err(EmbedError::NoTransformer { folder })
+fn open_folder(folder: &Path) -> Result<Arc<dyn Embedder>, EmbedError> {
+    Err(EmbedError::NoTransformer { folder: folder.to_owned() })
 }
 
 /// How many tokens a text has, by the vocabulary that is compiled in.
