@@ -1,7 +1,7 @@
 //! Backups: what they hold, what they survive, and what putting one in place keeps and loses.
 
 use crate::portable::{json, lived, printed, run, settle};
-use crate::process::{klnode, signal, start, told};
+use crate::process::{klnode, refusal, signal, start, told};
 use klnode::store::backup::{Backup, Identity, InPlace, Restore};
 use klnode::store::{FrozenMedium, Layout, backup};
 use klnode_crdt::ids::Boot;
@@ -294,7 +294,7 @@ fn a_crash_at_any_point_of_a_restore_leaves_the_old_store_or_the_new_one() {
             Restore::prepare(opened, layout.clone(), Identity::SameNode, &mut watch()).unwrap();
         assert_eq!(*restore.in_place(), InPlace::Sound { records: 1, entries: 1 });
         // While it is under way no node takes the store.
-        assert!(told(&run(&home, &[])).contains("another klnode is using it"));
+        assert!(refusal(&home).contains("another klnode is using it"));
         if steps >= 1 {
             restore.build(Boot(7), START, &mut watch()).unwrap();
         }
@@ -384,11 +384,31 @@ fn a_frozen_store_is_read_after_a_crash_without_being_written() {
     node.0.wait().unwrap();
     let store = home.join("store.redb");
     let bytes = fs::read(&store).unwrap();
-    let opened = backup::open_frozen(FrozenMedium::store(&store).unwrap()).unwrap();
-    let snapshot = opened.snapshot().unwrap();
+    let snapshot = FrozenMedium::store(&store).unwrap().look().unwrap();
     assert!(snapshot.check().unwrap().is_empty());
     assert_eq!(snapshot.entry_count().unwrap(), 1);
-    assert!(told(&run(&home, &[])).contains("another klnode is using it"), "it is locked");
-    drop((snapshot, opened));
+    assert!(refusal(&home).contains("another klnode is using it"), "it is locked");
+    drop(snapshot);
     assert_eq!(fs::read(&store).unwrap(), bytes);
+}
+
+#[test]
+fn a_store_larger_than_what_is_kept_of_it_in_memory_is_backed_up_verified_and_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, file) = (folder.path().join("home"), folder.path().join("b"));
+    let (node, _) = start(&home);
+    let line = |n: u32| {
+        format!(r#"{{"title": "long {n}", "content": "{n} {}"}}"#, "x".repeat(60_000)) + "\n"
+    };
+    let lines = folder.path().join("long.jsonl");
+    fs::write(&lines, (0..400).map(line).collect::<String>()).unwrap();
+    printed(&run(&home, &["import", lines.to_str().unwrap()]));
+    assert!(back_up(&home, &file)["store_bytes"].as_u64().unwrap() > 24_000_000);
+    assert!(sound(&file));
+    let export = run(&home, &["export"]).stdout;
+    drop(node);
+    assert!(run(&home, &["doctor"]).status.success());
+    printed(&run(&home, &["restore", file.to_str().unwrap()]));
+    let (_node, _) = start(&home);
+    assert_eq!(run(&home, &["export"]).stdout, export);
 }

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 pub(crate) fn klnode(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_klnode-under-test"));
@@ -34,6 +35,18 @@ impl Running {
         }
         Output { status: self.0.wait().unwrap(), stdout, stderr }
     }
+}
+
+/// What a node says that must not start; a test fails if it does.
+pub(crate) fn refusal(home: &Path) -> String {
+    let child = klnode(home).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut node = Running(child);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while node.0.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "it runs");
+        std::thread::yield_now();
+    }
+    told(&node.finish())
 }
 
 /// Starts a node and waits for its banner.

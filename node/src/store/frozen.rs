@@ -3,13 +3,19 @@
 //! Opening a redb file writes to it: a mark that it is open, a repair after a crash. Here such
 //! writes stay in memory, so that whatever is found wrong is found as it was left.
 
+use super::error::OpenError;
 use super::medium::Medium;
+use super::open::{Options, Store};
+use super::snapshot::Snapshot;
+use klnode_crdt::ids::StoreId;
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::{File, TryLockError};
 use std::io;
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -58,6 +64,41 @@ impl Medium for FrozenMedium {
 
     fn path(&self) -> PathBuf {
         self.path.clone()
+    }
+}
+
+/// What a frozen store holds. redb reads nothing more once its database is dropped: so both live
+/// and go together.
+pub struct Seen {
+    snapshot: Snapshot,
+    _store: Store,
+}
+
+impl Deref for Seen {
+    type Target = Snapshot;
+
+    fn deref(&self) -> &Snapshot {
+        &self.snapshot
+    }
+}
+
+/// Memory for pages of a store that is read once, from its beginning to its end.
+const CACHE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+impl FrozenMedium {
+    /// Opens the store and looks at what its last commit left.
+    pub fn look(self) -> Result<Seen, OpenError> {
+        let path = self.path();
+        let mut options = Options::new(StoreId::default());
+        options.cache_bytes_max = CACHE_BYTES_MAX;
+        let opened = catch_unwind(AssertUnwindSafe(|| Store::open(Box::new(self), &options)));
+        // A damaged file can make redb panic: that is damage, not our end.
+        let store = opened.unwrap_or_else(|_| {
+            let detail = "its pages contradict each other".into();
+            Err(OpenError::Damaged { path: path.clone(), detail })
+        })?;
+        let snapshot = store.snapshot().map_err(|source| OpenError::Prepare { path, source })?;
+        Ok(Seen { snapshot, _store: store })
     }
 }
 

@@ -27,7 +27,7 @@ pub use batch::{Batch, Durability};
 pub use check::Examined;
 pub use copy::Watch;
 pub use error::{Error, OpenError};
-pub use frozen::FrozenMedium;
+pub use frozen::{FrozenMedium, Seen};
 pub use layout::Layout;
 pub use medium::{FileMedium, Medium, MemoryMedium};
 pub(crate) use open::Fault;

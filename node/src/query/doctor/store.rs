@@ -1,7 +1,6 @@
 //! Questions about what is in the store: every record, every table, and the clocks behind them.
 
 use super::Finding;
-use crate::store::backup::open_frozen;
 use crate::store::{Error, Examined, FrozenMedium, Layout, OpenError, Snapshot, Watch};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::{FUTURE_SKEW_MAX, WallTime};
@@ -54,11 +53,7 @@ pub fn store_file(
             DatabaseError::DatabaseAlreadyOpen => OpenError::InUse { path: path.clone() },
             other => OpenError::Damaged { path: path.clone(), detail: other.to_string() },
         })
-        .and_then(open_frozen)
-        .and_then(|store| {
-            let prepared = |source| OpenError::Prepare { path: path.clone(), source };
-            store.snapshot().map_err(prepared)
-        });
+        .and_then(FrozenMedium::look);
     let finding = |error: OpenError| {
         let way_out = match &error {
             OpenError::InUse { .. } => "stop the process that holds it: it answers on no socket",

@@ -17,14 +17,13 @@ mod restore;
 
 pub use restore::{Identity, InPlace, Restore, RestoreError, Restored};
 
+use super::Examined;
 use super::copy::{self, Watch};
 use super::error::{Error, OpenError};
-use super::frozen::FrozenMedium;
-use super::open::{Options, Store};
+use super::frozen::{FrozenMedium, Seen};
 use super::snapshot::Snapshot;
 use super::tables::SCHEMA;
 use super::unfinished::{Existing, Unfinished};
-use super::{Examined, Medium};
 use klnode_crdt::ids::{AuthorId, StoreId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
@@ -362,7 +361,7 @@ impl Backup {
 
     /// Whether every record in it verifies, every table fits the others, and all is there.
     pub fn check_records(&self, watch: Watch<'_>) -> Result<Examined, BackupError> {
-        let examined = self.snapshot()?.examine(watch)?;
+        let examined = self.look()?.examine(watch)?;
         let told = (self.manifest.entries, self.manifest.forgotten, self.manifest.records);
         let found = (examined.entries, examined.forgotten, examined.records);
         if let Some(damage) = examined.damage.first() {
@@ -380,27 +379,12 @@ impl Backup {
     }
 
     /// The store in it, for reading. What is written to it while it is open stays in memory.
-    pub fn snapshot(&self) -> Result<Snapshot, BackupError> {
+    pub fn look(&self) -> Result<Seen, BackupError> {
         let file = self.file.try_clone().map_err(BackupError::io(&self.path))?;
         let medium = FrozenMedium::inside(&self.path, file, HEAD_BYTES as u64);
-        let store = open_frozen(medium).map_err(|error| match error {
+        medium.look().map_err(|error| match error {
             OpenError::Newer { found, .. } => BackupError::Newer { path: self.path.clone(), found },
             other => BackupError::damaged(&self.path, other.to_string()),
-        })?;
-        Ok(store.snapshot()?)
+        })
     }
-}
-
-/// Opens a store that is only looked at.
-pub fn open_frozen(medium: FrozenMedium) -> Result<Store, OpenError> {
-    let path = medium.path();
-    let mut options = Options::new(StoreId::default());
-    options.cache_bytes_max = CACHE_BYTES;
-    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        Store::open(Box::new(medium), &options)
-    }));
-    // A damaged file can make redb panic: that is damage, not our end.
-    opened.unwrap_or_else(|_| {
-        Err(OpenError::Damaged { path, detail: "its pages contradict each other".into() })
-    })
 }

@@ -8,7 +8,7 @@
 //! A home keeps its key: a backup of another node is taken only as another author's entries, and
 //! only if that is asked for.
 
-use super::{Backup, BackupError, builder, open_frozen};
+use super::{Backup, BackupError, builder};
 use crate::store::batch::{Batch, Durability};
 use crate::store::copy::{self, Watch, tell};
 use crate::store::error::{Error, OpenError};
@@ -154,7 +154,7 @@ impl Restore {
         };
         let (in_place, tombstones) = match &lock {
             None => (InPlace::Nothing, Vec::new()),
-            Some(medium) => look(medium.clone(), &backup.snapshot()?, watch)?,
+            Some(medium) => look(medium.clone(), &*backup.look()?, watch)?,
         };
         Ok(Self { backup, layout, in_place, tombstones, wants_key, _lock: lock })
     }
@@ -208,7 +208,7 @@ impl Restore {
         now: WallTime,
         watch: Watch<'_>,
     ) -> Result<(), RestoreError> {
-        let snapshot = self.backup.snapshot()?;
+        let snapshot = self.backup.look()?;
         let database = builder()
             .create(path)
             .map_err(|error| RestoreError::Backup(BackupError::damaged(path, error.to_string())))?;
@@ -290,14 +290,13 @@ fn look(
     watch: Watch<'_>,
 ) -> Result<(InPlace, Kept), RestoreError> {
     let damaged = |detail: String| InPlace::Damaged { detail };
-    let store = match open_frozen(medium) {
-        Ok(store) => store,
+    let old = match medium.look() {
+        Ok(old) => old,
         Err(newer @ OpenError::Newer { .. }) => return Err(RestoreError::Newer(newer)),
         Err(error) => return Ok((damaged(error.to_string()), Vec::new())),
     };
     let mut kept = Vec::new();
     let looked = catch_unwind(AssertUnwindSafe(|| {
-        let old = store.snapshot()?;
         keep_tombstones(&old, backup, &mut kept)?;
         lost(&old, backup, watch)
     }));
