@@ -3,6 +3,7 @@
 use crate::node::{DiskMedium, admit_all, setup};
 use klnode::api::{Bound, Limits, Metrics, Service, Token};
 use klnode::engine::{self, Engine, Judge, Running, Setup};
+use klnode::index::{self, embed, vectors};
 use klnode::query::{Numbers, Reader};
 use klnode::store::{Options, Store};
 use klnode_config::Config;
@@ -37,6 +38,7 @@ pub struct Served {
     stop: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<()>>,
     running: Option<Running>,
+    index: Option<index::Running>,
     _folder: TempDir,
 }
 
@@ -72,8 +74,19 @@ impl Served {
         let running = engine::spawn(engine, engine::Limits::default(), now);
         let reader = Reader { mine: [author].into(), numbers: Numbers::new(&Config::default()) };
         let metrics = Arc::new(Metrics::default());
+        let handle = running.handle();
+        let setup = index::Setup {
+            folder: folder.path().join("index"),
+            model: embed::open(embed::Settings::BuiltIn).expect("is compiled in"),
+            limits: vectors::Limits { hnsw_entries_min: 200_000, hnsw_dead_fraction_max: 0.1 },
+            mine: [author].into(),
+            now,
+        };
+        let index = index::start(setup, handle.store().clone(), handle.head()).expect("starts");
         let service = Service {
-            engine: running.handle(),
+            engine: handle,
+            index: index.index(),
+            seeds: Arc::default(),
             reader: Arc::new(reader),
             author,
             home: Arc::new(folder.path().to_owned()),
@@ -99,8 +112,9 @@ impl Served {
             });
         });
         let tcp = bound.recv_timeout(PATIENCE).expect("binds");
-        let (stop, serving, running) = (Some(stop), Some(serving), Some(running));
-        Self { socket, tcp, metrics, engine, stop, serving, running, _folder: folder }
+        let (stop, serving) = (Some(stop), Some(serving));
+        let (running, index) = (Some(running), Some(index));
+        Self { socket, tcp, metrics, engine, stop, serving, running, index, _folder: folder }
     }
 
     /// A connection to the socket.
@@ -136,6 +150,9 @@ impl Served {
         }
         if let Some(serving) = self.serving.take() {
             serving.join().expect("the server does not panic");
+        }
+        if let Some(index) = self.index.take() {
+            index.stop();
         }
         if let Some(running) = self.running.take() {
             drop(running.stop());

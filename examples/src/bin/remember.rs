@@ -29,6 +29,7 @@ fn engine(seed: u8) -> Result<Engine, Box<dyn Error>> {
         entropy: Box::new(move |bytes: &mut [u8]| bytes.fill(seed)),
         judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
         durability: Durability::Durable,
+        cooccurrence: klnode_scoring::cooccurrence::Params::default(),
     };
     Ok(Engine::start(store, setup, NOW)?)
 }
