@@ -294,6 +294,9 @@ pub enum VerbError {
 pub trait Progress {
     /// So much is done, of so much if that is known.
     fn tell(&mut self, what: &'static str, done: u64, total: Option<u64>);
+
+    /// Something else is about to be shown.
+    fn clear(&mut self);
 }
 
 /// Carries out a verb of the running node.

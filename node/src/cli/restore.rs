@@ -67,6 +67,7 @@ impl Args {
             ControlFlow::Continue(())
         })?;
         let in_place = restore.in_place().clone();
+        progress.clear();
         if let Some(loss) = loss(&in_place)
             && !self.yes
             && !ask(&format!("{loss}. Replace it?"))

@@ -29,7 +29,7 @@ impl Progress for Bar {
             ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr())
         });
         let shape = match total {
-            Some(_) => "{msg} {wide_bar} {percent} %, {eta} to go",
+            Some(_) => "{msg} {wide_bar} {percent} %",
             None => "{msg} {spinner} {elapsed}",
         };
         if let Ok(style) = ProgressStyle::with_template(shape) {
@@ -39,12 +39,16 @@ impl Progress for Bar {
         bar.set_message(what);
         bar.set_position(done);
     }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.clear();
     }
 }
