@@ -127,7 +127,9 @@ fn every_route_is_described_with_its_errors_and_every_description_has_a_route() 
                 let parameters = operation["parameters"].as_array().expect("the entry");
                 assert!(parameters.iter().any(|p| p["name"] == "entry"), "{what}");
             }
-            if let Some(body) = operation.get("requestBody") {
+            // Lines of a file are lines, in whatever the rest is.
+            let body = operation.get("requestBody").filter(|_| path != "/v1/import");
+            if let Some(body) = body {
                 assert!(body["content"]["application/msgpack"].is_object(), "{what}");
                 assert!(operation["responses"]["415"].is_object(), "{what}");
             }

@@ -9,8 +9,8 @@ use super::read;
 use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::{
-    CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, LEDGER, META, OUTBOX, OVERLAYS, QUARANTINE,
-    QUEUED, RECORDS, REFUSALS, RELEASES, TOMBSTONES, VIEWS, part,
+    CALLERS, CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, LEDGER, META, OUTBOX, OVERLAYS, PAIRS,
+    QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES, TOMBSTONES, USES, VIEWS, part,
 };
 use klnode_crdt::ids::EntryId;
 use redb::{
@@ -78,6 +78,9 @@ pub(super) fn copy(
     copy.table(CURSORS, |_, _| Ok(true))?;
     copy.table(OVERLAYS, |key, _| Ok(!of(key)))?;
     copy.table(LEDGER, |_, _| Ok(true))?;
+    copy.table(USES, |key, _| Ok(!of(key)))?;
+    copy.table(PAIRS, |key, _| Ok(!of(key) && !of(&key[16..])))?;
+    copy.table(CALLERS, |seq, _| Ok(!left_out.contains(seq)))?;
     copy.finish()
 }
 

@@ -6,13 +6,14 @@
 
 use super::line::{LINES_MAX, Line, PLAIN};
 use super::types::{ImportQuery, Imported};
+use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::server::Service;
 use crate::engine::{
     Arrival, Command, Ingested, NewEntry, Receipt, Rejection, SourceKey, rehearse,
 };
-use crate::store::rows::OverlayRow;
+use crate::store::rows::{CallerRow, OverlayRow};
 use crate::store::{Error, Snapshot};
 use axum::body::Bytes;
 use axum::extract::State;
@@ -34,6 +35,7 @@ const RENEWALS_MAX: u32 = 100;
     responses((status = 200, body = Imported)))]
 pub(super) async fn import(
     State(service): State<Service>,
+    caller: Caller,
     Params(query): Params<ImportQuery>,
     body: Result<Bytes, BytesRejection>,
 ) -> Answered<Imported> {
@@ -50,7 +52,10 @@ pub(super) async fn import(
     let mut counts = Vec::new();
     for Wanted { number, commands: of_line, forgets } in lines {
         counts.push((number, of_line.len(), forgets));
-        commands.extend(of_line);
+        let caller = CallerRow::from(caller);
+        commands.extend(
+            of_line.into_iter().map(|command| Command::As { caller, command: Box::new(command) }),
+        );
     }
     let answers =
         if commands.is_empty() { Vec::new() } else { engine.submit_all(commands).await? };

@@ -88,6 +88,19 @@ pub(super) async fn doctor(State(service): State<Service>) -> Result<Response, A
 }
 
 /// What there is to say of the index.
-fn index(_service: &Service) -> Vec<Finding> {
-    Vec::new()
+fn index(service: &Service) -> Vec<Finding> {
+    let state = service.index.state();
+    let documents = service.index.words().documents();
+    let finding = match (state.fault, state.rebuild) {
+        (Some(fault), _) => Finding::warn(
+            "index",
+            format!("it cannot {fault}"),
+            "it tries again by itself; stop the node and delete `index` in its home to build it anew",
+        ),
+        (None, Some(job)) => {
+            Finding::ok("index", format!("vectors are being made: {} of {}", job.done, job.total))
+        }
+        (None, None) => Finding::ok("index", format!("{documents} documents are to be found")),
+    };
+    vec![finding]
 }

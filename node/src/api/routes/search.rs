@@ -1,4 +1,4 @@
-//! Questions.
+//! Questions: answered on a thread of their own, and given up when nobody waits any more.
 
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
