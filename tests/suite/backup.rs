@@ -239,7 +239,7 @@ fn aged(folder: &Path) -> (PathBuf, PathBuf, String) {
     back_up(&home, &file);
     printed(&run(&home, &["forget", &secret]));
     add(&home, "added since");
-    fs::create_dir(home.join("index")).unwrap();
+    fs::create_dir_all(home.join("index")).unwrap();
     fs::write(home.join("index/old"), "speaks of xyzzy-plugh").unwrap();
     signal(&node.0, "TERM");
     assert!(node.0.wait().unwrap().success());
