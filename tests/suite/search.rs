@@ -85,9 +85,9 @@ fn what_was_added_is_found_by_the_next_search() {
         codes.push(code);
     }
     node.settle();
-    for number in 0..40 {
+    for (number, code) in codes.iter().enumerate() {
         let found = node.search(&format!("zq{number}x"), &[]).0;
-        assert_eq!(found.first(), Some(&codes[number]), "{number}");
+        assert_eq!(found.first(), Some(code), "{number}");
     }
 }
 
@@ -151,26 +151,27 @@ fn filters_hold_and_marks_of_the_operator_hide_and_lift() {
         codes.sort();
         codes
     };
+    let only = |code: &String| vec![code.clone()];
     let mut all = vec![jwt.clone(), norm.clone(), thread.clone()];
     all.sort();
     assert_eq!(found(&[]), all);
-    assert_eq!(found(&["--tag", "auth"]), [jwt.clone()]);
-    assert_eq!(found(&["--type", "norm"]), [norm.clone()]);
-    assert_eq!(found(&["--workspace", "local"]), [thread.clone()]);
-    assert_eq!(found(&["--memory", "procedural"]), [norm.clone()]);
+    assert_eq!(found(&["--tag", "auth"]), only(&jwt));
+    assert_eq!(found(&["--type", "norm"]), only(&norm));
+    assert_eq!(found(&["--workspace", "local"]), only(&thread));
+    assert_eq!(found(&["--memory", "procedural"]), only(&norm));
     node.settle();
-    assert_eq!(found(&["--tag", "auth"]), [jwt.clone()], "from the index");
-    assert_eq!(found(&["--workspace", "local"]), [thread.clone()]);
+    assert_eq!(found(&["--tag", "auth"]), only(&jwt), "from the index");
+    assert_eq!(found(&["--workspace", "local"]), only(&thread));
     assert_eq!(node.search("rotate", &["--thread", "ops"]).0[0], thread, "preferred");
     node.json(&["mute", &norm]);
     node.json(&["archive", &jwt]);
-    assert_eq!(found(&[]), [thread.clone()]);
+    assert_eq!(found(&[]), only(&thread));
     assert_eq!(found(&["--archived"]).len(), 2);
     node.json(&["mute", &norm, "--undo"]);
     node.json(&["pin", &norm]);
     assert_eq!(node.search("rotate", &[]).0[0], norm, "pinned");
     node.json(&["invalidate", &norm]);
-    assert_eq!(found(&[]), [thread]);
+    assert_eq!(found(&[]), only(&thread));
 }
 
 #[test]
@@ -200,6 +201,9 @@ fn an_executor_is_left_alone_until_it_deviates() {
     assert_eq!(hits.len(), 1);
 }
 
+/// What is done to an index while its node is stopped.
+type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
+
 #[test]
 fn the_index_survives_a_restart_and_is_built_again_when_it_is_gone_or_damaged() {
     let mut node = Asked::new();
@@ -207,7 +211,7 @@ fn the_index_survives_a_restart_and_is_built_again_when_it_is_gone_or_damaged() 
         (0..150).map(|n| node.add(&format!("Topic kx{n}y"), "A text about it.", &[])).collect();
     let mut model = node.settle()["index"]["model"].clone();
     let index = node.path().join("index");
-    let damage: [(&str, &dyn Fn(&Path)); 5] = [
+    let damage: [Damage<'_>; 5] = [
         ("nothing", &|_| {}),
         ("no vectors", &|index| std::fs::remove_file(index.join("vectors.bin")).unwrap()),
         ("no index", &|index| std::fs::remove_dir_all(index).unwrap()),

@@ -25,11 +25,9 @@ pub(super) fn read(text: &str) -> Result<NewEntry, String> {
         None => NewEntry::default(),
     };
     let mut body = body.trim();
-    if new.title.is_empty() {
-        if let Some(heading) = body.strip_prefix("# ") {
-            let (title, rest) = heading.split_once('\n').unwrap_or((heading, ""));
-            (new.title, body) = (title.trim().to_owned(), rest.trim());
-        }
+    if let Some(heading) = body.strip_prefix("# ").filter(|_| new.title.is_empty()) {
+        let (title, rest) = heading.split_once('\n').unwrap_or((heading, ""));
+        (new.title, body) = (title.trim().to_owned(), rest.trim());
     }
     if new.content.is_empty() {
         new.content = body.to_owned();

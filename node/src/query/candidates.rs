@@ -57,12 +57,15 @@ pub(super) struct Candidates {
     pub(super) has_words: bool,
 }
 
+/// The vectors, and the question's own.
+type Meant = (Arc<Meaning>, Vec<f32>);
+
 /// What one question is looked up with.
 struct Lookup<'a> {
     question: keyword::Question,
     look: Look,
     /// Where there are vectors, and the question has one.
-    meaning: Option<(Arc<Meaning>, Vec<f32>)>,
+    meaning: Option<Meant>,
     filter: &'a Filter,
 }
 
@@ -110,10 +113,7 @@ pub(super) fn find(
 }
 
 /// The vectors and the question's own, or why there are none.
-fn meaning_of(
-    index: &Index,
-    question: &Question,
-) -> (Option<(Arc<Meaning>, Vec<f32>)>, Option<Fallback>) {
+fn meaning_of(index: &Index, question: &Question) -> (Option<Meant>, Option<Fallback>) {
     let fallback = |reason: String| (None, Some(Fallback { engine: Engine::Keyword, reason }));
     if question.engine == Engine::Keyword {
         return (None, None);

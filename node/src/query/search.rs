@@ -81,7 +81,7 @@ impl Reader {
         }
         answer.is_weak = is_answer && score < score_min * 1.1;
         answer.nearest = nearest(&ranking, &mut read);
-        self.fill(&mut answer, question, ranking, read, &bonuses, caveats);
+        self.fill(&mut answer, question, &ranking, read, &bonuses, caveats);
         Ok(answer)
     }
 
@@ -238,7 +238,7 @@ impl Reader {
         &self,
         answer: &mut Answer,
         question: &Question,
-        ranking: Ranking,
+        ranking: &Ranking,
         mut read: BTreeMap<EntryId, Read>,
         bonuses: &BTreeMap<EntryId, f64>,
         mut caveats: BTreeMap<EntryId, Vec<Caveat>>,

@@ -232,13 +232,16 @@ fn report(engine: &str, set: &Set, outcomes: &[Outcome]) -> Report {
     }
 }
 
+/// A figure: its name, and how it is taken of one query.
+type Figure = (&'static str, fn(&Outcome) -> f64);
+
 fn differences_to(than: &str, hybrid: &[Outcome], other: &[Outcome]) -> Vec<Difference> {
-    let figures: [(&'static str, fn(&Outcome) -> f64); 3] = [
+    let figures: [Figure; 3] = [
         ("recall@10", |of| of.recall(10)),
         ("nDCG@10", Outcome::ndcg),
         ("MRR", Outcome::reciprocal_rank),
     ];
-    let of = |(figure, measure): (&'static str, fn(&Outcome) -> f64)| {
+    let of = |(figure, measure): Figure| {
         let pairs = hybrid.iter().zip(other).filter(|(ours, _)| ours.relevant > 0);
         let apart: Vec<f64> = pairs.map(|(ours, theirs)| measure(ours) - measure(theirs)).collect();
         let (mean, low, high) = interval(&apart);

@@ -156,7 +156,7 @@ impl Keyword {
 
     fn of(path: &Path, index: tantivy::Index, fields: Fields) -> Result<Self, KeywordError> {
         let from = |source| KeywordError::Tantivy { path: path.into(), source };
-        index.tokenizers().register(Words::NAME, Words::default());
+        index.tokenizers().register(Words::NAME, Words);
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual);
         let reader = reader.doc_store_cache_num_blocks(0).try_into().map_err(from)?;
         Ok(Self { path: path.into(), index, reader, fields })
