@@ -1,6 +1,6 @@
 //! Vectors and the embedder that made them: one generation, and how the next one comes about.
 //!
-//! A generation is replaced as a whole, by a [`Job`] on a thread of its own: because another model
+//! A generation is replaced as a whole, by a `Job` on a thread of its own: because another model
 //! was chosen, or because the store has doubled and its words are to be weighed anew. Meanwhile the
 //! old one answers; where there is none, words alone do.
 

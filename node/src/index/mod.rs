@@ -1,7 +1,7 @@
 //! What makes entries findable. Disposable: delete it and it is built again from the store.
 //!
 //! Words ([`keyword`]) and vectors ([`vectors`], made by an embedder of [`embed`]) follow the feed
-//! on a thread of their own ([`follow`]). A question looks at both as they stand, and reads what
+//! on a thread of their own (`follow`). A question looks at both as they stand, and reads what
 //! they have not yet taken in from the store itself: so an entry is found by every search that
 //! begins after `add` has returned.
 

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A file with one JSON object per line: entries {"id","title","content"} and queries
-    /// {"query","relevant":[ids]} or {"query","none":"off-topic"}.
+    /// {"query","relevant": a list of ids} or {"query","none":"off-topic"}.
     pub file: PathBuf,
     /// What searches: hybrid, keyword, vectors or equal.
     #[arg(long, default_value = "hybrid", value_name = "ENGINE")]

@@ -1,7 +1,7 @@
 //! The keyword index: which entries hold the words of a question, and how rare those words are.
 //!
 //! tantivy keeps the postings; nothing else about an entry is kept in it, and no text. Reading is
-//! here, writing in [`writer`]. What the index has not yet taken in is scored by the same formula
+//! here, writing in `writer`. What the index has not yet taken in is scored by the same formula
 //! with the same counts ([`Question`]), so that an entry does not move when the index takes it.
 
 mod question;
