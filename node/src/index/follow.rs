@@ -4,11 +4,11 @@
 //! have a place in the feed of their own, since an embedder may fail where tantivy does not; both
 //! are usually at the same place, and then the feed is read once for both.
 
-use super::Shared;
 use super::document::Document;
 use super::keyword::{self, Keyword, KeywordError};
 use super::mark::Mark;
-use super::meaning::{Job, MeaningError, Reading};
+use super::meaning::{Job, Reading};
+use super::{IndexError, Shared};
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::header::Facet;
@@ -27,20 +27,6 @@ const CHUNK_RECORDS_MAX: usize = 4_000;
 const GATHER_TIME: Duration = Duration::from_millis(200);
 /// After a failure it is tried again so much later.
 const RETRY_TIME: Duration = Duration::from_secs(10);
-
-/// Why the index stands still. It tries again by itself.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum FollowError {
-    /// The store cannot be read.
-    #[error("{0}")]
-    Store(#[from] Error),
-    /// The words cannot be written.
-    #[error("{0}")]
-    Keyword(#[from] KeywordError),
-    /// The vectors cannot be made or written.
-    #[error("{0}")]
-    Meaning(#[from] MeaningError),
-}
 
 /// What the follower works with.
 pub(super) struct Follower {
@@ -103,7 +89,7 @@ impl Follower {
     }
 
     /// Does what is due; returns when to look again even if nothing happens.
-    fn turn(&mut self) -> Result<Option<Instant>, FollowError> {
+    fn turn(&mut self) -> Result<Option<Instant>, IndexError> {
         self.take_job()?;
         let head = *self.head.borrow_and_update();
         let behind = self.keyword_at.min(self.meaning_at);
@@ -137,7 +123,7 @@ impl Follower {
     }
 
     /// Takes in the feed up to the snapshot. Words go on while the embedder is away.
-    fn catch_up(&mut self, snapshot: &Snapshot) -> Result<(), FollowError> {
+    fn catch_up(&mut self, snapshot: &Snapshot) -> Result<(), IndexError> {
         let mut missing = Ok(());
         while self.keyword_at < snapshot.head() {
             let from = self.keyword_at;
@@ -169,7 +155,7 @@ impl Follower {
         if stretch.is_erasing { self.keyword.wipe() } else { self.keyword.tidy() }
     }
 
-    fn put_meaning(&mut self, stretch: &Stretch) -> Result<(), FollowError> {
+    fn put_meaning(&mut self, stretch: &Stretch) -> Result<(), IndexError> {
         if let Some(meaning) = self.shared.meaning() {
             meaning.put(&stretch.documents, &stretch.mark)?;
         }
@@ -189,7 +175,7 @@ impl Follower {
 
     /// Starts to embed everything anew where that is due: another model, or a store that has
     /// doubled since its words were last weighed.
-    fn consider_job(&mut self) -> Result<(), FollowError> {
+    fn consider_job(&mut self) -> Result<(), IndexError> {
         if self.job.is_none() {
             let documents = self.shared.keyword.look().documents();
             if self.shared.is_refit_due(documents) {
@@ -202,7 +188,7 @@ impl Follower {
     }
 
     /// Puts vectors that are ready in place.
-    fn take_job(&mut self) -> Result<(), FollowError> {
+    fn take_job(&mut self) -> Result<(), IndexError> {
         let Some(job) = self.job.take_if(|job| job.is_finished()) else { return Ok(()) };
         let (meaning, at) = job.finish(&self.shared.folder)?;
         self.shared.replace_meaning(meaning);
@@ -226,6 +212,10 @@ async fn finished(job: Option<&Job>) {
 /// Whether anything after a place in the feed changes what can be found.
 fn has_text(snapshot: &Snapshot, from: Seq) -> Result<bool, Error> {
     for change in snapshot.changes_since(from)? {
+        // A damaged record may have been text: reading the stretch passes over it.
+        if matches!(change, Err(Error::Damaged { .. })) {
+            return Ok(true);
+        }
         if change?.record.header().facet != Facet::Tally {
             return Ok(true);
         }
@@ -273,7 +263,7 @@ pub(super) fn open_keyword(
     folder: &Path,
     store: &Store,
     snapshot: &Snapshot,
-) -> Result<(Keyword, Seq), FollowError> {
+) -> Result<(Keyword, Seq), IndexError> {
     let path = folder.join("keyword");
     let why = match Keyword::open(&path) {
         Ok(Some((keyword, Some(mark)))) if mark.is_of(store.id(), snapshot)? => {

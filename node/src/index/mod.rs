@@ -19,7 +19,7 @@ pub mod words;
 use crate::store::rows::Seq;
 use crate::store::{Error, Store};
 use embed::Embedder;
-use follow::{FollowError, Follower};
+use follow::Follower;
 use keyword::{Keyword, KeywordError};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
@@ -53,16 +53,6 @@ pub enum IndexError {
     /// The vectors cannot be written.
     #[error("{0}")]
     Meaning(#[from] MeaningError),
-}
-
-impl From<FollowError> for IndexError {
-    fn from(error: FollowError) -> Self {
-        match error {
-            FollowError::Store(error) => Self::Store(error),
-            FollowError::Keyword(error) => Self::Keyword(error),
-            FollowError::Meaning(error) => Self::Meaning(error),
-        }
-    }
 }
 
 /// How far the index is.

@@ -3,7 +3,7 @@
 use super::candidates::{self, Candidate, Candidates, SearchError, dot};
 use super::excerpt;
 use super::question::{Abstained, Answer, Audience, Caveat, Hit, Question};
-use super::{Found, Reader};
+use super::{Cancel, Found, Reader};
 use crate::index::Index;
 use crate::index::document::{Scope, lineage};
 use crate::store::Snapshot;
@@ -47,14 +47,14 @@ struct Read {
 }
 
 impl Reader {
-    /// Answers a question from one state of the store. `is_wanted` says whether anybody waits.
+    /// Answers a question from one state of the store. It is given up when cancelled.
     pub fn search(
         &self,
         index: &Index,
         snapshot: &Snapshot,
         question: &Question,
         now: WallTime,
-        is_wanted: &dyn Fn() -> bool,
+        cancel: &Cancel,
     ) -> Result<Answer, SearchError> {
         let mut answer = self.blank(index, snapshot, now);
         if question.role.is_some_and(|of| !role::is_served(of, question.course)) {
@@ -67,7 +67,7 @@ impl Reader {
             answer.abstained = Some(Abstained::NoWords);
             return Ok(answer);
         }
-        let read = self.read_best(snapshot, question, &found, now, is_wanted)?;
+        let read = self.read_best(snapshot, question, &found, now, cancel)?;
         let relevances: Vec<Relevance> = read.iter().map(|read| read.relevance).collect();
         let verdict = judge(&relevances, &found.asked, found.engines, &found.calibration);
         let (score, score_min, is_answer) = (verdict.best, verdict.answer_min, !verdict.abstains());
@@ -109,13 +109,13 @@ impl Reader {
         question: &Question,
         found: &Candidates,
         now: WallTime,
-        is_wanted: &dyn Fn() -> bool,
+        cancel: &Cancel,
     ) -> Result<Vec<Read>, SearchError> {
         let enough = question.hits_max.max(READ_AT_A_TIME);
         let mut read = Vec::new();
         for batch in found.best_first.chunks(READ_AT_A_TIME).take(READ_MAX / READ_AT_A_TIME + 1) {
             for candidate in batch {
-                if !is_wanted() {
+                if cancel.is_cancelled() {
                     return Err(SearchError::GivenUp);
                 }
                 read.extend(self.read_one(snapshot, question, candidate, now)?);

@@ -1,15 +1,13 @@
 //! Questions: answered on a thread of their own, and given up when nobody waits any more.
 
+use crate::api::apart::apart;
 use crate::api::caller::Caller;
-use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::search::{self, Search, SearchAnswer};
 use crate::api::server::Service;
 use crate::engine::Command;
-use crate::store::rows::ServedRow;
+use crate::store::rows::{Seq, ServedRow};
 use axum::extract::State;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A question reads at most so many records past the index; beyond that it waits for the index.
@@ -29,23 +27,12 @@ pub(super) async fn search(
 ) -> Answered<SearchAnswer> {
     let question = search.question(service.seed(), &service.reader.numbers)?;
     wait_for_index(&service).await;
-    // Whoever goes away drops this, and the search on its thread sees it.
-    let waiting = Waiting(Arc::new(AtomicBool::new(true)));
-    let is_waiting = Arc::clone(&waiting.0);
     let working = service.clone();
-    let answered = tokio::task::spawn_blocking(move || {
-        let is_wanted = || is_waiting.load(Ordering::Relaxed);
-        let snapshot = working.snapshot()?;
-        let now = (working.now)();
-        working
-            .reader
-            .search(&working.index, &snapshot, &question, now, &is_wanted)
-            .map_err(ApiError::from)
-    });
-    let answered = answered
-        .await
-        .map_err(|_| ApiError::new(Kind::Failed, "search: it fell over; see the log", None))??;
-    drop(waiting);
+    let answered = apart(move |cancel| {
+        let (snapshot, now) = (working.snapshot()?, (working.now)());
+        Ok(working.reader.search(&working.index, &snapshot, &question, now, cancel)?)
+    })
+    .await?;
     if !search.unrecorded && !answered.hits.is_empty() {
         service.engine.note(Command::Served(ServedRow {
             caller: search.caller.clone().unwrap_or_else(|| caller.to_string()),
@@ -59,20 +46,11 @@ pub(super) async fn search(
     Ok(Answer(search::answer(&search, &answered, &reader.mine, &reader.numbers)))
 }
 
-/// True while somebody waits for the answer.
-struct Waiting(Arc<AtomicBool>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-}
-
 /// What was acknowledged before the question is found by it, however much that is.
 async fn wait_for_index(service: &Service) {
     let head = *service.engine.head().borrow();
     let mut index = service.index.watch();
-    let is_near = |at: crate::store::rows::Seq| head.0.saturating_sub(at.0) <= TAIL_RECORDS_MAX;
+    let is_near = |at: Seq| head.0.saturating_sub(at.0) <= TAIL_RECORDS_MAX;
     let near = index.wait_for(|state| is_near(state.keyword) || state.fault.is_some());
     // Late or not, the answer says how far behind the index was.
     let _ = tokio::time::timeout(TAIL_WAIT_MAX, near).await;
