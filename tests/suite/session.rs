@@ -2,6 +2,7 @@
 
 use crate::process::{Running, klnode, signal, start, started, told};
 use hyper::Method;
+use klnode::api::search::{Search, SearchAnswer};
 use klnode::api::types::{
     Edit, Entry, History, List, Named, NewEntry, Observe, Outcome, Overlay, Status,
 };
@@ -116,6 +117,11 @@ async fn mixed(client: Client, number: usize, shared: String) -> Result<(), Clie
             _ => {
                 let status: Status = client.get("/v1/status").await?;
                 assert!(status.entries as usize > own.len());
+                let query = own.last().map(|(_, title)| title.clone()).unwrap_or_default();
+                let search = Search { query, all: true, ..Search::default() };
+                let answer: SearchAnswer =
+                    client.send_json(post.clone(), "/v1/search", &search).await?;
+                assert!(!answer.hits.is_empty(), "what was written is found");
             }
         }
     }
