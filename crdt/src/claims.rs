@@ -25,14 +25,23 @@ impl TextSet {
     pub const DEPENDS_ON: Self = Self(4);
     /// What other systems call it.
     pub const EXTERNAL_KEYS: Self = Self(5);
+    /// On a workspace's charter: who administers it, by key.
+    pub const ADMINS: Self = Self(6);
+    /// On a workspace's charter: who belongs to it, by key.
+    pub const MEMBERS: Self = Self(7);
+    /// On a workspace's charter: what proves its owner.
+    pub const OWNER_NONCES: Self = Self(8);
 
     /// The sets this version knows, with their names.
-    pub const KNOWN: [(Self, &'static str); 5] = [
+    pub const KNOWN: [(Self, &'static str); 8] = [
         (Self::TAGS, "tags"),
         (Self::ANCHORS, "anchors"),
         (Self::VERIFY_STEPS, "verify_steps"),
         (Self::DEPENDS_ON, "depends_on"),
         (Self::EXTERNAL_KEYS, "external_keys"),
+        (Self::ADMINS, "admins"),
+        (Self::MEMBERS, "members"),
+        (Self::OWNER_NONCES, "owner_nonces"),
     ];
 
     /// The set's name, if this version knows it.

@@ -15,6 +15,7 @@
 //! The crate is pure: no clock, no randomness, no files, no logs. Time, keys and nonces come in as
 //! arguments. It knows nothing of scores: judgements are made by each reader and never replicate.
 
+pub mod charter;
 pub mod claims;
 pub mod digest;
 pub mod entry;

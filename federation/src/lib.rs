@@ -1,4 +1,7 @@
 //! How klnode nodes talk to each other: the protocol, the network and a simulator of both.
 //!
-//! Nothing stands here yet. What the store already keeps for it (releases, outboxes, refusals,
-//! cursors, feed epochs) is in the node; why it is shaped so, in `docs/adr`.
+//! - [`proto`] is the protocol: messages, filters, pairing and the state machine. Pure.
+//! - `net` (feature) carries it over libp2p, and is the only place that names it.
+//! - `sim` (feature) is a network in memory that loses, repeats, reorders and delays by a seed.
+
+pub mod proto;

@@ -1,10 +1,11 @@
 //! What the engine is asked, and what it answers.
 
+use super::peers::PeerAct;
 use crate::store;
-use crate::store::rows::{CallerRow, Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
+use crate::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::Citation;
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
@@ -73,29 +74,8 @@ pub enum Command {
         /// Which.
         entry: EntryId,
     },
-    /// Notes how far a consumer has read.
-    Advance {
-        /// Who.
-        consumer: AuthorId,
-        /// How far.
-        cursor: Cursor,
-    },
-    /// Opens or ends the release of an entry to a peer.
-    SetRelease {
-        /// To whom.
-        peer: AuthorId,
-        /// Which entry.
-        entry: EntryId,
-        /// Open, or ended.
-        is_open: bool,
-    },
-    /// Puts records into a peer's outbox.
-    Queue {
-        /// Whose.
-        peer: AuthorId,
-        /// Which, in order.
-        digests: Vec<Digest>,
-    },
+    /// Notes what concerns peers, all of it or nothing.
+    Peers(Vec<PeerAct>),
     /// Gives unused pages back to the file system, once the rest of its group is committed.
     Compact,
     /// Does something on behalf of a caller, and notes who it was with the records it writes.
@@ -105,21 +85,16 @@ pub enum Command {
         /// For what.
         command: Box<Command>,
     },
-    /// Keeps a refused header.
-    Refuse {
-        /// Who offered it.
-        offered_by: StoreId,
-        /// A hash of its slot.
-        slot: [u8; 16],
-        /// The header and the reason.
-        refusal: Box<RefusalRow>,
-    },
 }
 
 impl Command {
     /// Whether losing it in a power cut loses nothing that anyone was promised.
     pub fn is_incidental(&self) -> bool {
-        matches!(self.act(), Self::Served(_))
+        match self.act() {
+            Self::Served(_) => true,
+            Self::Peers(acts) => acts.iter().all(PeerAct::is_incidental),
+            _ => false,
+        }
     }
 
     /// What is to be done, whoever asks.

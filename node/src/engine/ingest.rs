@@ -53,7 +53,7 @@ impl Ingest<'_> {
         ask: Ask,
     ) -> Result<Ingested, Error> {
         if record.header().facet == Facet::Tombstone {
-            return self.bury(batch, record);
+            return self.bury(batch, record, source);
         }
         if batch.tombstone(record.entry())?.is_some() {
             return Ok(Ingested::Forgotten);
@@ -62,7 +62,7 @@ impl Ingest<'_> {
         let mut after = before.clone();
         let merge = after.merge(record.clone());
         if let Some(proof) = &merge.proof {
-            batch.put_proof(proof)?;
+            self.convict(batch, proof)?;
         }
         let is_own_past = source != Source::Local && record.author() == self.writer.key.author();
         let changes = match merge.outcome {
@@ -72,7 +72,12 @@ impl Ingest<'_> {
                 self.meet_own_past(batch, &before, record)?;
                 return Ok(Ingested::Known);
             }
-            Outcome::Known => return Ok(Ingested::Known),
+            Outcome::Known => {
+                if let Source::Peer(from) = source {
+                    batch.brought(from, record.entry(), record.digest(), self.now)?;
+                }
+                return Ok(Ingested::Known);
+            }
             Outcome::Unexplained => {
                 return Ok(Ingested::Deferred("its payload is missing, unexplained".into()));
             }
@@ -93,6 +98,7 @@ impl Ingest<'_> {
             }
         }
         let ingested = self.apply(batch, &before, &after, record, &changes)?;
+        self.pass_on(batch, record, source)?;
         if is_own_past {
             self.meet_own_past(batch, &before, record)?;
         }
@@ -192,7 +198,12 @@ impl Ingest<'_> {
     }
 
     /// Forgets an entry.
-    fn bury(&mut self, batch: &Batch, tombstone: &Record) -> Result<Ingested, Error> {
+    fn bury(
+        &mut self,
+        batch: &Batch,
+        tombstone: &Record,
+        source: Source,
+    ) -> Result<Ingested, Error> {
         let is_entitled = match tombstone.authority() {
             Authority::Proved => true,
             Authority::IfMine => self.writer.mine.contains(&tombstone.author()),
@@ -203,11 +214,30 @@ impl Ingest<'_> {
         }
         let entry = tombstone.entry();
         let held = batch.tombstone(entry)?;
-        if held.is_some_and(|held| held.digest() <= tombstone.digest()) {
+        let is_known = held.is_some_and(|held| held.digest() <= tombstone.digest());
+        if let Source::Peer(from) = source {
+            batch.owe_receipt(from, entry)?;
+            if is_known {
+                batch.brought(from, entry, tombstone.digest(), self.now)?;
+            }
+        }
+        if is_known {
             return Ok(Ingested::Known);
         }
         let row = batch.view_row(entry)?.unwrap_or_else(|| ViewRow::new(self.now));
-        Ok(Ingested::Merged(batch.put_tombstone(tombstone, &row)?))
+        let seq = batch.put_tombstone(tombstone, &row)?;
+        self.pass_on(batch, tombstone, source)?;
+        Ok(Ingested::Merged(seq))
+    }
+
+    /// Gives what was just merged to every peer that may have it, but for the one that brought it.
+    fn pass_on(&mut self, batch: &Batch, record: &Record, source: Source) -> Result<(), Error> {
+        let (entry, digest) = (record.entry(), record.digest());
+        if let Source::Peer(from) = source {
+            batch.brought(from, entry, digest, self.now)?;
+        }
+        let takes_back = matches!(record.header().facet, Facet::Retraction | Facet::Tombstone);
+        batch.pass_on(entry, digest, takes_back, self.writer.boot)
     }
 
     fn quarantine(

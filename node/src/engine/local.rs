@@ -79,7 +79,10 @@ impl Ingest<'_> {
     ) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
         let today = self.now.day();
-        self.write(batch, entry, |writer, stamp| writer.observe(of, amount, today, stamp))
+        let receipt =
+            self.write(batch, entry, |writer, stamp| writer.observe(of, amount, today, stamp))?;
+        self.note_outcome(batch, entry, of)?;
+        Ok(receipt)
     }
 
     pub(super) fn reset(&mut self, batch: &Batch, entry: EntryId) -> Result<Receipt, Rejection> {

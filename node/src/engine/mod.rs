@@ -11,6 +11,7 @@
 mod command;
 mod ingest;
 mod local;
+mod peers;
 mod run;
 mod served;
 mod step;
@@ -20,5 +21,6 @@ pub use command::{
     Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };
 pub use local::rehearse;
+pub use peers::PeerAct;
 pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};

@@ -3,7 +3,7 @@
 use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
 use super::ingest::{Ask, Ingest};
 use super::validate;
-use crate::store::rows::{ReleaseRow, Seq};
+use crate::store::rows::Seq;
 use crate::store::{Batch, Durability, Error, Fault, Store};
 use klnode_crdt::ids::{AuthorId, Boot, Digest};
 use klnode_crdt::key::SecretKey;
@@ -97,6 +97,7 @@ impl Engine {
         let mut own = Own { key, mine, boot, clock, entropy, cooccurrence };
         own.draw_boot();
         let batch = store.batch(Durability::Durable)?;
+        own.mine.extend(batch.mine()?);
         batch.begin_epoch(own.boot, now)?;
         let head = batch.head()?;
         batch.commit()?;
@@ -274,19 +275,7 @@ impl Ingest<'_> {
                 uses.primed_confirmations = uses.primed_confirmations.saturating_add(1);
                 batch.put_uses(*entry, uses)?;
             }
-            Command::Advance { consumer, cursor } => batch.put_cursor(*consumer, *cursor)?,
-            Command::SetRelease { peer, entry, is_open } => {
-                let row = ReleaseRow { is_open: *is_open, since: self.now };
-                batch.put_release(*peer, *entry, row)?;
-            }
-            Command::Queue { peer, digests } => {
-                for digest in digests {
-                    batch.queue(*peer, *digest)?;
-                }
-            }
-            Command::Refuse { offered_by, slot, refusal } => {
-                batch.put_refusal(*offered_by, *slot, refusal)?;
-            }
+            Command::Peers(acts) => return self.note_peers(batch, acts),
         }
         Ok(Receipt::Done(batch.head()?))
     }

@@ -6,18 +6,18 @@
 use super::error::Error;
 use super::read;
 use super::rows::{
-    self, CallerRow, Cursor, OverlayRow, PairRow, QuarantineRow, RecordRow, RefusalRow, ReleaseRow,
-    Seq, ServedRow, UseRow, ViewRow,
+    self, CallerRow, OverlayRow, PairRow, QuarantineRow, RecordRow, Seq, ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CALLERS, CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, LEDGER_ROWS_MAX, META,
-    META_HEAD, OUTBOX, OVERLAYS, PAIRS, QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES,
-    TOMBSTONES, USES, VIEWS, held_key, key, part, span,
+    CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS,
+    LEDGER, LEDGER_ROWS_MAX, META, META_HEAD, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PEERS,
+    QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, STRETCHES, TOMBSTONES, USES, VIEWS,
+    WORKSPACES, held_key, key, part, span,
 };
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
 use klnode_crdt::limits::LIVE_SLOTS_MAX;
 use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::WallTime;
@@ -80,8 +80,16 @@ impl Batch {
         t.open_table(EQUIVOCATIONS)?;
         t.open_table(QUARANTINE)?;
         t.open_table(RELEASES)?;
-        t.open_table(OUTBOX)?;
+        t.open_table(OUTGOING)?;
         t.open_table(QUEUED)?;
+        t.open_table(HEADS)?;
+        t.open_table(STRETCHES)?;
+        t.open_table(PEERS)?;
+        t.open_table(WORKSPACES)?;
+        t.open_table(INVITATIONS)?;
+        t.open_table(DISTANCES)?;
+        t.open_table(OUTCOMES)?;
+        t.open_table(RECEIPTS)?;
         t.open_table(REFUSALS)?;
         t.open_table(CURSORS)?;
         t.open_table(OVERLAYS)?;
@@ -214,7 +222,9 @@ impl Batch {
                 records.remove(seq.value())?;
                 callers.remove(seq.value())?;
             }
-            digests.remove(&part::<32>(key, 49))?;
+            let digest = part::<32>(key, 49);
+            digests.remove(&digest)?;
+            self.unqueue(&digest)?;
         }
         Ok(())
     }
@@ -373,61 +383,6 @@ impl Batch {
         let first = after.0.saturating_add(1).to_be_bytes();
         for row in records.range::<&[u8; 8]>(&first..)? {
             callers.insert(row?.0.value(), rows::encode(&caller).as_slice())?;
-        }
-        Ok(())
-    }
-
-    // Peers.
-
-    pub(crate) fn put_cursor(&self, consumer: AuthorId, cursor: Cursor) -> Result<(), Error> {
-        let mut table = self.transaction.open_table(CURSORS)?;
-        table.insert(consumer.as_bytes(), &cursor.to_bytes())?;
-        Ok(())
-    }
-
-    pub(crate) fn put_release(
-        &self,
-        peer: AuthorId,
-        entry: EntryId,
-        row: ReleaseRow,
-    ) -> Result<(), Error> {
-        let at = key(&[peer.as_bytes(), entry.as_bytes()]);
-        self.transaction.open_table(RELEASES)?.insert(&at, rows::encode(&row).as_slice())?;
-        Ok(())
-    }
-
-    /// Puts a record at the end of a peer's outbox, once.
-    pub(crate) fn queue(&self, peer: AuthorId, digest: Digest) -> Result<(), Error> {
-        let queued_at = key(&[peer.as_bytes(), digest.as_bytes()]);
-        let mut queued = self.transaction.open_table(QUEUED)?;
-        if queued.get(&queued_at)?.is_some() {
-            return Ok(());
-        }
-        let mut outbox = self.transaction.open_table(OUTBOX)?;
-        let (first, last) = span::<40>(peer.as_bytes());
-        let newest = outbox.range::<&[u8; 40]>(&first..=&last)?.next_back().transpose()?;
-        let position = newest.map_or(0, |(key, _)| u64::from_be_bytes(part(key.value(), 32))) + 1;
-        let at = key(&[peer.as_bytes(), &position.to_be_bytes()]);
-        outbox.insert(&at, digest.as_bytes())?;
-        queued.insert(&queued_at, &position.to_be_bytes())?;
-        Ok(())
-    }
-
-    /// Keeps a refused header, if it is the highest of its slot from that store.
-    pub(crate) fn put_refusal(
-        &self,
-        offered_by: StoreId,
-        slot: [u8; 16],
-        row: &RefusalRow,
-    ) -> Result<(), Error> {
-        let at = key(&[offered_by.as_bytes(), &slot]);
-        let mut table = self.transaction.open_table(REFUSALS)?;
-        let held: Option<RefusalRow> = match table.get(&at)? {
-            Some(held) => Some(rows::decode("refusals", held.value())?),
-            None => None,
-        };
-        if held.is_none_or(|held| (held.counter, held.digest) < (row.counter, row.digest)) {
-            table.insert(&at, rows::encode(row).as_slice())?;
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use super::read;
 use super::rows::{self, OverlayRow, QuarantineRow, Seq, ServedRow, ViewRow};
 use super::snapshot::{Change, Snapshot};
 use super::tables::{
-    EQUIVOCATIONS, HELD, HeldKey, LEDGER, OUTBOX, OVERLAYS, QUARANTINE, QUEUED, RECORDS,
-    TOMBSTONES, VIEWS, held_key, key, part, span,
+    EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, QUARANTINE, RECORDS, TOMBSTONES, VIEWS,
+    held_key, part, span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
@@ -47,7 +47,7 @@ pub struct Examined {
 }
 
 impl Examined {
-    fn note(&mut self, checked: Result<(), Error>) -> Result<(), Error> {
+    pub(super) fn note(&mut self, checked: Result<(), Error>) -> Result<(), Error> {
         match checked {
             Ok(()) => Ok(()),
             Err(damage @ Error::Damaged { .. }) => {
@@ -175,15 +175,7 @@ impl Snapshot {
             found.quarantined += 1;
             found.note(check_quarantined(at.value(), row.value()))?;
         }
-        let queued = self.transaction.open_table(QUEUED)?;
-        for row in self.transaction.open_table(OUTBOX)?.iter()? {
-            let (at, digest) = row?;
-            let there = queued.get(&key(&[&at.value()[..32], digest.value()]))?;
-            if there.is_none_or(|there| *there.value() != at.value()[32..]) {
-                found
-                    .note(Err(Error::damaged("an outbox", "a record is queued in it unnoticed")))?;
-            }
-        }
+        self.check_outboxes(found)?;
         for row in self.transaction.open_table(LEDGER)?.iter()? {
             found.note(rows::decode::<ServedRow>("ledger", row?.1.value()).map(|_| ()))?;
         }

@@ -9,8 +9,9 @@ use super::read;
 use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::{
-    CALLERS, CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, LEDGER, META, OUTBOX, OVERLAYS, PAIRS,
-    QUARANTINE, QUEUED, RECORDS, REFUSALS, RELEASES, TOMBSTONES, USES, VIEWS, part,
+    CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, INVITATIONS, LEDGER,
+    META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PEERS, QUARANTINE, QUEUED, RECEIPTS, RECORDS,
+    REFUSALS, RELEASES, STRETCHES, TOMBSTONES, USES, VIEWS, WORKSPACES, part,
 };
 use klnode_crdt::ids::EntryId;
 use redb::{
@@ -72,8 +73,16 @@ pub(super) fn copy(
     copy.table(EQUIVOCATIONS, |_, _| Ok(true))?;
     copy.table(QUARANTINE, |key, _| Ok(!of(key)))?;
     copy.table(RELEASES, |_, _| Ok(true))?;
-    copy.table(OUTBOX, |_, _| Ok(true))?;
+    copy.table(OUTGOING, |_, _| Ok(true))?;
     copy.table(QUEUED, |_, _| Ok(true))?;
+    copy.table(HEADS, |_, _| Ok(true))?;
+    copy.table(STRETCHES, |_, _| Ok(true))?;
+    copy.table(PEERS, |_, _| Ok(true))?;
+    copy.table(WORKSPACES, |_, _| Ok(true))?;
+    copy.table(INVITATIONS, |_, _| Ok(true))?;
+    copy.table(DISTANCES, |_, _| Ok(true))?;
+    copy.table(OUTCOMES, |_, _| Ok(true))?;
+    copy.table(RECEIPTS, |_, _| Ok(true))?;
     copy.table(REFUSALS, |_, _| Ok(true))?;
     copy.table(CURSORS, |_, _| Ok(true))?;
     copy.table(OVERLAYS, |key, _| Ok(!of(key)))?;

@@ -16,6 +16,7 @@ mod frozen;
 mod layout;
 mod medium;
 mod open;
+pub mod peers;
 mod read;
 pub mod rows;
 mod snapshot;

@@ -4,7 +4,7 @@ use super::batch::{Batch, Durability};
 use super::error::{Error, OpenError};
 use super::medium::{self, Medium};
 use super::snapshot::Snapshot;
-use super::tables::{META, META_HEAD, META_SCHEMA, META_STORE_ID, SCHEMA, part};
+use super::tables::{META, META_HEAD, META_SCHEMA, META_STORE_ID, OLD_OUTBOX, SCHEMA, part};
 use klnode_crdt::ids::StoreId;
 use redb::{Builder, Database, ReadableDatabase};
 use std::sync::{Arc, RwLock};
@@ -45,9 +45,11 @@ pub struct Migration {
 }
 
 /// Steps to [`SCHEMA`].
-const MIGRATIONS: [Migration; 1] = [
+const MIGRATIONS: [Migration; 2] = [
     // Schema 2 adds `callers`. Of records that were written before, nobody knows who asked.
-    Migration { from: 1, run: Batch::open_all },
+    Migration { from: 1, run: |_| Ok(()) },
+    // Schema 3 adds the tables of peers, and an outbox with room for more than digests.
+    Migration { from: 2, run: Batch::leave_schema_2 },
 ];
 
 /// A store, open. Cheap to clone: clones share the file.
@@ -220,6 +222,11 @@ impl Batch {
         self.open_all()?;
         self.put_meta(META_STORE_ID, id.as_bytes())?;
         self.put_meta(META_HEAD, &0_u64.to_be_bytes())
+    }
+
+    fn leave_schema_2(&self) -> Result<(), Error> {
+        self.transaction.delete_table(OLD_OUTBOX)?;
+        self.open_all()
     }
 
     fn set_schema(&self, schema: u32) -> Result<(), Error> {

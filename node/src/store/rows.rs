@@ -4,7 +4,7 @@
 //! a field under the same version byte if an earlier one may skip it, and raises the byte if not.
 
 use super::error::Error;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::{Absence, RawRecord, Record, Refusal};
@@ -128,37 +128,6 @@ pub struct QuarantineRow {
     pub reason: String,
 }
 
-/// Whether an entry is released to a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReleaseRow {
-    /// Open, or ended.
-    #[serde(rename = "o")]
-    pub is_open: bool,
-    /// Since when.
-    #[serde(rename = "t")]
-    pub since: WallTime,
-}
-
-/// A header that was refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusalRow {
-    /// Its bytes.
-    #[serde(rename = "h", with = "serde_bytes")]
-    pub header: Vec<u8>,
-    /// Its signature.
-    #[serde(rename = "s")]
-    pub signature: Signature,
-    /// Its counter, which decides which refusal of a slot is kept.
-    #[serde(rename = "c")]
-    pub counter: u64,
-    /// Its record's digest, which decides between equal counters.
-    #[serde(rename = "d")]
-    pub digest: Digest,
-    /// Why.
-    #[serde(rename = "y")]
-    pub reason: String,
-}
-
 /// The operator's own marks on an entry. Local: never sent, never part of confidence.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OverlayRow {
@@ -233,33 +202,6 @@ pub struct CallerRow {
     /// The process; unknown for one that came over TCP.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-}
-
-/// How far a consumer has read a feed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor {
-    /// Whose feed.
-    pub store: StoreId,
-    /// In which epoch of it.
-    pub epoch: u64,
-    /// Everything up to here has been applied.
-    pub position: Seq,
-}
-
-impl Cursor {
-    pub(super) fn to_bytes(self) -> [u8; 32] {
-        let (epoch, position) = (self.epoch.to_be_bytes(), self.position.0.to_be_bytes());
-        super::tables::key(&[self.store.as_bytes(), &epoch, &position])
-    }
-
-    pub(super) fn from_bytes(bytes: &[u8; 32]) -> Self {
-        use super::tables::part;
-        Self {
-            store: StoreId::from_bytes(part(bytes, 0)),
-            epoch: u64::from_be_bytes(part(bytes, 16)),
-            position: Seq(u64::from_be_bytes(part(bytes, 24))),
-        }
-    }
 }
 
 pub(super) fn encode<T: Serialize>(row: &T) -> Vec<u8> {

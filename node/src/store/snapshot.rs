@@ -5,18 +5,16 @@
 use super::error::Error;
 use super::read;
 use super::rows::{
-    self, CallerRow, Cursor, OverlayRow, PairRow, QuarantineRow, RefusalRow, ReleaseRow, Seq,
-    ServedRow, UseRow, ViewRow,
+    self, CallerRow, OverlayRow, PairRow, QuarantineRow, Seq, ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CALLERS, CURSORS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD,
-    OUTBOX, OVERLAYS, PAIRS, QUARANTINE, RECORDS, REFUSALS, RELEASES, TOMBSTONES, USES, VIEWS, key,
-    part, span,
+    CALLERS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD, OVERLAYS,
+    PAIRS, QUARANTINE, RECORDS, TOMBSTONES, USES, VIEWS, part, span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{EntryRecords, Holding};
-use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use redb::{ReadTransaction, ReadableTableMetadata};
@@ -240,51 +238,5 @@ impl Snapshot {
     /// How strongly two entries belong together.
     pub fn pair(&self, one: EntryId, two: EntryId) -> Result<Option<PairRow>, Error> {
         read::pair(&self.transaction.open_table(PAIRS)?, one, two)
-    }
-
-    /// How far a consumer has read.
-    pub fn cursor(&self, consumer: AuthorId) -> Result<Option<Cursor>, Error> {
-        let table = self.transaction.open_table(CURSORS)?;
-        Ok(table.get(consumer.as_bytes())?.map(|row| Cursor::from_bytes(row.value())))
-    }
-
-    /// Entries that are or were released to a peer.
-    pub fn releases(
-        &self,
-        peer: AuthorId,
-    ) -> Result<impl Iterator<Item = Result<(EntryId, ReleaseRow), Error>> + use<>, Error> {
-        let (first, last) = span::<48>(peer.as_bytes());
-        let rows = self.transaction.open_table(RELEASES)?.range::<&[u8; 48]>(&first..=&last)?;
-        Ok(rows.map(|row| {
-            let (at, row) = row?;
-            Ok((EntryId::from_bytes(part(at.value(), 32)), rows::decode("releases", row.value())?))
-        }))
-    }
-
-    /// A peer's outbox after a position: position and digest, in order. A record that was covered
-    /// since is still named; [`Self::record`] does not find it any more.
-    pub fn outbox(
-        &self,
-        peer: AuthorId,
-        after: u64,
-    ) -> Result<impl Iterator<Item = Result<(u64, Digest), Error>> + use<>, Error> {
-        let first = key(&[peer.as_bytes(), &after.saturating_add(1).to_be_bytes()]);
-        let (_, last) = span::<40>(peer.as_bytes());
-        let rows = self.transaction.open_table(OUTBOX)?.range::<&[u8; 40]>(&first..=&last)?;
-        Ok(rows.map(|row| {
-            let (at, digest) = row?;
-            let position = u64::from_be_bytes(part(at.value(), 32));
-            Ok((position, Digest::from_bytes(*digest.value())))
-        }))
-    }
-
-    /// Headers refused from a store.
-    pub fn refusals(
-        &self,
-        offered_by: StoreId,
-    ) -> Result<impl Iterator<Item = Result<RefusalRow, Error>> + use<>, Error> {
-        let (first, last) = span::<32>(offered_by.as_bytes());
-        let rows = self.transaction.open_table(REFUSALS)?.range::<&[u8; 32]>(&first..=&last)?;
-        Ok(rows.map(|row| rows::decode("refusals", row?.1.value())))
     }
 }

@@ -16,10 +16,18 @@
 //! | `equivocations` | author 32 | two contradicting headers |
 //! | `quarantine` | entry 16, author 32, facet 1, digest 32 | a record, where it came from, why it waits |
 //! | `releases` | peer 32, entry 16 | whether the entry is released to the peer, since when |
-//! | `outbox` | peer 32, position 8 | digest 32 |
-//! | `queued` | peer 32, digest 32 | position 8: the outbox the other way round |
+//! | `outgoing` | peer 32, position 8 | kind 1, then digest 32, entry 16 or author 32 with zeros after: the peer's outbox |
+//! | `queued` | peer 32, digest 32 | position 8 of a record in the outbox; 0 if the peer itself brought it |
+//! | `heads` | peer 32 | position 8: the last that was ever given out in its outbox |
+//! | `stretches` | peer 32, first position 8 | boot 8: which process start wrote the outbox from there |
 //! | `refusals` | offering store 16, slot hash 16 | the highest header refused there, and why |
 //! | `cursors` | consumer 32 | store 16, epoch 8, position 8 |
+//! | `peers` | key 32 | what the operator decided about another node |
+//! | `workspaces` | workspace 16 | what it is called here, and how this node came to it |
+//! | `invitations` | ticket's name 16 | what a ticket of this node is good for |
+//! | `distances` | author 32, peer 32 | hop 1: how far from that peer the author is, as the peer says |
+//! | `outcomes` | author 32, number 8 | what a text of the author led to here |
+//! | `receipts` | entry 16, peer 32 | whether a peer has erased a forgotten entry, and whom it told |
 //! | `overlays` | entry 16 | the operator's pin, mute, note |
 //! | `ledger` | moment 8, number 8 | what was served, to whom; the oldest rows go when there are too many |
 //! | `uses` | entry 16 | how often it was served, when last, how often it was a weak answer |
@@ -34,7 +42,7 @@ use klnode_crdt::record::Record;
 use redb::TableDefinition;
 
 /// The schema this version writes.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 pub(super) type HeldKey = [u8; 81];
 
@@ -52,7 +60,22 @@ pub(super) const EQUIVOCATIONS: TableDefinition<'_, &[u8; 32], &[u8]> =
 pub(super) const QUARANTINE: TableDefinition<'_, &HeldKey, &[u8]> =
     TableDefinition::new("quarantine");
 pub(super) const RELEASES: TableDefinition<'_, &[u8; 48], &[u8]> = TableDefinition::new("releases");
-pub(super) const OUTBOX: TableDefinition<'_, &[u8; 40], &[u8; 32]> = TableDefinition::new("outbox");
+/// Schema 2's, which nothing ever wrote.
+pub(super) const OLD_OUTBOX: TableDefinition<'_, &[u8; 40], &[u8; 32]> =
+    TableDefinition::new("outbox");
+pub(super) const OUTGOING: TableDefinition<'_, &[u8; 40], &[u8; 33]> =
+    TableDefinition::new("outgoing");
+pub(super) const HEADS: TableDefinition<'_, &[u8; 32], &[u8; 8]> = TableDefinition::new("heads");
+pub(super) const STRETCHES: TableDefinition<'_, &[u8; 40], &[u8; 8]> =
+    TableDefinition::new("stretches");
+pub(super) const PEERS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("peers");
+pub(super) const WORKSPACES: TableDefinition<'_, &[u8; 16], &[u8]> =
+    TableDefinition::new("workspaces");
+pub(super) const INVITATIONS: TableDefinition<'_, &[u8; 16], &[u8]> =
+    TableDefinition::new("invitations");
+pub(super) const DISTANCES: TableDefinition<'_, &[u8; 64], u8> = TableDefinition::new("distances");
+pub(super) const OUTCOMES: TableDefinition<'_, &[u8; 40], &[u8]> = TableDefinition::new("outcomes");
+pub(super) const RECEIPTS: TableDefinition<'_, &[u8; 48], &[u8]> = TableDefinition::new("receipts");
 pub(super) const QUEUED: TableDefinition<'_, &[u8; 64], &[u8; 8]> = TableDefinition::new("queued");
 pub(super) const REFUSALS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("refusals");
 pub(super) const CURSORS: TableDefinition<'_, &[u8; 32], &[u8; 32]> =

@@ -1,0 +1,134 @@
+//! Who belongs to a shared workspace: its charter, an entry like any other.
+//!
+//! Its id follows from the workspace's, so every member finds it. The **owner** is whoever can show
+//! the preimage of the workspace's id; the owner's claims on the charter list **admins**; the claims
+//! of owner and admins list **members**. Membership has depth one and no stamp decides it: whoever
+//! is listed belongs, whoever is withdrawn by the one who listed it does not. What anybody else
+//! claims on a charter means nothing.
+
+use crate::claims::TextSet;
+use crate::entry::Entry;
+use crate::ids::{AuthorId, EntryId, Nonce, WorkspaceId};
+use crate::lww::Register;
+use crate::origin::{Memory, Origin};
+use crate::time::WallTime;
+use crate::view::Entitlement;
+use std::collections::BTreeSet;
+
+/// What the source of a charter's origin is called.
+pub const FORMAT: &str = "klnode/workspace";
+/// Its key there.
+pub const KEY: &str = "charter";
+
+/// Who belongs to a workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Charter {
+    /// The owner, and the preimage that proves it; unknown until its claims are held.
+    pub owner: Option<(AuthorId, Nonce)>,
+    /// Those the owner lists.
+    pub admins: BTreeSet<AuthorId>,
+    /// Everyone who belongs: owner, admins, and those they list.
+    pub members: BTreeSet<AuthorId>,
+    /// The workspace's settings, as owner and admins last set them: one text, one value.
+    pub settings: Option<String>,
+    /// What owner or admins call it.
+    pub name: Option<String>,
+}
+
+/// The origin of a workspace's charter.
+pub fn origin(workspace: WorkspaceId) -> Origin {
+    let memory = Memory::Episodic;
+    Origin::Imported { workspace, memory, format: FORMAT.to_owned(), key: KEY.to_owned() }
+}
+
+/// The charter's entry.
+pub fn entry(workspace: WorkspaceId) -> EntryId {
+    origin(workspace).id()
+}
+
+impl Charter {
+    /// Reads the charter of a workspace at a moment.
+    pub fn read(workspace: WorkspaceId, held: &Entry, now: WallTime) -> Self {
+        let listed = |author: AuthorId, set: TextSet| {
+            let texts = held.claims.get(&author).and_then(|claims| claims.texts.get(&set));
+            let present = texts.into_iter().flat_map(|set| set.present());
+            present.filter_map(|text| AuthorId::from_hex(text)).collect::<BTreeSet<_>>()
+        };
+        let owner = held.claims.iter().find_map(|(author, claims)| {
+            let proofs = claims.texts.get(&TextSet::OWNER_NONCES)?;
+            let mut nonces = proofs.present().filter_map(|text| Nonce::from_hex(text));
+            let nonce = nonces.find(|nonce| WorkspaceId::of(*author, *nonce) == workspace)?;
+            Some((*author, nonce))
+        });
+        let Some((by, _)) = owner else { return Self::default() };
+        let mut admins = listed(by, TextSet::ADMINS);
+        admins.remove(&by);
+        let speakers: BTreeSet<AuthorId> = admins.iter().copied().chain([by]).collect();
+        let mut members = speakers.clone();
+        for speaker in &speakers {
+            members.extend(listed(*speaker, TextSet::MEMBERS));
+        }
+        let view = held.view(now, &Entitlement { mine: BTreeSet::new(), members: speakers });
+        let text = |register| view.text(register).map(str::to_owned);
+        let (settings, name) = (text(Register::CONTENT), text(Register::TITLE));
+        Self { owner, admins, members, settings, name }
+    }
+
+    /// Whether an author may list members.
+    pub fn may_invite(&self, author: AuthorId) -> bool {
+        self.admins.contains(&author) || self.owner.is_some_and(|(owner, _)| owner == author)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::holding::Holding;
+    use crate::ids::Boot;
+    use crate::key::SecretKey;
+    use crate::lattice::Lattice;
+    use crate::time::Hlc;
+    use crate::writer::{Claim, Writer};
+
+    const NONCE: Nonce = Nonce::from_bytes([9; 16]);
+
+    fn key(seed: u8) -> SecretKey {
+        SecretKey::from_bytes(&[seed; 32])
+    }
+
+    fn says(held: &mut Entry, workspace: WorkspaceId, by: u8, claims: &[Claim]) {
+        let (key, own) = (key(by), Holding::default());
+        let at = entry(workspace);
+        let writer = Writer { key: &key, boot: Boot(u64::from(by)), entry: at, own: &own };
+        let stamp = Hlc::new(WallTime::from_millis(1_000), 0);
+        let record = writer.claim(held, Some(origin(workspace)), claims, stamp).unwrap();
+        held.join(record.to_entry());
+    }
+
+    fn add(set: TextSet, who: u8) -> Claim {
+        Claim::Add(set, key(who).author().to_string())
+    }
+
+    #[test]
+    fn only_owner_and_admins_list_members() {
+        let workspace = WorkspaceId::of(key(1).author(), NONCE);
+        let mut held = Entry::default();
+        // A stranger who claims everything.
+        let proof = Claim::Add(TextSet::OWNER_NONCES, NONCE.to_string());
+        let greedy = [proof.clone(), add(TextSet::ADMINS, 6), add(TextSet::MEMBERS, 6)];
+        says(&mut held, workspace, 6, &greedy);
+        let now = WallTime::from_millis(2_000);
+        assert_eq!(Charter::read(workspace, &held, now), Charter::default());
+        let settings = Claim::Set(Register::CONTENT, "a = 1".into());
+        says(&mut held, workspace, 1, &[proof, add(TextSet::ADMINS, 2), settings]);
+        says(&mut held, workspace, 2, &[add(TextSet::MEMBERS, 3), add(TextSet::ADMINS, 4)]);
+        says(&mut held, workspace, 3, &[add(TextSet::MEMBERS, 5)]);
+        let charter = Charter::read(workspace, &held, now);
+        assert_eq!(charter.owner, Some((key(1).author(), NONCE)));
+        assert_eq!(charter.admins, [key(2).author()].into());
+        let members: BTreeSet<AuthorId> = [1, 2, 3].map(|seed| key(seed).author()).into();
+        assert_eq!(charter.members, members);
+        assert_eq!(charter.settings.as_deref(), Some("a = 1"));
+        assert!(charter.may_invite(key(2).author()) && !charter.may_invite(key(3).author()));
+    }
+}

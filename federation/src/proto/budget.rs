@@ -1,0 +1,134 @@
+//! What one peer may cost in a stretch of time.
+//!
+//! Counts per window; over budget a peer is told to wait, and one that goes on regardless, or signs
+//! what it should not, is sent away for a while that doubles.
+
+/// What a peer may cost in one window. Times are milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// The length of the window.
+    pub window_ms: u64,
+    /// Frames.
+    pub frames_max: u64,
+    /// Bytes.
+    pub bytes_max: u64,
+    /// Records taken in.
+    pub records_max: u64,
+    /// Signatures and bytes that are wrong.
+    pub faults_max: u64,
+    /// How long a peer is sent away at first.
+    pub back_off_ms: u64,
+    /// How long at most.
+    pub back_off_max_ms: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            window_ms: 60_000,
+            frames_max: 6_000,
+            bytes_max: 256 * 1024 * 1024,
+            records_max: 60_000,
+            faults_max: 16,
+            back_off_ms: 60_000,
+            back_off_max_ms: 3_600_000,
+        }
+    }
+}
+
+/// What a peer has cost in the window under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    since: u64,
+    frames: u64,
+    bytes: u64,
+    records: u64,
+    faults: u64,
+    times_away: u32,
+}
+
+/// What to do about a peer's next frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Allowance {
+    /// Take it.
+    Fine,
+    /// Ask it to wait so many milliseconds.
+    Wait(u64),
+    /// Send it away for so many milliseconds.
+    Away(u64),
+}
+
+impl Spent {
+    fn roll(&mut self, at: u64, budget: &Budget) {
+        if at.saturating_sub(self.since) >= budget.window_ms {
+            *self = Self { since: at, times_away: self.times_away, ..Self::default() };
+        }
+    }
+
+    fn away(&mut self, budget: &Budget) -> Allowance {
+        let factor = 1_u64 << self.times_away.min(20);
+        self.times_away = self.times_away.saturating_add(1);
+        Allowance::Away(budget.back_off_ms.saturating_mul(factor).min(budget.back_off_max_ms))
+    }
+
+    /// Counts a frame. Twice the budget is more than a misunderstanding.
+    pub(super) fn frame(&mut self, bytes: usize, at: u64, budget: &Budget) -> Allowance {
+        self.roll(at, budget);
+        self.frames = self.frames.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        let over = |times: u64| {
+            self.frames > budget.frames_max.saturating_mul(times)
+                || self.bytes > budget.bytes_max.saturating_mul(times)
+        };
+        match (over(2), over(1)) {
+            (true, _) => self.away(budget),
+            (_, true) => Allowance::Wait(self.rest(at, budget)),
+            _ => Allowance::Fine,
+        }
+    }
+
+    /// Counts something that is the peer's fault.
+    pub(super) fn fault(&mut self, at: u64, budget: &Budget) -> Allowance {
+        self.roll(at, budget);
+        self.faults = self.faults.saturating_add(1);
+        if self.faults > budget.faults_max { self.away(budget) } else { Allowance::Fine }
+    }
+
+    /// Counts records taken in; how long to wait before asking for more.
+    pub(super) fn records(&mut self, count: usize, at: u64, budget: &Budget) -> u64 {
+        self.roll(at, budget);
+        self.records = self.records.saturating_add(count as u64);
+        if self.records >= budget.records_max { self.rest(at, budget) } else { 0 }
+    }
+
+    fn rest(&self, at: u64, budget: &Budget) -> u64 {
+        (self.since + budget.window_ms).saturating_sub(at).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_waits_then_goes_away_for_twice_as_long() {
+        let budget = Budget { frames_max: 2, ..Budget::default() };
+        let mut spent = Spent::default();
+        let mut frame = |at| spent.frame(1, at, &budget);
+        assert_eq!([frame(0), frame(0)], [Allowance::Fine; 2]);
+        assert_eq!([frame(10), frame(20)], [Allowance::Wait(59_990), Allowance::Wait(59_980)]);
+        assert_eq!([frame(30), frame(30)], [Allowance::Away(60_000), Allowance::Away(120_000)]);
+        assert_eq!(frame(60_000), Allowance::Fine);
+    }
+
+    #[test]
+    fn faults_and_records_have_bounds_of_their_own() {
+        let budget = Budget { faults_max: 1, records_max: 10, ..Budget::default() };
+        let mut spent = Spent::default();
+        assert_eq!(spent.fault(0, &budget), Allowance::Fine);
+        assert_eq!(spent.fault(0, &budget), Allowance::Away(60_000));
+        assert_eq!(spent.records(9, 0, &budget), 0);
+        assert_eq!(spent.records(1, 0, &budget), 60_000);
+        assert_eq!(spent.records(1, 60_000, &budget), 0);
+    }
+}

@@ -1,0 +1,44 @@
+//! Every bound of the protocol, with its unit.
+
+/// The version of the protocol that this crate speaks.
+pub const VERSION: u8 = 1;
+
+/// Bytes of one frame.
+pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
+
+/// Values in one frame, keys included: the decoder's work.
+pub const FRAME_ITEMS_MAX: usize = 64 * 1024;
+
+/// Bytes of one frame of the pairing exchange, where nobody is known yet.
+pub const PAIR_FRAME_BYTES_MAX: usize = 16 * 1024;
+
+/// Items in one page of changes.
+pub const PAGE_ITEMS_MAX: usize = 2_000;
+
+/// Bytes of records in one page or one answer to a fetch: a frame's, less its frame.
+pub const PAGE_BYTES_MAX: usize = 900 * 1024;
+
+/// Records up to this many bytes travel inside a page; larger ones are named, so that nothing large
+/// travels twice in a mesh.
+pub const INLINE_BYTES_MAX: usize = 1_024;
+
+/// Digests in one fetch.
+pub const FETCH_MAX: usize = 2_000;
+
+/// Receipts in one message.
+pub const RECEIPTS_MAX: usize = 1_000;
+
+/// Round trips of one comparison: a peer that never comes to an end is left alone until the next.
+pub const COMPARE_ROUNDS_MAX: u32 = 64;
+
+/// Bytes of one message of a comparison.
+pub const COMPARE_BYTES_MAX: usize = 256 * 1024;
+
+/// Addresses of one node, in a ticket or a greeting.
+pub const ADDRESSES_MAX: usize = 16;
+
+/// Bytes of one address.
+pub const ADDRESS_BYTES_MAX: usize = 256;
+
+/// Characters of a node's or workspace's name.
+pub const NAME_CHARS_MAX: usize = 64;

@@ -1,0 +1,172 @@
+//! The messages and their bytes.
+//!
+//! MessagePack, encoded by types made for that alone and walked under bounds before anything is
+//! built ([`klnode_crdt::wire`]). A message is a map of one pair: its name and its fields, an array
+//! in the order given here. Fields may be appended by a later version and are skipped by an earlier
+//! one; an unknown name is answered with [`Answer::Refused`].
+
+use super::limits::{FRAME_BYTES_MAX, FRAME_ITEMS_MAX};
+use klnode_crdt::equivocation::RawProof;
+use klnode_crdt::ids::{Boot, Digest, EntryId, StoreId};
+use klnode_crdt::record::{RawRecord, Refusal};
+use klnode_crdt::time::WallTime;
+use klnode_crdt::wire::{self, bounded::Bounds};
+use serde::{Deserialize, Serialize};
+
+/// How far a reader has read a peer's outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cursor {
+    /// Of which store.
+    #[serde(rename = "s")]
+    pub store: StoreId,
+    /// In which epoch of it: the process start that wrote the last row that was read.
+    #[serde(rename = "e")]
+    pub epoch: Boot,
+    /// Everything up to here was applied, or refused for a stated reason.
+    #[serde(rename = "p")]
+    pub position: u64,
+}
+
+/// Who speaks, and how much there is to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Greeting {
+    /// The version of the protocol.
+    #[serde(rename = "v")]
+    pub version: u8,
+    /// The speaker's store.
+    #[serde(rename = "s")]
+    pub store: StoreId,
+    /// Its epoch now.
+    #[serde(rename = "e")]
+    pub epoch: Boot,
+    /// The last position of the outbox for the one it speaks to.
+    #[serde(rename = "h")]
+    pub head: u64,
+    /// Its clock.
+    #[serde(rename = "t")]
+    pub time: WallTime,
+}
+
+/// One row of an outbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// Its position.
+    #[serde(rename = "p")]
+    pub position: u64,
+    /// What it holds.
+    #[serde(rename = "i")]
+    pub item: Item,
+}
+
+/// What a row of an outbox holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Item {
+    /// A record, by name: how far its author is from the sender, and its digest.
+    #[serde(rename = "n")]
+    Named(u8, Digest),
+    /// A record, whole: how far its author is from the sender, and the record.
+    #[serde(rename = "r")]
+    Whole(u8, RawRecord),
+    /// The entry is released to the reader from here on.
+    #[serde(rename = "o")]
+    Opened(EntryId),
+    /// The entry is released no longer: no more of it comes, but for retractions and a tombstone.
+    #[serde(rename = "x")]
+    Ended(EntryId),
+    /// Two headers that convict their author.
+    #[serde(rename = "q")]
+    Proof(Box<RawProof>),
+}
+
+/// That an entry is erased at the sender, and how far the word has gone from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Which.
+    #[serde(rename = "e")]
+    pub entry: EntryId,
+    /// To how many others the sender has passed the tombstone.
+    #[serde(rename = "n")]
+    pub told: u32,
+    /// How many of these, and of those they told, have said that it is erased.
+    #[serde(rename = "m")]
+    pub acknowledged: u32,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ask {
+    /// Begins a session; answered with [`Answer::Hello`].
+    #[serde(rename = "hello")]
+    Hello(Greeting),
+    /// The rows of the outbox after a cursor, or from the start; at most so many.
+    #[serde(rename = "changes")]
+    Changes(Option<Cursor>, u32),
+    /// Records by digest.
+    #[serde(rename = "fetch")]
+    Fetch(Vec<Digest>),
+    /// There is more in the outbox: its last position.
+    #[serde(rename = "notify")]
+    Notify(u64),
+    /// A message of a comparison; the flag says whether it is the first of one.
+    #[serde(rename = "compare")]
+    Compare(bool, #[serde(with = "serde_bytes")] Vec<u8>),
+    /// What was erased here.
+    #[serde(rename = "ack")]
+    Acknowledge(Vec<Receipt>),
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// To a greeting.
+    #[serde(rename = "hello")]
+    Hello(Greeting),
+    /// A page of rows, the cursor after it, and whether more follow.
+    #[serde(rename = "page")]
+    Page(Vec<Row>, Cursor, bool),
+    /// The cursor names a part of the outbox that this store does not know.
+    #[serde(rename = "unknown")]
+    UnknownCursor,
+    /// The records that were found, retractions first. What is missing is not here, or not for the
+    /// asker: the two look alike.
+    #[serde(rename = "records")]
+    Records(Vec<RawRecord>),
+    /// The next message of a comparison; empty when nothing differs.
+    #[serde(rename = "compare")]
+    Compare(#[serde(with = "serde_bytes")] Vec<u8>),
+    /// Heard.
+    #[serde(rename = "done")]
+    Done,
+    /// Over budget, or at work: ask again after so many milliseconds.
+    #[serde(rename = "later")]
+    Later(u32),
+    /// No, and why.
+    #[serde(rename = "no")]
+    Refused(String),
+}
+
+const BOUNDS: Bounds = Bounds { bytes_max: FRAME_BYTES_MAX, items_max: FRAME_ITEMS_MAX };
+
+impl Ask {
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        wire::encode(self)
+    }
+
+    /// From its bytes.
+    pub fn decode(frame: &[u8]) -> Result<Self, Refusal> {
+        wire::decode(frame, BOUNDS)
+    }
+}
+
+impl Answer {
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        wire::encode(self)
+    }
+
+    /// From its bytes.
+    pub fn decode(frame: &[u8]) -> Result<Self, Refusal> {
+        wire::decode(frame, BOUNDS)
+    }
+}

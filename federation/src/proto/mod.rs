@@ -1,0 +1,77 @@
+//! The protocol `/klnode/sync/1`: how two nodes bring each other what each may have.
+//!
+//! # Who is who
+//!
+//! A node is its ed25519 key ([`klnode_crdt::ids::AuthorId`]), which is also its name on the
+//! network; the transport proves it. What is said here is said to a peer whose key is known. A node
+//! answers nobody whom its operator has not approved; how that happens is in [`pairing`].
+//!
+//! # What travels
+//!
+//! Records ([`klnode_crdt::record::RawRecord`]): signed by their authors, passed on byte by byte.
+//! For every peer a node keeps an **outbox**: numbered rows, each a record the peer may have, or the
+//! word that an entry is released to it from here on, or no longer. Numbers are the peer's own, so
+//! they say nothing about what it may not see. The outbox only grows; a row whose record was
+//! replaced is skipped.
+//!
+//! An entry is **released** to a peer when the [`filter`] lets it pass. From then on all records of
+//! that entry, of every author and facet, go into the peer's outbox. When a release ends, no more of
+//! it does, except retractions and tombstones, which follow wherever the entry has been.
+//!
+//! # Asking and answering
+//!
+//! Every message is an [`message::Ask`] or its [`message::Answer`]: one frame each, at most
+//! [`limits::FRAME_BYTES_MAX`] bytes of MessagePack. Both sides ask; nothing is pushed.
+//!
+//! 1. On connecting, both send `hello` with version, store, epoch, outbox head and clock.
+//! 2. A reader asks `changes` after its cursor. The answer is a `page`: rows in order, the cursor
+//!    after them, and whether more follow. Small records are in the row; of larger ones the digest,
+//!    for which the reader asks with `fetch` unless it has them. With each record goes the sender's
+//!    distance to its author: 0 for the sender itself.
+//! 3. A cursor is (store, epoch, position). The epoch is the process start of the sender that wrote
+//!    the row at that position. A sender that never wrote that position in that epoch, because its
+//!    store is an older copy or another one, answers `unknown`, and the reader begins at the start.
+//!    A reader moves its cursor only over what it has durably taken in, put aside, or refused for a
+//!    reason that it keeps.
+//! 4. After a commit the sender says `notify` with its new head, a moment later, and the reader
+//!    reads on.
+//! 5. When both have read everything, one of them asks `compare`: range-based set reconciliation
+//!    ([negentropy](https://github.com/hoytech/negentropy) version 1) over (stamp, digest) of the
+//!    records that both should hold. These are: all records of entries that each has released to
+//!    the other; of entries that only one has released, the records which that one wrote; of
+//!    forgotten entries that were released either way, the tombstone. An empty answer says
+//!    "equal". The side that began fetches what it lacks, and puts what the other lacks at the
+//!    end of the other's outbox.
+//! 6. Who erased an entry on a tombstone's word says so with `ack`, and again when more of those it
+//!    has told have said so.
+//!
+//! `later` asks for patience, `no` says why not. A fetch for what a peer may not have is answered
+//! like one for what does not exist.
+//!
+//! # What a peer may cost
+//!
+//! Frames, bytes, records and faults are counted per peer and window ([`budget::Budget`]). Over it
+//! a peer is told `later`; at twice as much, or with too many faults, it is sent away for a while
+//! that doubles. Records with a wrong signature, pages that do not follow their cursor, answers to
+//! something else and bytes that do not decode are faults. A newer format is not: such a record is
+//! kept by its header and asked for again after an upgrade.
+//!
+//! # The machine
+//!
+//! [`Replicator::handle`] is the whole protocol as a pure function of what happened, what the store
+//! holds ([`View`]) and the time. `net` and `sim` drive the same machine.
+
+pub mod budget;
+mod compare;
+pub mod filter;
+pub mod limits;
+pub mod message;
+pub mod pairing;
+mod replicator;
+mod session;
+pub mod ticket;
+mod view;
+
+pub use replicator::{Input, Outcome, Output, Replicator, Settings};
+pub use session::{Arrived, Delivery, SyncState};
+pub use view::{Comparable, Outgoing, Unreadable, View};

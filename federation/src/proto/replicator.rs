@@ -1,0 +1,697 @@
+//! The state machine: what comes in, what goes out. Knows no clock, no socket and no store.
+//!
+//! Every node runs the same one against each of its peers: it serves its own outbox, and reads the
+//! peer's. See the [module documentation](super) for the protocol.
+
+use super::budget::{Allowance, Budget};
+use super::compare::{self, Comparison, Next};
+use super::limits::{
+    FETCH_MAX, INLINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, RECEIPTS_MAX, VERSION,
+};
+use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt, Row};
+use super::session::{Delivery, Expected, Fault, Page, Session, SyncState};
+use super::view::{Outgoing, Unreadable, View};
+use klnode_crdt::ids::{AuthorId, Digest};
+use std::collections::BTreeMap;
+
+/// What happened. Times are milliseconds of a clock that never goes back.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// A peer is reachable.
+    Connected(AuthorId),
+    /// It is not any more.
+    Disconnected(AuthorId),
+    /// A peer asks; the answer names the exchange.
+    Asked(AuthorId, u64, &'a [u8]),
+    /// The answer to an ask of this side.
+    Answered(AuthorId, u64, &'a [u8]),
+    /// No answer came.
+    Lost(AuthorId, u64),
+    /// The peer's outbox has grown, or what is to be told to it.
+    Queued(AuthorId),
+    /// What became of a delivery, record by record.
+    Applied(AuthorId, u64, Vec<Outcome>),
+    /// The operator wants the peer compared now.
+    Sync(AuthorId),
+    /// Time has passed.
+    Tick,
+}
+
+/// What became of one record of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Held, known, put aside, or refused for a reason that is kept: the cursor may pass.
+    Settled,
+    /// Cannot be taken yet: the cursor waits.
+    Deferred,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Output {
+    /// Ask a peer; its answer, or that there is none, comes back with the number.
+    Ask(AuthorId, u64, Vec<u8>),
+    /// Answer an exchange.
+    Answer(u64, Vec<u8>),
+    /// Judge and apply what a peer brought.
+    Deliver(Delivery),
+    /// Everything up to here of the peer's outbox is settled.
+    Advance(AuthorId, Cursor),
+    /// The peer lacks these: put them at the end of its outbox, even if they were there before.
+    Requeue(AuthorId, Vec<Digest>),
+    /// The peer has begun to read from the start: it may lack what it once brought itself.
+    Restart(AuthorId),
+    /// The peer says how far entries are erased.
+    Received(AuthorId, Vec<Receipt>),
+    /// The peer has heard how far entries are erased here.
+    Told(AuthorId, Vec<Receipt>),
+    /// The peer did something wrong.
+    Penalise(AuthorId, String),
+    /// Send the peer away for so many milliseconds.
+    Disconnect(AuthorId, u64),
+}
+
+/// How the machine behaves. Times are milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// What a peer may cost.
+    pub budget: Budget,
+    /// Commits this close together are announced once.
+    pub debounce_ms: u64,
+    /// How often peers are compared when nothing seems to differ.
+    pub scrub_ms: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { budget: Budget::default(), debounce_ms: 200, scrub_ms: 3_600_000 }
+    }
+}
+
+/// After a failure or a deferral the next ask waits so long.
+const RETRY_MS: u64 = 1_000;
+const DEFERRED_RETRY_MS: u64 = 30_000;
+/// Pages that are read ahead while one is applied.
+const PAGES_AHEAD: usize = 2;
+/// Comparisons in a row that find something, before the peer is left alone until the next scrub.
+const REPEATS_MAX: u32 = 4;
+
+/// The machine.
+pub struct Replicator {
+    settings: Settings,
+    sessions: BTreeMap<AuthorId, Session>,
+    next_id: u64,
+}
+
+impl Replicator {
+    /// With nobody in sight.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, sessions: BTreeMap::new(), next_id: 1 }
+    }
+
+    /// What is known of a peer.
+    pub fn state(&self, peer: AuthorId) -> SyncState {
+        self.sessions.get(&peer).map(|session| session.state.clone()).unwrap_or_default()
+    }
+
+    /// Whether a peer is connected and greeted.
+    pub fn is_in_session(&self, peer: AuthorId) -> bool {
+        self.sessions.get(&peer).is_some_and(|session| session.theirs.is_some())
+    }
+
+    /// How far a connected peer's clock is ahead of this one's, in milliseconds, when it greeted.
+    pub fn greeting(&self, peer: AuthorId) -> Option<Greeting> {
+        self.sessions.get(&peer).and_then(|session| session.theirs)
+    }
+
+    /// Takes in what happened at a moment; returns what is to be done.
+    pub fn handle(&mut self, input: Input<'_>, view: &dyn View, at: u64) -> Vec<Output> {
+        let mut out = Vec::new();
+        let peer = match &input {
+            Input::Connected(peer)
+            | Input::Disconnected(peer)
+            | Input::Asked(peer, ..)
+            | Input::Answered(peer, ..)
+            | Input::Lost(peer, _)
+            | Input::Queued(peer)
+            | Input::Applied(peer, ..)
+            | Input::Sync(peer) => *peer,
+            Input::Tick => {
+                let all: Vec<AuthorId> = self.sessions.keys().copied().collect();
+                for peer in all {
+                    let mut step = self.step(peer, view, at);
+                    step.drive();
+                    out.append(&mut step.out);
+                }
+                return out;
+            }
+        };
+        let mut step = self.step(peer, view, at);
+        // What cannot be read now is taken up again by the next tick.
+        let _ = step.take(input);
+        step.drive();
+        out.append(&mut step.out);
+        out
+    }
+
+    fn step<'a>(&'a mut self, peer: AuthorId, view: &'a dyn View, at: u64) -> Step<'a> {
+        let session = self.sessions.entry(peer).or_default();
+        let (settings, next_id, out) = (&self.settings, &mut self.next_id, Vec::new());
+        Step { peer, session, settings, next_id, view, at, out }
+    }
+}
+
+/// One input, for one peer.
+struct Step<'a> {
+    peer: AuthorId,
+    session: &'a mut Session,
+    settings: &'a Settings,
+    next_id: &'a mut u64,
+    view: &'a dyn View,
+    at: u64,
+    out: Vec<Output>,
+}
+
+impl Step<'_> {
+    fn take(&mut self, input: Input<'_>) -> Result<(), Unreadable> {
+        match input {
+            Input::Connected(_) => {
+                self.session.renewed(true);
+                if self.view.is_approved(self.peer) {
+                    self.greet()?;
+                }
+            }
+            Input::Disconnected(_) => self.session.renewed(false),
+            Input::Asked(_, exchange, frame) => self.asked(exchange, frame),
+            Input::Answered(_, id, frame) => self.answered(id, frame)?,
+            Input::Lost(_, id) => self.lost(id),
+            Input::Queued(_) => self.queued()?,
+            Input::Applied(_, id, outcomes) => self.applied(id, &outcomes)?,
+            Input::Sync(_) => {
+                (self.session.wants_compare, self.session.is_urgent) = (true, true);
+                (self.session.repeats, self.session.wait_until) = (0, self.at);
+                if self.session.is_connected && self.session.theirs.is_none() {
+                    self.greet()?;
+                }
+            }
+            Input::Tick => {}
+        }
+        Ok(())
+    }
+
+    // Asking.
+
+    fn ask(&mut self, ask: &Ask, expected: Expected) {
+        let id = *self.next_id;
+        *self.next_id += 1;
+        self.session.expected.insert(id, expected);
+        self.out.push(Output::Ask(self.peer, id, ask.encode()));
+    }
+
+    fn greeting(&self) -> Result<Greeting, Unreadable> {
+        Ok(Greeting {
+            version: VERSION,
+            store: self.view.store(),
+            epoch: self.view.epoch(),
+            head: self.view.outbox_head(self.peer)?,
+            time: self.view.now(),
+        })
+    }
+
+    fn greet(&mut self) -> Result<(), Unreadable> {
+        if !self.session.expects(&Expected::Hello) {
+            let greeting = self.greeting()?;
+            self.session.announced = greeting.head;
+            self.ask(&Ask::Hello(greeting), Expected::Hello);
+        }
+        Ok(())
+    }
+
+    fn greeted(&mut self, theirs: Greeting) -> Result<(), Unreadable> {
+        if theirs.version != VERSION {
+            let why = format!("it speaks version {} of the protocol", theirs.version);
+            self.session.state = SyncState::Refused(why);
+            return Ok(());
+        }
+        let is_first = self.session.theirs.is_none();
+        self.session.theirs = Some(theirs);
+        if is_first {
+            let cursor = self.view.cursor(self.peer)?;
+            self.session.asked = cursor.filter(|cursor| cursor.store == theirs.store);
+            self.session.state = match std::mem::take(&mut self.session.state) {
+                SyncState::Refused(_) => SyncState::Unknown,
+                state => state,
+            };
+            self.tell_receipts()?;
+        }
+        Ok(())
+    }
+
+    /// Does what can be done next. A store that cannot be read leaves it for the next tick.
+    fn drive(&mut self) {
+        let _ = self.try_drive();
+    }
+
+    fn try_drive(&mut self) -> Result<(), Unreadable> {
+        if !self.session.is_connected || !self.view.is_approved(self.peer) {
+            return Ok(());
+        }
+        let Some(theirs) = self.session.theirs else {
+            if self.at >= self.session.wait_until {
+                self.greet()?;
+            }
+            return Ok(());
+        };
+        self.announce()?;
+        if let Some(page) = self.session.pages.front_mut() {
+            if page.is_complete() && page.delivered.is_none() {
+                let id = *self.next_id;
+                *self.next_id += 1;
+                let delivery = page.deliver(id, self.peer, theirs.store);
+                self.out.push(Output::Deliver(delivery));
+            }
+        }
+        if self.at < self.session.wait_until {
+            return Ok(());
+        }
+        let is_fetching = self.session.expects(&Expected::Records);
+        let fetch = self
+            .session
+            .pages
+            .iter_mut()
+            .find(|page| page.delivered.is_none() && !page.is_complete() && !page.is_fetching);
+        if let (Some(page), false) = (fetch, is_fetching) {
+            page.is_fetching = true;
+            let missing = page.missing();
+            self.ask(&Ask::Fetch(missing), Expected::Records);
+        }
+        let session = &mut *self.session;
+        if !session.is_at_end && !session.is_asking && session.pages.len() < PAGES_AHEAD {
+            session.is_asking = true;
+            let cursor = session.asked;
+            let ask = Ask::Changes(cursor, PAGE_ITEMS_MAX as u32);
+            self.ask(&ask, Expected::Page(cursor));
+        }
+        self.compare_if_due(theirs)
+    }
+
+    /// Tells the peer that there is more, a moment after the first of several commits.
+    fn announce(&mut self) -> Result<(), Unreadable> {
+        if self.session.announce_at.is_some_and(|due| due <= self.at) {
+            self.session.announce_at = None;
+            let head = self.view.outbox_head(self.peer)?;
+            if head > self.session.announced {
+                self.session.announced = head;
+                self.ask(&Ask::Notify(head), Expected::Heard);
+            }
+        }
+        Ok(())
+    }
+
+    fn queued(&mut self) -> Result<(), Unreadable> {
+        if self.session.theirs.is_some() {
+            let due = self.at + self.settings.debounce_ms;
+            self.session.announce_at.get_or_insert(due);
+            self.tell_receipts()?;
+        }
+        Ok(())
+    }
+
+    fn tell_receipts(&mut self) -> Result<(), Unreadable> {
+        let mut receipts = self.view.receipts(self.peer)?;
+        receipts.truncate(RECEIPTS_MAX);
+        let is_telling = |expected: &Expected| matches!(expected, Expected::Receipts(_));
+        if !receipts.is_empty() && !self.session.expected.values().any(is_telling) {
+            self.ask(&Ask::Acknowledge(receipts.clone()), Expected::Receipts(receipts));
+        }
+        Ok(())
+    }
+
+    // Comparing.
+
+    fn compare_if_due(&mut self, theirs: Greeting) -> Result<(), Unreadable> {
+        let session = &mut *self.session;
+        let is_scrub = self.at.saturating_sub(session.compared_at) >= self.settings.scrub_ms;
+        if is_scrub {
+            (session.wants_compare, session.repeats) = (true, 0);
+        }
+        let is_idle = session.is_at_end && session.pages.is_empty() && !session.is_asking;
+        if !session.wants_compare || !is_idle || session.compare.is_some() {
+            return Ok(());
+        }
+        // What the peer has not read yet would be found to differ.
+        let has_read = session.their_position >= self.view.outbox_head(self.peer)?;
+        if !has_read && !session.is_urgent {
+            return Ok(());
+        }
+        let items = self.view.comparable(self.peer, theirs.store)?;
+        let session = &mut *self.session;
+        (session.wants_compare, session.is_urgent) = (false, false);
+        session.compared_at = self.at;
+        if let Some((comparison, message)) = Comparison::begin(&items) {
+            session.compare = Some(comparison);
+            self.ask(&Ask::Compare(true, message), Expected::Compare);
+        }
+        Ok(())
+    }
+
+    fn compared(&mut self, message: &[u8]) {
+        let Some(mut comparison) = self.session.compare.take() else { return };
+        match comparison.answered(message) {
+            Next::Ask(message) => {
+                self.session.compare = Some(comparison);
+                self.ask(&Ask::Compare(false, message), Expected::Compare);
+            }
+            Next::Broken => self.fault("a comparison that makes no sense"),
+            Next::Over => self.compare_over(comparison),
+        }
+    }
+
+    fn compare_over(&mut self, comparison: Comparison) {
+        let Comparison { have, need, .. } = comparison;
+        let session = &mut *self.session;
+        if have.is_empty() && need.is_empty() {
+            session.repeats = 0;
+            session.state = SyncState::Equal(self.view.now());
+            return;
+        }
+        session.state = SyncState::Differs(have.len() + need.len(), self.view.now());
+        session.repeats += 1;
+        if session.repeats >= REPEATS_MAX {
+            return;
+        }
+        session.wants_compare = true;
+        for part in need.chunks(FETCH_MAX) {
+            session.pages.push_back(Page::of_missing(part));
+        }
+        if !have.is_empty() {
+            self.out.push(Output::Requeue(self.peer, have));
+        }
+        if need.is_empty() {
+            self.session.wait_until = self.at + RETRY_MS;
+        }
+    }
+
+    // Answers to what was asked.
+
+    fn answered(&mut self, id: u64, frame: &[u8]) -> Result<(), Unreadable> {
+        let Some(expected) = self.session.expected.remove(&id) else { return Ok(()) };
+        self.pay(frame.len());
+        let answer = match Answer::decode(frame) {
+            Ok(answer) => answer,
+            Err(refusal) => {
+                self.fault(&format!("an answer that cannot be read: {refusal}"));
+                self.undo(&expected);
+                return Ok(());
+            }
+        };
+        match (answer, expected) {
+            (Answer::Hello(theirs), Expected::Hello) => self.greeted(theirs)?,
+            (Answer::Page(rows, end, more), Expected::Page(from)) => {
+                self.page(rows, from, end, more)?;
+            }
+            (Answer::UnknownCursor, Expected::Page(Some(_))) => {
+                self.session.is_asking = false;
+                (self.session.asked, self.session.wants_compare) = (None, true);
+            }
+            (Answer::Records(records), Expected::Records) => {
+                let mut faults = Vec::new();
+                if let Some(page) = self.session.pages.iter_mut().find(|page| page.is_fetching) {
+                    page.fetched(records, &mut faults);
+                }
+                self.faults(faults);
+            }
+            (Answer::Compare(message), Expected::Compare) => self.compared(&message),
+            (Answer::Done, Expected::Heard) => {}
+            (Answer::Done, Expected::Receipts(receipts)) => {
+                self.out.push(Output::Told(self.peer, receipts));
+            }
+            (Answer::Later(ms), expected) => {
+                self.undo(&expected);
+                self.session.wait_until = self.at + u64::from(ms).max(1);
+            }
+            (Answer::Refused(why), expected) => {
+                self.undo(&expected);
+                self.session.state = SyncState::Refused(why);
+                self.session.wait_until = self.at + DEFERRED_RETRY_MS;
+            }
+            (_, expected) => {
+                self.undo(&expected);
+                self.fault("an answer to something else");
+            }
+        }
+        Ok(())
+    }
+
+    fn page(
+        &mut self,
+        rows: Vec<Row>,
+        from: Option<Cursor>,
+        end: Cursor,
+        more: bool,
+    ) -> Result<(), Unreadable> {
+        self.session.is_asking = false;
+        let Some(theirs) = self.session.theirs else { return Ok(()) };
+        let begin = from.map_or(0, |cursor| cursor.position);
+        let is_sound = end.store == theirs.store
+            && end.position >= begin
+            && (end.position > begin || !more)
+            && rows.len() <= PAGE_ITEMS_MAX;
+        if !is_sound {
+            self.fault("a page that does not follow its cursor");
+            self.session.wait_until = self.at + RETRY_MS;
+            return Ok(());
+        }
+        let mut faults = Vec::new();
+        let (count, is_empty) = (rows.len(), rows.is_empty());
+        let page = Page::new(rows, (from, end), self.view, &mut faults)?;
+        self.session.asked = Some(end);
+        self.session.is_at_end = !more;
+        // A page that moves nothing needs no commit.
+        if !is_empty || end.position > begin {
+            self.session.pages.push_back(page);
+            self.session.state = SyncState::Reading;
+            self.session.wants_compare = true;
+        }
+        if !self.view.is_mine(self.peer) {
+            let wait = self.session.spent.records(count, self.at, &self.settings.budget);
+            self.session.wait_until = self.session.wait_until.max(self.at + wait);
+        }
+        self.faults(faults);
+        Ok(())
+    }
+
+    fn applied(&mut self, id: u64, outcomes: &[Outcome]) -> Result<(), Unreadable> {
+        if self.session.pages.front().and_then(|page| page.delivered) != Some(id) {
+            return Ok(());
+        }
+        let Some(page) = self.session.pages.pop_front() else { return Ok(()) };
+        let is_settled = !outcomes.contains(&Outcome::Deferred);
+        match (page.span, is_settled) {
+            (Some((_, end)), true) => self.out.push(Output::Advance(self.peer, end)),
+            (Some((begin, _)), false) => {
+                // Everything after it is read again, too.
+                self.session.pages.clear();
+                (self.session.asked, self.session.is_at_end) = (begin, false);
+                self.session.wait_until = self.at + DEFERRED_RETRY_MS;
+            }
+            (None, _) => {}
+        }
+        self.tell_receipts()
+    }
+
+    fn lost(&mut self, id: u64) {
+        if let Some(expected) = self.session.expected.remove(&id) {
+            self.undo(&expected);
+            self.session.wait_until = self.session.wait_until.max(self.at + RETRY_MS);
+        }
+    }
+
+    /// What was asked for did not come: it may be asked for again.
+    fn undo(&mut self, expected: &Expected) {
+        match expected {
+            Expected::Page(_) => self.session.is_asking = false,
+            Expected::Records => {
+                for page in &mut self.session.pages {
+                    page.is_fetching = false;
+                }
+            }
+            Expected::Compare => {
+                (self.session.compare, self.session.wants_compare) = (None, true);
+            }
+            Expected::Heard => self.session.announced = 0,
+            Expected::Hello | Expected::Receipts(_) => {}
+        }
+    }
+
+    // What a peer does wrong.
+
+    fn pay(&mut self, bytes: usize) -> Allowance {
+        if self.view.is_mine(self.peer) {
+            return Allowance::Fine;
+        }
+        let allowance = self.session.spent.frame(bytes, self.at, &self.settings.budget);
+        self.enforce(allowance);
+        allowance
+    }
+
+    fn enforce(&mut self, allowance: Allowance) {
+        if let Allowance::Away(ms) = allowance {
+            self.out.push(Output::Disconnect(self.peer, ms));
+        }
+    }
+
+    fn fault(&mut self, what: &str) {
+        self.out.push(Output::Penalise(self.peer, what.to_owned()));
+        let allowance = self.session.spent.fault(self.at, &self.settings.budget);
+        self.enforce(allowance);
+    }
+
+    fn faults(&mut self, faults: Vec<Fault>) {
+        for Fault(what) in faults {
+            self.fault(&what);
+        }
+    }
+
+    // Serving.
+
+    fn asked(&mut self, exchange: u64, frame: &[u8]) {
+        let answer = self.answer(frame).unwrap_or(Answer::Later(RETRY_MS as u32));
+        self.out.push(Output::Answer(exchange, answer.encode()));
+    }
+
+    fn answer(&mut self, frame: &[u8]) -> Result<Answer, Unreadable> {
+        if !self.view.is_approved(self.peer) {
+            return Ok(Answer::Refused("this node is not paired with yours".into()));
+        }
+        match self.pay(frame.len()) {
+            Allowance::Fine => {}
+            Allowance::Wait(ms) | Allowance::Away(ms) => {
+                return Ok(Answer::Later(u32::try_from(ms).unwrap_or(u32::MAX)));
+            }
+        }
+        let ask = match Ask::decode(frame) {
+            Ok(ask) => ask,
+            Err(refusal) => {
+                self.fault(&format!("a question that cannot be read: {refusal}"));
+                return Ok(Answer::Refused(format!("that cannot be read: {refusal}")));
+            }
+        };
+        Ok(match ask {
+            Ask::Hello(theirs) => {
+                let ours = self.greeting()?;
+                self.greeted(theirs)?;
+                Answer::Hello(ours)
+            }
+            Ask::Changes(cursor, max) => self.serve_changes(cursor, max)?,
+            Ask::Fetch(digests) if digests.len() > FETCH_MAX => {
+                Answer::Refused(format!("more than {FETCH_MAX} records at once"))
+            }
+            Ask::Fetch(digests) => Answer::Records(self.serve_records(&digests)?),
+            Ask::Notify(_) => {
+                self.session.is_at_end = false;
+                Answer::Done
+            }
+            Ask::Compare(is_first, message) => self.serve_compare(is_first, &message)?,
+            Ask::Acknowledge(receipts) => {
+                self.out.push(Output::Received(self.peer, receipts));
+                Answer::Done
+            }
+        })
+    }
+
+    fn serve_changes(&mut self, cursor: Option<Cursor>, max: u32) -> Result<Answer, Unreadable> {
+        let after = match cursor {
+            None => {
+                self.out.push(Output::Restart(self.peer));
+                0
+            }
+            Some(cursor) => {
+                if self.view.cursor_at(self.peer, cursor.position)? != Some(cursor) {
+                    return Ok(Answer::UnknownCursor);
+                }
+                cursor.position
+            }
+        };
+        self.session.their_position = after;
+        let max = (max as usize).clamp(1, PAGE_ITEMS_MAX);
+        let outgoing = self.view.outbox(self.peer, after, max)?;
+        let (mut rows, mut bytes, mut end) = (Vec::new(), 0, after);
+        let mut is_full = outgoing.len() == max;
+        for (position, what) in outgoing {
+            if let Some((item, size)) = self.item(what)? {
+                if bytes + size > PAGE_BYTES_MAX {
+                    is_full = true;
+                    break;
+                }
+                bytes += size;
+                rows.push(Row { position, item });
+            }
+            end = position;
+        }
+        // A swept outbox may end before its head.
+        let head = self.view.outbox_head(self.peer)?;
+        end = if is_full { end } else { head.max(end) };
+        let more = is_full && end < head;
+        if !more {
+            self.session.their_position = head;
+        }
+        let end = self.view.cursor_at(self.peer, end)?.ok_or(Unreadable)?;
+        Ok(Answer::Page(rows, end, more))
+    }
+
+    /// What a row says, and about how many bytes it takes.
+    fn item(&self, what: Outgoing) -> Result<Option<(Item, usize)>, Unreadable> {
+        Ok(match what {
+            Outgoing::Opened(entry) => Some((Item::Opened(entry), 32)),
+            Outgoing::Ended(entry) => Some((Item::Ended(entry), 32)),
+            Outgoing::Proof(author) => {
+                let proof = self.view.proof(author)?;
+                proof.map(|proof| {
+                    let size = proof.headers.0.len() + proof.headers.1.len() + 256;
+                    (Item::Proof(Box::new(proof)), size)
+                })
+            }
+            Outgoing::Record(digest) => self.view.record(self.peer, digest)?.map(|(hop, raw)| {
+                let payload = raw.payload.as_ref().map_or(0, Vec::len);
+                let size = raw.header.len() + payload + 96;
+                match size <= INLINE_BYTES_MAX {
+                    true => (Item::Whole(hop, raw), size),
+                    false => (Item::Named(hop, digest), 64),
+                }
+            }),
+        })
+    }
+
+    fn serve_records(
+        &self,
+        digests: &[Digest],
+    ) -> Result<Vec<klnode_crdt::record::RawRecord>, Unreadable> {
+        let mut bytes = 0;
+        let mut records = self.view.records_for(self.peer, digests)?;
+        let fits = records.iter().take_while(|raw| {
+            bytes += raw.header.len() + raw.payload.as_ref().map_or(0, Vec::len) + 96;
+            bytes <= PAGE_BYTES_MAX
+        });
+        // One record always fits into a frame.
+        let fits = fits.count().max(1);
+        records.truncate(fits);
+        Ok(records)
+    }
+
+    fn serve_compare(&mut self, is_first: bool, message: &[u8]) -> Result<Answer, Unreadable> {
+        let Some(theirs) = self.session.theirs else {
+            return Ok(Answer::Refused("greet first".into()));
+        };
+        let items = self.view.comparable(self.peer, theirs.store)?;
+        let Some(answer) = compare::answer(&items, message) else {
+            self.fault("a comparison that makes no sense");
+            return Ok(Answer::Refused("that is no comparison".into()));
+        };
+        if is_first && answer.is_empty() {
+            (self.session.wants_compare, self.session.compared_at) = (false, self.at);
+            self.session.state = SyncState::Equal(self.view.now());
+        }
+        Ok(Answer::Compare(answer))
+    }
+}

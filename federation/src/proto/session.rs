@@ -1,0 +1,249 @@
+//! One peer, as the replicator remembers it while both run: what was asked, what came, what waits.
+
+use super::budget::Spent;
+use super::compare::Comparison;
+use super::limits::FETCH_MAX;
+use super::message::{Cursor, Greeting, Item, Receipt, Row};
+use super::view::{Unreadable, View};
+use klnode_crdt::equivocation::RawProof;
+use klnode_crdt::header::SignedHeader;
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId};
+use klnode_crdt::record::{RawRecord, Record, Refusal};
+use klnode_crdt::time::WallTime;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What is known of a peer's and this node's sets, and when it was so. Never more than was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum SyncState {
+    /// Not compared yet.
+    #[default]
+    Unknown,
+    /// Records are on their way.
+    Reading,
+    /// Both held the same at that moment.
+    Equal(WallTime),
+    /// So many records were known to differ at that moment.
+    Differs(usize, WallTime),
+    /// The peer does not want to talk.
+    Refused(String),
+}
+
+/// What an open request is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    Hello,
+    /// A page after this cursor.
+    Page(Option<Cursor>),
+    /// Records of the page that begins so.
+    Records,
+    Compare,
+    Heard,
+    Receipts(Vec<Receipt>),
+}
+
+/// A record that came, in the order of the sender's outbox.
+#[derive(Clone, Debug)]
+pub struct Arrived {
+    /// How far the sender says its author is from it; none if it did not say.
+    pub hop: Option<u8>,
+    /// The record, verified; or as it came, with the reason why it is not one here yet.
+    pub record: Result<Record, (RawRecord, Refusal)>,
+}
+
+/// Something a peer brought, to be judged, applied and answered with
+/// [`super::Input::Applied`].
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// Names it in the answer.
+    pub id: u64,
+    /// Who brought it.
+    pub peer: AuthorId,
+    /// From which store.
+    pub store: StoreId,
+    /// The records.
+    pub arrived: Vec<Arrived>,
+    /// Entries that are released to this node from now on, or no longer.
+    pub releases: Vec<(EntryId, bool)>,
+    /// Proofs that an author equivocated; not yet checked.
+    pub proofs: Vec<RawProof>,
+    /// Distances of authors whose records are held already, as the sender states them.
+    pub distances: Vec<(Digest, u8)>,
+}
+
+enum Slot {
+    Missing(Option<u8>),
+    Here(Box<Arrived>),
+    Notice(EntryId, bool),
+    Proof(Box<RawProof>),
+}
+
+/// Rows on their way into the store.
+pub(super) struct Page {
+    /// Where it begins and ends in the peer's outbox; none for what a comparison found.
+    pub(super) span: Option<(Option<Cursor>, Cursor)>,
+    slots: Vec<Slot>,
+    missing: BTreeMap<Digest, usize>,
+    distances: Vec<(Digest, u8)>,
+    pub(super) is_fetching: bool,
+    /// The delivery it is in.
+    pub(super) delivered: Option<u64>,
+}
+
+/// Why a record of a peer was dropped.
+pub(super) struct Fault(pub(super) String);
+
+impl Page {
+    pub(super) fn new(
+        rows: Vec<Row>,
+        span: (Option<Cursor>, Cursor),
+        view: &dyn View,
+        faults: &mut Vec<Fault>,
+    ) -> Result<Self, Unreadable> {
+        let store = span.1.store;
+        let mut page = Self::empty(Some(span));
+        for row in rows {
+            match row.item {
+                Item::Named(hop, digest) if view.knows(digest, store)? => {
+                    page.distances.push((digest, hop));
+                }
+                Item::Named(hop, digest) => page.want(Some(hop), digest),
+                Item::Whole(hop, raw) => {
+                    let digest = SignedHeader::digest_of(&raw.header);
+                    if view.knows(digest, store)? {
+                        page.distances.push((digest, hop));
+                    } else if let Some(arrived) = verified(Some(hop), raw, faults) {
+                        page.slots.push(Slot::Here(Box::new(arrived)));
+                    }
+                }
+                Item::Opened(entry) => page.slots.push(Slot::Notice(entry, true)),
+                Item::Ended(entry) => page.slots.push(Slot::Notice(entry, false)),
+                Item::Proof(proof) => page.slots.push(Slot::Proof(proof)),
+            }
+        }
+        Ok(page)
+    }
+
+    /// What a comparison found that the peer has and this node lacks.
+    pub(super) fn of_missing(digests: &[Digest]) -> Self {
+        let mut page = Self::empty(None);
+        for digest in digests {
+            page.want(None, *digest);
+        }
+        page
+    }
+
+    fn empty(span: Option<(Option<Cursor>, Cursor)>) -> Self {
+        let (slots, missing, distances) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Self { span, slots, missing, distances, is_fetching: false, delivered: None }
+    }
+
+    fn want(&mut self, hop: Option<u8>, digest: Digest) {
+        if self.missing.insert(digest, self.slots.len()).is_none() {
+            self.slots.push(Slot::Missing(hop));
+        }
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    pub(super) fn missing(&self) -> Vec<Digest> {
+        self.missing.keys().take(FETCH_MAX).copied().collect()
+    }
+
+    /// Takes in what a fetch brought. When it brought nothing, the rest is gone at the sender, and
+    /// what took its place comes later in the outbox.
+    pub(super) fn fetched(&mut self, records: Vec<RawRecord>, faults: &mut Vec<Fault>) {
+        self.is_fetching = false;
+        let before = self.missing.len();
+        for raw in records {
+            let digest = SignedHeader::digest_of(&raw.header);
+            let Some(at) = self.missing.remove(&digest) else {
+                faults.push(Fault("a record that was not asked for".into()));
+                continue;
+            };
+            let Slot::Missing(hop) = self.slots[at] else { continue };
+            if let Some(arrived) = verified(hop, raw, faults) {
+                self.slots[at] = Slot::Here(Box::new(arrived));
+            }
+        }
+        if self.missing.len() == before {
+            self.missing.clear();
+        }
+    }
+
+    pub(super) fn deliver(&mut self, id: u64, peer: AuthorId, store: StoreId) -> Delivery {
+        self.delivered = Some(id);
+        let mut delivery = Delivery {
+            id,
+            peer,
+            store,
+            arrived: Vec::new(),
+            releases: Vec::new(),
+            proofs: Vec::new(),
+            distances: std::mem::take(&mut self.distances),
+        };
+        for slot in std::mem::take(&mut self.slots) {
+            match slot {
+                Slot::Here(arrived) => delivery.arrived.push(*arrived),
+                Slot::Notice(entry, is_open) => delivery.releases.push((entry, is_open)),
+                Slot::Proof(proof) => delivery.proofs.push(*proof),
+                Slot::Missing(_) => {}
+            }
+        }
+        delivery
+    }
+}
+
+/// Checks a record; what is wrong with it is the sender's fault unless it is merely newer.
+fn verified(hop: Option<u8>, raw: RawRecord, faults: &mut Vec<Fault>) -> Option<Arrived> {
+    match Record::verify(&raw) {
+        Ok(record) => Some(Arrived { hop, record: Ok(record) }),
+        Err(refusal) if refusal.blames_sender() => {
+            faults.push(Fault(refusal.to_string()));
+            None
+        }
+        Err(refusal) => Some(Arrived { hop, record: Err((raw, refusal)) }),
+    }
+}
+
+/// What is remembered of one peer.
+#[derive(Default)]
+pub(super) struct Session {
+    pub(super) is_connected: bool,
+    pub(super) expected: BTreeMap<u64, Expected>,
+    pub(super) theirs: Option<Greeting>,
+    /// How far the peer's outbox was asked for, ahead of what is applied.
+    pub(super) asked: Option<Cursor>,
+    pub(super) is_asking: bool,
+    pub(super) is_at_end: bool,
+    pub(super) pages: VecDeque<Page>,
+    /// How far the peer has asked for this node's outbox.
+    pub(super) their_position: u64,
+    /// The position that was last announced to the peer.
+    pub(super) announced: u64,
+    pub(super) announce_at: Option<u64>,
+    /// Nothing is asked before.
+    pub(super) wait_until: u64,
+    pub(super) wants_compare: bool,
+    /// The operator wants to know now, whether or not the peer has read everything.
+    pub(super) is_urgent: bool,
+    pub(super) compare: Option<Comparison>,
+    /// Comparisons since the last one that found nothing.
+    pub(super) repeats: u32,
+    pub(super) compared_at: u64,
+    pub(super) state: SyncState,
+    pub(super) spent: Spent,
+}
+
+impl Session {
+    /// A new connection: what was under way is begun again.
+    pub(super) fn renewed(&mut self, is_connected: bool) {
+        let (state, spent) = (std::mem::take(&mut self.state), self.spent);
+        *self = Self { is_connected, state, spent, wants_compare: true, ..Self::default() };
+    }
+
+    pub(super) fn expects(&self, what: &Expected) -> bool {
+        self.expected.values().any(|expected| expected == what)
+    }
+}

@@ -1,0 +1,182 @@
+//! What concerns peers, done by the one writer.
+
+use super::command::{Receipt, Rejection};
+use super::ingest::Ingest;
+use crate::store::peers::rows::{
+    Approval, Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, WorkspaceRow,
+};
+use crate::store::{Batch, Error};
+use klnode_crdt::entry::Entry;
+use klnode_crdt::equivocation::Proof;
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::lww::Register;
+use klnode_crdt::tally::Observation;
+use klnode_crdt::view::Entitlement;
+use klnode_federation::proto::Outgoing;
+use klnode_federation::proto::message::Receipt as Erased;
+use klnode_federation::proto::pairing::Invitation;
+
+/// One thing to note about peers.
+#[derive(Clone, Debug)]
+pub enum PeerAct {
+    /// What the operator decided about a node, or what is new about it.
+    Put(AuthorId, Box<PeerRow>),
+    /// When a peer and this node last held the same.
+    Equal(AuthorId, klnode_crdt::time::WallTime),
+    /// What a workspace is called here.
+    NameWorkspace(WorkspaceId, WorkspaceRow),
+    /// What a ticket is good for.
+    Invite(Box<Invitation>),
+    /// How far a consumer has read.
+    Advance(AuthorId, Cursor),
+    /// A consumer begins again.
+    Rewind(AuthorId),
+    /// Opens or ends the release of an entry to a peer.
+    Release(AuthorId, EntryId, bool),
+    /// What a peer says about its release of an entry to this node.
+    Released(AuthorId, EntryId, bool),
+    /// A peer lacks these: they go to the end of its outbox.
+    Requeue(AuthorId, Vec<Digest>),
+    /// A peer reads from the start: it may lack what it once brought.
+    Restart(AuthorId),
+    /// Keeps a refused header, by a hash of its slot.
+    Refuse(StoreId, [u8; 16], Box<RefusalRow>),
+    /// What was refused from a store is welcome now.
+    Readmit(StoreId),
+    /// How far an author is from a peer, as the peer says.
+    Distance(AuthorId, AuthorId, u8),
+    /// A proof of equivocation that was checked, and who brought it.
+    Convict(Box<Proof>),
+    /// What a peer says about erased entries.
+    Received(AuthorId, Vec<Erased>),
+    /// What a peer has heard about erased entries.
+    Told(AuthorId, Vec<Erased>),
+}
+
+impl PeerAct {
+    /// Whether losing it in a power cut only means doing some work again.
+    pub(super) fn is_incidental(&self) -> bool {
+        matches!(self, Self::Advance(..) | Self::Distance(..) | Self::Told(..) | Self::Equal(..))
+    }
+}
+
+impl Ingest<'_> {
+    pub(super) fn note_peers(
+        &mut self,
+        batch: &Batch,
+        acts: &[PeerAct],
+    ) -> Result<Receipt, Rejection> {
+        for act in acts {
+            self.note_peer(batch, act)?;
+        }
+        Ok(Receipt::Done(batch.head()?))
+    }
+
+    fn note_peer(&mut self, batch: &Batch, act: &PeerAct) -> Result<(), Error> {
+        let boot = self.writer.boot;
+        match act {
+            PeerAct::Put(peer, row) => {
+                let counts = row.is_mine && row.approval == Approval::Approved;
+                match counts {
+                    true => self.writer.mine.insert(*peer),
+                    false => self.writer.mine.remove(peer),
+                };
+                batch.put_peer(*peer, row)
+            }
+            PeerAct::Equal(peer, at) => match batch.peer(*peer)? {
+                Some(row) => batch.put_peer(*peer, &PeerRow { equal_at: Some(*at), ..row }),
+                None => Ok(()),
+            },
+            PeerAct::NameWorkspace(id, row) => batch.put_workspace(*id, row),
+            PeerAct::Invite(row) => batch.put_invitation(row),
+            PeerAct::Advance(consumer, cursor) => batch.put_cursor(*consumer, *cursor),
+            PeerAct::Rewind(consumer) => batch.drop_cursor(*consumer),
+            PeerAct::Release(peer, entry, is_open) => {
+                batch.set_release(*peer, *entry, *is_open, (boot, self.now))
+            }
+            PeerAct::Released(peer, entry, is_open) => {
+                batch.set_back(*peer, *entry, *is_open, self.now)
+            }
+            PeerAct::Requeue(peer, digests) => {
+                digests.iter().try_for_each(|digest| batch.queue(*peer, *digest, true, boot))
+            }
+            PeerAct::Restart(peer) => batch.restart_outbox(*peer, boot),
+            PeerAct::Refuse(store, slot, refusal) => batch.put_refusal(*store, *slot, refusal),
+            PeerAct::Readmit(store) => batch.drop_refusals(*store),
+            PeerAct::Distance(author, peer, hop) => batch.put_distance(*author, *peer, *hop),
+            PeerAct::Convict(proof) => self.convict(batch, proof),
+            PeerAct::Received(peer, receipts) => self.received(batch, *peer, receipts),
+            PeerAct::Told(peer, receipts) => {
+                for told in receipts {
+                    let row = batch.receipt(*peer, told.entry)?;
+                    batch.put_receipt(*peer, told.entry, ReceiptRow { is_due: false, ..row })?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps a proof, and passes it to everyone who may talk: it speaks of the author alone.
+    pub(super) fn convict(&mut self, batch: &Batch, proof: &Proof) -> Result<(), Error> {
+        if batch.has_proof(proof.author())? {
+            return Ok(());
+        }
+        batch.put_proof(proof)?;
+        batch.tell_all(Outgoing::Proof(proof.author()), self.writer.boot)
+    }
+
+    fn received(
+        &mut self,
+        batch: &Batch,
+        peer: AuthorId,
+        receipts: &[Erased],
+    ) -> Result<(), Error> {
+        for said in receipts {
+            // Only of what this node knows to be forgotten: nothing can be learned by asking.
+            if batch.tombstone(said.entry)?.is_none() {
+                continue;
+            }
+            let held = batch.receipt(peer, said.entry)?;
+            let row = ReceiptRow {
+                erased: held.erased.or(Some(self.now)),
+                told: said.told,
+                acknowledged: said.acknowledged,
+                ..held
+            };
+            if row != held {
+                batch.put_receipt(peer, said.entry, row)?;
+                batch.renew_receipts(said.entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Credit and blame for what was observed here go to the author of the text that is shown.
+    pub(super) fn note_outcome(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+        of: Observation,
+    ) -> Result<(), Error> {
+        let is_success = match of {
+            Observation::Success => true,
+            Observation::Failure => false,
+            Observation::Confirmation => return Ok(()),
+        };
+        let records = batch.records(entry)?;
+        let held = Entry::assemble(records.iter());
+        let Some(origin) = &held.origin else { return Ok(()) };
+        let members = match origin.workspace().is_personal() {
+            true => std::collections::BTreeSet::new(),
+            false => batch.charter(origin.workspace(), self.now)?.members,
+        };
+        let entitlement = Entitlement { mine: self.writer.mine.clone(), members };
+        let view = held.view(self.now, &entitlement);
+        let Some(shown) = view.registers.get(&Register::CONTENT) else { return Ok(()) };
+        if self.writer.mine.contains(&shown.value.author) {
+            return Ok(());
+        }
+        let row = OutcomeRow { day: self.now.day(), is_success, entry, task: None };
+        batch.put_outcome(shown.value.author, &row)
+    }
+}

@@ -1,0 +1,233 @@
+//! Reading what concerns peers.
+
+use super::super::error::Error;
+use super::super::read;
+use super::super::rows;
+use super::super::snapshot::Snapshot;
+use super::super::tables::{
+    CURSORS, DISTANCES, HEADS, INVITATIONS, OUTCOMES, OUTGOING, PEERS, QUEUED, RECEIPTS, RECORDS,
+    REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
+};
+use super::super::{Examined, rows::Seq};
+use super::rows::{
+    Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow, outgoing,
+};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::record::Record;
+use klnode_federation::proto::Outgoing;
+use klnode_federation::proto::pairing::Invitation;
+use redb::ReadableTable;
+
+impl Snapshot {
+    /// How far a consumer has read.
+    pub fn cursor(&self, consumer: AuthorId) -> Result<Option<Cursor>, Error> {
+        let table = self.transaction.open_table(CURSORS)?;
+        Ok(table.get(consumer.as_bytes())?.map(|row| Cursor::from_bytes(row.value())))
+    }
+
+    /// What the operator decided about another node.
+    pub fn peer(&self, peer: AuthorId) -> Result<Option<PeerRow>, Error> {
+        let table = self.transaction.open_table(PEERS)?;
+        let row = table.get(peer.as_bytes())?;
+        row.map(|row| rows::decode("peers", row.value())).transpose()
+    }
+
+    /// All other nodes that are known, by key.
+    pub fn peers(&self) -> Result<Vec<(AuthorId, PeerRow)>, Error> {
+        let table = self.transaction.open_table(PEERS)?;
+        let rows = table.iter()?.map(|row| {
+            let (peer, row) = row?;
+            Ok((AuthorId::from_bytes(*peer.value()), rows::decode("peers", row.value())?))
+        });
+        rows.collect()
+    }
+
+    /// All workspaces that are known by name, by id.
+    pub fn workspaces(&self) -> Result<Vec<(WorkspaceId, WorkspaceRow)>, Error> {
+        let table = self.transaction.open_table(WORKSPACES)?;
+        let rows = table.iter()?.map(|row| {
+            let (id, row) = row?;
+            Ok((WorkspaceId::from_bytes(*id.value()), rows::decode("workspaces", row.value())?))
+        });
+        rows.collect()
+    }
+
+    /// What a ticket is good for, by its name.
+    pub fn invitation(&self, name: [u8; 16]) -> Result<Option<Invitation>, Error> {
+        let table = self.transaction.open_table(INVITATIONS)?;
+        let row = table.get(&name)?;
+        row.map(|row| rows::decode("invitations", row.value())).transpose()
+    }
+
+    /// How far an author is from each peer that says so.
+    pub fn distances(&self, author: AuthorId) -> Result<Vec<(AuthorId, u8)>, Error> {
+        let (first, last) = span::<64>(author.as_bytes());
+        let table = self.transaction.open_table(DISTANCES)?;
+        let rows = table.range::<&[u8; 64]>(&first..=&last)?.map(|row| {
+            let (at, hop) = row?;
+            Ok((AuthorId::from_bytes(part(at.value(), 32)), hop.value()))
+        });
+        rows.collect()
+    }
+
+    /// What the texts of an author led to here, in the order of arrival.
+    pub fn outcomes(&self, author: AuthorId) -> Result<Vec<OutcomeRow>, Error> {
+        let (first, last) = span::<40>(author.as_bytes());
+        let table = self.transaction.open_table(OUTCOMES)?;
+        let rows = table.range::<&[u8; 40]>(&first..=&last)?;
+        rows.map(|row| rows::decode("outcomes", row?.1.value())).collect()
+    }
+
+    /// What passes of an entry between this node and a peer.
+    pub fn release(&self, peer: AuthorId, entry: EntryId) -> Result<ReleaseRow, Error> {
+        let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
+        match self.transaction.open_table(RELEASES)?.get(&at)? {
+            Some(row) => rows::decode("releases", row.value()),
+            None => Ok(ReleaseRow::default()),
+        }
+    }
+
+    /// Entries that pass, or have passed, between this node and a peer.
+    pub fn releases(
+        &self,
+        peer: AuthorId,
+    ) -> Result<impl Iterator<Item = Result<(EntryId, ReleaseRow), Error>> + use<>, Error> {
+        let (first, last) = span::<48>(peer.as_bytes());
+        let rows = self.transaction.open_table(RELEASES)?.range::<&[u8; 48]>(&first..=&last)?;
+        Ok(rows.map(|row| {
+            let (at, row) = row?;
+            Ok((EntryId::from_bytes(part(at.value(), 32)), rows::decode("releases", row.value())?))
+        }))
+    }
+
+    /// The last position of a peer's outbox.
+    pub fn outbox_head(&self, peer: AuthorId) -> Result<u64, Error> {
+        let heads = self.transaction.open_table(HEADS)?;
+        Ok(heads.get(peer.as_bytes())?.map_or(0, |head| u64::from_be_bytes(*head.value())))
+    }
+
+    /// A peer's outbox after a position, in order.
+    pub fn outbox(
+        &self,
+        peer: AuthorId,
+        after: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, Outgoing), Error>> + use<>, Error> {
+        let first = key(&[peer.as_bytes(), &after.saturating_add(1).to_be_bytes()]);
+        let (_, last) = span::<40>(peer.as_bytes());
+        let rows = self.transaction.open_table(OUTGOING)?.range::<&[u8; 40]>(&first..=&last)?;
+        Ok(rows.filter_map(|row| {
+            let (at, row) = match row {
+                Ok(row) => row,
+                Err(error) => return Some(Err(error.into())),
+            };
+            let position = u64::from_be_bytes(part(at.value(), 32));
+            outgoing(row.value()).map(|row| Ok((position, row)))
+        }))
+    }
+
+    /// Which process start gave out a position of a peer's outbox; none if nobody did.
+    pub fn outbox_epoch(&self, peer: AuthorId, position: u64) -> Result<Option<Boot>, Error> {
+        if position > self.outbox_head(peer)? {
+            return Ok(None);
+        }
+        let (first, _) = span::<40>(peer.as_bytes());
+        let last = key::<40>(&[peer.as_bytes(), &position.to_be_bytes()]);
+        let stretches = self.transaction.open_table(STRETCHES)?;
+        let newest = stretches.range::<&[u8; 40]>(&first..=&last)?.next_back().transpose()?;
+        Ok(newest.map(|(_, boot)| Boot(u64::from_be_bytes(*boot.value()))))
+    }
+
+    /// Whether a record is in a peer's outbox, or came from it.
+    pub fn is_queued(&self, peer: AuthorId, digest: Digest) -> Result<bool, Error> {
+        let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
+        Ok(self.transaction.open_table(QUEUED)?.get(&at)?.is_some())
+    }
+
+    /// Headers refused from a store.
+    pub fn refusals(
+        &self,
+        offered_by: StoreId,
+    ) -> Result<impl Iterator<Item = Result<RefusalRow, Error>> + use<>, Error> {
+        let (first, last) = span::<32>(offered_by.as_bytes());
+        let rows = self.transaction.open_table(REFUSALS)?.range::<&[u8; 32]>(&first..=&last)?;
+        Ok(rows.map(|row| rows::decode("refusals", row?.1.value())))
+    }
+
+    /// What was refused from a store in one slot.
+    pub fn refusal(
+        &self,
+        offered_by: StoreId,
+        slot: [u8; 16],
+    ) -> Result<Option<RefusalRow>, Error> {
+        let at = key::<32>(&[offered_by.as_bytes(), &slot]);
+        let row = self.transaction.open_table(REFUSALS)?.get(&at)?;
+        row.map(|row| rows::decode("refusals", row.value())).transpose()
+    }
+
+    /// What is known between this node and a peer about a forgotten entry.
+    pub fn receipt(&self, peer: AuthorId, entry: EntryId) -> Result<Option<ReceiptRow>, Error> {
+        let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
+        let row = self.transaction.open_table(RECEIPTS)?.get(&at)?;
+        row.map(|row| rows::decode("receipts", row.value())).transpose()
+    }
+
+    /// Forgotten entries of which a peer is to hear.
+    pub fn receipts_due(&self, peer: AuthorId, max: usize) -> Result<Vec<EntryId>, Error> {
+        let (first, last) = span::<48>(peer.as_bytes());
+        let mut due = Vec::new();
+        for row in self.transaction.open_table(RECEIPTS)?.range::<&[u8; 48]>(&first..=&last)? {
+            let (at, row) = row?;
+            let row: ReceiptRow = rows::decode("receipts", row.value())?;
+            if row.is_due {
+                due.push(EntryId::from_bytes(part(at.value(), 32)));
+            }
+            if due.len() == max {
+                break;
+            }
+        }
+        Ok(due)
+    }
+
+    /// The live records of an entry that may pass, with their digests alone being read from keys.
+    pub fn entry_records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
+        Ok(self.places(entry)?.into_iter().map(|(_, record)| record).collect())
+    }
+
+    /// Whether a record waits in quarantine.
+    pub fn is_quarantined(&self, digest: Digest) -> Result<bool, Error> {
+        for row in self.quarantine()? {
+            if row?.0 == digest {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether what stands in the outboxes is what `queued` says.
+    pub(in crate::store) fn check_outboxes(&self, found: &mut Examined) -> Result<(), Error> {
+        let queued = self.transaction.open_table(QUEUED)?;
+        for row in self.transaction.open_table(OUTGOING)?.iter()? {
+            let (at, row) = row?;
+            let Some(Outgoing::Record(digest)) = outgoing(row.value()) else { continue };
+            let there = queued.get(&key(&[&at.value()[..32], digest.as_bytes()]))?;
+            if there.is_none_or(|there| *there.value() != at.value()[32..]) {
+                let damage = Error::damaged("an outbox", "a record is queued in it unnoticed");
+                found.note(Err(damage))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The record at a position of the feed, if it is still there.
+    pub fn record_at(&self, seq: Seq) -> Result<Option<Record>, Error> {
+        let row = self.transaction.open_table(RECORDS)?.get(&seq.0.to_be_bytes())?;
+        row.map(|row| read::record(seq, row.value())).transpose()
+    }
+}
+
+impl ReleaseRow {
+    /// Whether anything of the entry has ever passed, either way.
+    pub fn has_passed(&self) -> bool {
+        self.out != Way::Never || self.back != Way::Never
+    }
+}

@@ -1,0 +1,224 @@
+//! Values of the tables that concern peers.
+
+use super::super::rows::Seq;
+use super::super::tables::{key, part};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
+use klnode_crdt::key::Signature;
+use klnode_crdt::time::{Day, WallTime};
+use klnode_federation::proto::filter::Filter;
+use klnode_federation::proto::ticket::Offer;
+use klnode_federation::proto::{self, Outgoing};
+use serde::{Deserialize, Serialize};
+
+/// What the operator decided about another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Approval {
+    /// Has asked, and waits.
+    #[default]
+    #[serde(rename = "w")]
+    Waiting,
+    /// May talk.
+    #[serde(rename = "a")]
+    Approved,
+    /// Was told no, or was sent away again: kept so that what it holds can still be forgotten.
+    #[serde(rename = "r")]
+    Refused,
+}
+
+/// Another node, as this one's operator sees it.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct PeerRow {
+    /// What it calls itself, or what the operator calls it.
+    #[serde(rename = "n")]
+    pub name: String,
+    /// Where it was last reached, newest first.
+    #[serde(rename = "m")]
+    pub addresses: Vec<String>,
+    /// Whether it may talk.
+    #[serde(rename = "a")]
+    pub approval: Approval,
+    /// Another node of the same person.
+    #[serde(rename = "i", default)]
+    pub is_mine: bool,
+    /// Its records are refused, but for what takes back.
+    #[serde(rename = "b", default)]
+    pub is_blocked: bool,
+    /// Since when it is known.
+    #[serde(rename = "t")]
+    pub since: WallTime,
+    /// What it becomes when it is approved.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    pub offer: Option<Offer>,
+    /// Six digits that both operators see.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What is sent to it; the configuration's where there is none.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<Filter>,
+    /// What is taken from it; the configuration's where there is none.
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    pub ingress: Option<Filter>,
+    /// When both last held the same.
+    #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
+    pub equal_at: Option<WallTime>,
+}
+
+/// What a workspace is here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceRow {
+    /// What it is called here.
+    #[serde(rename = "n")]
+    pub name: String,
+    /// Since when it is known.
+    #[serde(rename = "t")]
+    pub since: WallTime,
+}
+
+/// How far a release goes in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Way {
+    /// Nothing of the entry has gone this way.
+    #[default]
+    #[serde(rename = "n")]
+    Never,
+    /// All of it may.
+    #[serde(rename = "o")]
+    Open,
+    /// No more of it does, but for what takes back.
+    #[serde(rename = "x")]
+    Ended,
+}
+
+/// What passes of an entry between this node and a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReleaseRow {
+    /// From here to the peer.
+    #[serde(rename = "o")]
+    pub out: Way,
+    /// From the peer to here.
+    #[serde(rename = "i")]
+    pub back: Way,
+    /// Since when it is so.
+    #[serde(rename = "t")]
+    pub since: WallTime,
+}
+
+/// A header that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalRow {
+    /// Its bytes.
+    #[serde(rename = "h", with = "serde_bytes")]
+    pub header: Vec<u8>,
+    /// Its signature.
+    #[serde(rename = "s")]
+    pub signature: Signature,
+    /// Its counter, which decides which refusal of a slot is kept.
+    #[serde(rename = "c")]
+    pub counter: u64,
+    /// Its record's digest, which decides between equal counters.
+    #[serde(rename = "d")]
+    pub digest: Digest,
+    /// Why.
+    #[serde(rename = "y")]
+    pub reason: String,
+}
+
+/// What a text of another author led to here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutcomeRow {
+    /// When.
+    #[serde(rename = "d")]
+    pub day: Day,
+    /// Whether it helped.
+    #[serde(rename = "s")]
+    pub is_success: bool,
+    /// Which entry's text.
+    #[serde(rename = "e")]
+    pub entry: EntryId,
+    /// In which task.
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+}
+
+/// What is known between this node and a peer about a forgotten entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReceiptRow {
+    /// The peer brought the tombstone: it is to hear of what was done.
+    #[serde(rename = "u", default)]
+    pub is_upstream: bool,
+    /// There is something the peer has not heard yet.
+    #[serde(rename = "x", default)]
+    pub is_due: bool,
+    /// When the peer said that it has erased the entry.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub erased: Option<WallTime>,
+    /// How many others it says it has told.
+    #[serde(rename = "n", default)]
+    pub told: u32,
+    /// How many of these have said that they erased it.
+    #[serde(rename = "m", default)]
+    pub acknowledged: u32,
+}
+
+/// How far a consumer has read a feed, or a peer's outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// Whose.
+    pub store: StoreId,
+    /// In which epoch of it.
+    pub epoch: u64,
+    /// Everything up to here has been applied.
+    pub position: Seq,
+}
+
+impl Cursor {
+    pub(super) fn to_bytes(self) -> [u8; 32] {
+        let (epoch, position) = (self.epoch.to_be_bytes(), self.position.0.to_be_bytes());
+        key(&[self.store.as_bytes(), &epoch, &position])
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8; 32]) -> Self {
+        Self {
+            store: StoreId::from_bytes(part(bytes, 0)),
+            epoch: u64::from_be_bytes(part(bytes, 16)),
+            position: Seq(u64::from_be_bytes(part(bytes, 24))),
+        }
+    }
+}
+
+impl From<proto::message::Cursor> for Cursor {
+    fn from(cursor: proto::message::Cursor) -> Self {
+        Self { store: cursor.store, epoch: cursor.epoch.0, position: Seq(cursor.position) }
+    }
+}
+
+impl From<Cursor> for proto::message::Cursor {
+    fn from(cursor: Cursor) -> Self {
+        Self { store: cursor.store, epoch: Boot(cursor.epoch), position: cursor.position.0 }
+    }
+}
+
+/// The bytes of a row of an outbox.
+pub(super) fn outgoing_bytes(row: Outgoing) -> [u8; 33] {
+    let (kind, name): (u8, &[u8]) = match &row {
+        Outgoing::Record(digest) => (0, digest.as_bytes()),
+        Outgoing::Opened(entry) => (1, entry.as_bytes()),
+        Outgoing::Ended(entry) => (2, entry.as_bytes()),
+        Outgoing::Proof(author) => (3, author.as_bytes()),
+    };
+    let mut bytes = [0; 33];
+    bytes[0] = kind;
+    bytes[1..=name.len()].copy_from_slice(name);
+    bytes
+}
+
+/// A row of an outbox from its bytes; none if a later version wrote it.
+pub(super) fn outgoing(bytes: &[u8; 33]) -> Option<Outgoing> {
+    Some(match bytes[0] {
+        0 => Outgoing::Record(Digest::from_bytes(part(bytes, 1))),
+        1 => Outgoing::Opened(EntryId::from_bytes(part(bytes, 1))),
+        2 => Outgoing::Ended(EntryId::from_bytes(part(bytes, 1))),
+        3 => Outgoing::Proof(AuthorId::from_bytes(part(bytes, 1))),
+        _ => return None,
+    })
+}

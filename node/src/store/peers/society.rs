@@ -1,0 +1,115 @@
+//! Who is who to this node at a moment: the person's own, peers, members of workspaces.
+//!
+//! Read from one snapshot, so that an answer sees one state of affairs.
+
+use super::super::error::Error;
+use super::super::snapshot::Snapshot;
+use super::rows::{Approval, PeerRow};
+use klnode_crdt::charter::{self, Charter};
+use klnode_crdt::ids::{AuthorId, WorkspaceId};
+use klnode_crdt::time::WallTime;
+use klnode_crdt::view::Entitlement;
+use klnode_federation::proto::filter::Acquaintance;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A shared workspace.
+#[derive(Clone, Debug, Default)]
+pub struct Workspace {
+    /// What it is called here.
+    pub name: String,
+    /// Who belongs to it.
+    pub charter: Charter,
+}
+
+/// Who is who.
+#[derive(Clone, Debug, Default)]
+pub struct Society {
+    /// This node.
+    pub own: AuthorId,
+    /// This node and the same person's others.
+    pub mine: BTreeSet<AuthorId>,
+    /// Other nodes.
+    pub peers: BTreeMap<AuthorId, PeerRow>,
+    /// Shared workspaces.
+    pub workspaces: BTreeMap<WorkspaceId, Workspace>,
+}
+
+impl Society {
+    /// As a snapshot shows it to `own`.
+    pub fn read(snapshot: &Snapshot, own: AuthorId, now: WallTime) -> Result<Self, Error> {
+        let peers: BTreeMap<AuthorId, PeerRow> = snapshot.peers()?.into_iter().collect();
+        let is_mine =
+            |(_, row): &(&AuthorId, &PeerRow)| row.is_mine && row.approval == Approval::Approved;
+        let mine = peers.iter().filter(is_mine).map(|(peer, _)| *peer).chain([own]).collect();
+        let mut workspaces = BTreeMap::new();
+        for (id, row) in snapshot.workspaces()? {
+            let held = snapshot.entry(charter::entry(id))?.to_entry();
+            let charter = Charter::read(id, &held, now);
+            workspaces.insert(id, Workspace { name: row.name, charter });
+        }
+        Ok(Self { own, mine, peers, workspaces })
+    }
+
+    /// Whose word is shown in a workspace.
+    pub fn entitlement(&self, workspace: Option<WorkspaceId>) -> Entitlement {
+        let shared = workspace.and_then(|id| self.workspaces.get(&id));
+        let members = shared.map(|shared| shared.charter.members.clone()).unwrap_or_default();
+        Entitlement { mine: self.mine.clone(), members }
+    }
+
+    /// Whether an author belongs to a workspace.
+    pub fn is_member(&self, author: AuthorId, workspace: WorkspaceId) -> bool {
+        let shared = self.workspaces.get(&workspace);
+        shared.is_some_and(|shared| shared.charter.members.contains(&author))
+    }
+
+    /// Whether an author belongs to any workspace that this node belongs to.
+    pub fn is_fellow(&self, author: AuthorId) -> bool {
+        self.workspaces.values().any(|shared| {
+            let members = &shared.charter.members;
+            members.contains(&author) && self.mine.iter().any(|own| members.contains(own))
+        })
+    }
+
+    /// Whether a peer may talk.
+    pub fn is_approved(&self, peer: AuthorId) -> bool {
+        self.peers.get(&peer).is_some_and(|row| row.approval == Approval::Approved)
+    }
+
+    /// What a peer is to this node as far as filters go.
+    pub fn acquaintance(&self, peer: AuthorId) -> Acquaintance {
+        let both = |shared: &&Workspace| {
+            let members = &shared.charter.members;
+            members.contains(&peer) && self.mine.iter().any(|own| members.contains(own))
+        };
+        let shared = self.workspaces.iter().filter(|(_, shared)| both(shared));
+        Acquaintance {
+            is_mine: self.mine.contains(&peer),
+            shared: shared.map(|(id, _)| *id).collect::<BTreeSet<_>>(),
+        }
+    }
+
+    /// A workspace by what it is called here.
+    pub fn workspace(&self, name: &str) -> Option<WorkspaceId> {
+        match name {
+            "local" => Some(WorkspaceId::LOCAL),
+            "main" => Some(WorkspaceId::MAIN),
+            _ => {
+                let named = self.workspaces.iter().find(|(_, shared)| shared.name == name);
+                named.map(|(id, _)| *id)
+            }
+        }
+    }
+
+    /// What a workspace is called here.
+    pub fn name(&self, workspace: WorkspaceId) -> String {
+        match workspace {
+            WorkspaceId::LOCAL => "local".to_owned(),
+            WorkspaceId::MAIN => "main".to_owned(),
+            id => match self.workspaces.get(&id) {
+                Some(shared) => shared.name.clone(),
+                None => id.to_string()[..8].to_owned(),
+            },
+        }
+    }
+}

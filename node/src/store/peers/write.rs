@@ -1,0 +1,388 @@
+//! Writing what concerns peers.
+
+use super::super::batch::Batch;
+use super::super::error::Error;
+use super::super::rows;
+use super::super::tables::{
+    CURSORS, DISTANCES, EQUIVOCATIONS, HEADS, INVITATIONS, OUTCOMES, OUTGOING, PEERS, QUEUED,
+    RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
+};
+use super::rows::{
+    Approval, Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
+    outgoing_bytes,
+};
+use klnode_crdt::charter::{self, Charter};
+use klnode_crdt::entry::Entry;
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::time::WallTime;
+use klnode_federation::proto::Outgoing;
+use klnode_federation::proto::pairing::Invitation;
+use redb::ReadableTable;
+
+/// Outcomes that are remembered of one author; older ones have faded.
+const OUTCOMES_MAX: usize = 1_000;
+
+impl Batch {
+    pub(crate) fn put_cursor(&self, consumer: AuthorId, cursor: Cursor) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(CURSORS)?;
+        table.insert(consumer.as_bytes(), &cursor.to_bytes())?;
+        Ok(())
+    }
+
+    pub(crate) fn drop_cursor(&self, consumer: AuthorId) -> Result<(), Error> {
+        self.transaction.open_table(CURSORS)?.remove(consumer.as_bytes())?;
+        Ok(())
+    }
+
+    // Who is who.
+
+    pub(crate) fn put_peer(&self, peer: AuthorId, row: &PeerRow) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(PEERS)?;
+        table.insert(peer.as_bytes(), rows::encode(row).as_slice())?;
+        Ok(())
+    }
+
+    pub(crate) fn peer(&self, peer: AuthorId) -> Result<Option<PeerRow>, Error> {
+        let table = self.transaction.open_table(PEERS)?;
+        let row = table.get(peer.as_bytes())?;
+        row.map(|row| rows::decode("peers", row.value())).transpose()
+    }
+
+    /// The same person's other nodes.
+    pub(crate) fn mine(&self) -> Result<Vec<AuthorId>, Error> {
+        let mut mine = Vec::new();
+        for peer in self.peers()? {
+            let row = self.peer(peer)?;
+            if row.is_some_and(|row| row.is_mine && row.approval == Approval::Approved) {
+                mine.push(peer);
+            }
+        }
+        Ok(mine)
+    }
+
+    pub(crate) fn has_proof(&self, author: AuthorId) -> Result<bool, Error> {
+        Ok(self.transaction.open_table(EQUIVOCATIONS)?.get(author.as_bytes())?.is_some())
+    }
+
+    /// Puts a row into the outbox of everyone who may talk.
+    pub(crate) fn tell_all(&self, row: Outgoing, boot: Boot) -> Result<(), Error> {
+        for peer in self.peers()? {
+            let may = self.peer(peer)?.is_some_and(|row| row.approval == Approval::Approved);
+            if may {
+                self.append(peer, row, boot)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn peers(&self) -> Result<Vec<AuthorId>, Error> {
+        let table = self.transaction.open_table(PEERS)?;
+        table.iter()?.map(|row| Ok(AuthorId::from_bytes(*row?.0.value()))).collect()
+    }
+
+    pub(crate) fn put_workspace(&self, id: WorkspaceId, row: &WorkspaceRow) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(WORKSPACES)?;
+        table.insert(id.as_bytes(), rows::encode(row).as_slice())?;
+        Ok(())
+    }
+
+    pub(crate) fn put_invitation(&self, row: &Invitation) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(INVITATIONS)?;
+        table.insert(&row.secret.name(), rows::encode(row).as_slice())?;
+        Ok(())
+    }
+
+    /// Who belongs to a workspace.
+    pub(crate) fn charter(&self, id: WorkspaceId, now: WallTime) -> Result<Charter, Error> {
+        let records = self.records(charter::entry(id))?;
+        Ok(Charter::read(id, &Entry::assemble(records.iter()), now))
+    }
+
+    pub(crate) fn put_distance(
+        &self,
+        author: AuthorId,
+        peer: AuthorId,
+        hop: u8,
+    ) -> Result<(), Error> {
+        let at = key::<64>(&[author.as_bytes(), peer.as_bytes()]);
+        let mut table = self.transaction.open_table(DISTANCES)?;
+        if table.get(&at)?.is_none_or(|held| held.value() != hop) {
+            table.insert(&at, hop)?;
+        }
+        Ok(())
+    }
+
+    /// Notes what a text led to, once for each task and entry; outside of tasks once a day.
+    pub(crate) fn put_outcome(&self, author: AuthorId, row: &OutcomeRow) -> Result<(), Error> {
+        let (first, last) = span::<40>(author.as_bytes());
+        let mut table = self.transaction.open_table(OUTCOMES)?;
+        let mut held = Vec::new();
+        for one in table.range::<&[u8; 40]>(&first..=&last)? {
+            let (at, one) = one?;
+            let one: OutcomeRow = rows::decode("outcomes", one.value())?;
+            let is_same = one.entry == row.entry
+                && one.task == row.task
+                && (one.task.is_some() || (one.day, one.is_success) == (row.day, row.is_success));
+            if is_same {
+                return Ok(());
+            }
+            held.push(*at.value());
+        }
+        let next = held.last().map_or(0, |at| u64::from_be_bytes(part(at, 32)) + 1);
+        table.insert(
+            &key::<40>(&[author.as_bytes(), &next.to_be_bytes()]),
+            rows::encode(row).as_slice(),
+        )?;
+        if held.len() >= OUTCOMES_MAX {
+            table.remove(&held[0])?;
+        }
+        Ok(())
+    }
+
+    // What passes.
+
+    pub(crate) fn release(&self, peer: AuthorId, entry: EntryId) -> Result<ReleaseRow, Error> {
+        let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
+        match self.transaction.open_table(RELEASES)?.get(&at)? {
+            Some(row) => rows::decode("releases", row.value()),
+            None => Ok(ReleaseRow::default()),
+        }
+    }
+
+    pub(crate) fn put_release(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        row: ReleaseRow,
+    ) -> Result<(), Error> {
+        let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
+        self.transaction.open_table(RELEASES)?.insert(&at, rows::encode(&row).as_slice())?;
+        Ok(())
+    }
+
+    /// Opens or ends the release of an entry to a peer, tells it so, and gives it what there is.
+    pub(crate) fn set_release(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        is_open: bool,
+        (boot, now): (Boot, WallTime),
+    ) -> Result<(), Error> {
+        let held = self.release(peer, entry)?;
+        let out = if is_open { Way::Open } else { Way::Ended };
+        if held.out == out || (held.out == Way::Never && !is_open) {
+            return Ok(());
+        }
+        self.put_release(peer, entry, ReleaseRow { out, since: now, ..held })?;
+        if !is_open {
+            return self.append(peer, Outgoing::Ended(entry), boot);
+        }
+        self.append(peer, Outgoing::Opened(entry), boot)?;
+        // What was passed over while the release was ended is given again.
+        let is_again = held.out == Way::Ended;
+        for record in self.records(entry)? {
+            self.queue(peer, record.digest(), is_again, boot)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a record that was just committed to every peer that may have it. What takes back goes
+    /// wherever the entry has been.
+    pub(crate) fn pass_on(
+        &self,
+        entry: EntryId,
+        digest: Digest,
+        takes_back: bool,
+        boot: Boot,
+    ) -> Result<(), Error> {
+        for peer in self.peers()? {
+            let row = self.release(peer, entry)?;
+            let has_been = row.out != Way::Never || row.back != Way::Never;
+            if row.out == Way::Open || (takes_back && has_been) {
+                self.queue(peer, digest, false, boot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a peer brought a record: it has it, and it releases the entry to this node.
+    pub(crate) fn brought(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        digest: Digest,
+        now: WallTime,
+    ) -> Result<(), Error> {
+        let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
+        let mut queued = self.transaction.open_table(QUEUED)?;
+        if queued.get(&at)?.is_none() {
+            queued.insert(&at, &0_u64.to_be_bytes())?;
+        }
+        drop(queued);
+        let row = self.release(peer, entry)?;
+        if row.back == Way::Never {
+            self.put_release(peer, entry, ReleaseRow { back: Way::Open, since: now, ..row })?;
+        }
+        Ok(())
+    }
+
+    /// Notes what a peer says about its release of an entry to this node.
+    pub(crate) fn set_back(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        is_open: bool,
+        now: WallTime,
+    ) -> Result<(), Error> {
+        let row = self.release(peer, entry)?;
+        let back = if is_open { Way::Open } else { Way::Ended };
+        if row.back == back {
+            return Ok(());
+        }
+        self.put_release(peer, entry, ReleaseRow { back, since: now, ..row })
+    }
+
+    /// Puts a record at the end of a peer's outbox: once, unless it is wanted `again`.
+    pub(crate) fn queue(
+        &self,
+        peer: AuthorId,
+        digest: Digest,
+        again: bool,
+        boot: Boot,
+    ) -> Result<(), Error> {
+        let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
+        let mut queued = self.transaction.open_table(QUEUED)?;
+        let held = queued.get(&at)?.map(|held| u64::from_be_bytes(*held.value()));
+        if held.is_some() && !again {
+            return Ok(());
+        }
+        if let Some(old) = held {
+            let old = key::<40>(&[peer.as_bytes(), &old.to_be_bytes()]);
+            self.transaction.open_table(OUTGOING)?.remove(&old)?;
+        }
+        self.append(peer, Outgoing::Record(digest), boot)?;
+        let head = self.outbox_head(peer)?;
+        queued.insert(&at, &head.to_be_bytes())?;
+        Ok(())
+    }
+
+    fn outbox_head(&self, peer: AuthorId) -> Result<u64, Error> {
+        let heads = self.transaction.open_table(HEADS)?;
+        Ok(heads.get(peer.as_bytes())?.map_or(0, |head| u64::from_be_bytes(*head.value())))
+    }
+
+    /// Positions are given out once and never again, also when the last row has gone.
+    pub(crate) fn append(&self, peer: AuthorId, row: Outgoing, boot: Boot) -> Result<(), Error> {
+        let position = self.outbox_head(peer)? + 1;
+        let at = key::<40>(&[peer.as_bytes(), &position.to_be_bytes()]);
+        self.transaction.open_table(HEADS)?.insert(peer.as_bytes(), &position.to_be_bytes())?;
+        self.transaction.open_table(OUTGOING)?.insert(&at, &outgoing_bytes(row))?;
+        let mut stretches = self.transaction.open_table(STRETCHES)?;
+        let (first, last) = span::<40>(peer.as_bytes());
+        let newest = stretches.range::<&[u8; 40]>(&first..=&last)?.next_back().transpose()?;
+        if newest.is_none_or(|(_, of)| *of.value() != boot.0.to_be_bytes()) {
+            stretches.insert(&at, &boot.0.to_be_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// A record that is gone is nobody's to fetch.
+    pub(crate) fn unqueue(&self, digest: &[u8; 32]) -> Result<(), Error> {
+        let peers = self.peers()?;
+        let mut queued = self.transaction.open_table(QUEUED)?;
+        let mut outgoing = self.transaction.open_table(OUTGOING)?;
+        for peer in peers {
+            let at = key::<64>(&[peer.as_bytes(), digest]);
+            if let Some(position) = queued.remove(&at)? {
+                outgoing.remove(&key::<40>(&[peer.as_bytes(), position.value()]))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The peer may have lost what it once brought: it is no longer taken to hold it.
+    pub(crate) fn restart_outbox(&self, peer: AuthorId, boot: Boot) -> Result<(), Error> {
+        let (first, last) = span::<64>(peer.as_bytes());
+        let mut queued = self.transaction.open_table(QUEUED)?;
+        let mut brought = Vec::new();
+        for row in queued.range::<&[u8; 64]>(&first..=&last)? {
+            let (at, position) = row?;
+            if *position.value() == [0; 8] {
+                brought.push(*at.value());
+            }
+        }
+        for at in &brought {
+            queued.remove(at)?;
+        }
+        drop(queued);
+        for at in brought {
+            self.queue(peer, Digest::from_bytes(part(&at, 32)), false, boot)?;
+        }
+        Ok(())
+    }
+
+    // What was refused, and what was forgotten.
+
+    /// Keeps a refused header, if it is the highest of its slot from that store.
+    pub(crate) fn put_refusal(
+        &self,
+        offered_by: StoreId,
+        slot: [u8; 16],
+        row: &RefusalRow,
+    ) -> Result<(), Error> {
+        let at = key(&[offered_by.as_bytes(), &slot]);
+        let mut table = self.transaction.open_table(REFUSALS)?;
+        let held: Option<RefusalRow> = match table.get(&at)? {
+            Some(held) => Some(rows::decode("refusals", held.value())?),
+            None => None,
+        };
+        if held.is_none_or(|held| (held.counter, held.digest) < (row.counter, row.digest)) {
+            table.insert(&at, rows::encode(row).as_slice())?;
+        }
+        Ok(())
+    }
+
+    /// Forgets that anything was refused from a store: its cause was lifted.
+    pub(crate) fn drop_refusals(&self, offered_by: StoreId) -> Result<(), Error> {
+        let (first, last) = span::<32>(offered_by.as_bytes());
+        let mut table = self.transaction.open_table(REFUSALS)?;
+        table.retain_in::<&[u8; 32], _>(&first..=&last, |_, _| false)?;
+        Ok(())
+    }
+
+    pub(crate) fn receipt(&self, peer: AuthorId, entry: EntryId) -> Result<ReceiptRow, Error> {
+        let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
+        match self.transaction.open_table(RECEIPTS)?.get(&at)? {
+            Some(row) => rows::decode("receipts", row.value()),
+            None => Ok(ReceiptRow::default()),
+        }
+    }
+
+    pub(crate) fn put_receipt(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        row: ReceiptRow,
+    ) -> Result<(), Error> {
+        let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
+        self.transaction.open_table(RECEIPTS)?.insert(&at, rows::encode(&row).as_slice())?;
+        Ok(())
+    }
+
+    /// Notes that a peer brought a tombstone, and is to hear what became of it.
+    pub(crate) fn owe_receipt(&self, peer: AuthorId, entry: EntryId) -> Result<(), Error> {
+        let row = self.receipt(peer, entry)?;
+        self.put_receipt(peer, entry, ReceiptRow { is_upstream: true, is_due: true, ..row })
+    }
+
+    /// Whoever brought the tombstone is to hear that more have erased the entry.
+    pub(crate) fn renew_receipts(&self, entry: EntryId) -> Result<(), Error> {
+        for peer in self.peers()? {
+            let row = self.receipt(peer, entry)?;
+            if row.is_upstream {
+                self.put_receipt(peer, entry, ReceiptRow { is_due: true, ..row })?;
+            }
+        }
+        Ok(())
+    }
+}
