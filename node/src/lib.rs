@@ -10,6 +10,7 @@ pub mod index;
 pub mod engine;
 
 pub mod query;
+pub mod replicate;
 
 pub mod api;
 

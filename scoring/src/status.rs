@@ -57,6 +57,20 @@ pub enum Status {
 }
 
 impl Status {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Candidate => "candidate",
+            Status::Active => "active",
+            Status::Verified => "verified",
+            Status::Stale => "stale",
+            Status::Archived => "archived",
+            Status::Rejected => "rejected",
+            Status::Retracted => "retracted",
+        }
+    }
+
     /// Whether entries of this status take part in retrieval without being asked for.
     #[must_use]
     pub fn is_retrieved(self) -> bool {

@@ -86,6 +86,14 @@ impl Handle {
         answer.blocking_recv().map_err(|_| Rejection::Stopping)?
     }
 
+    /// The same as [`Self::submit_all`], from a thread without a runtime.
+    pub fn submit_all_blocking(&self, commands: Vec<Command>) -> Result<Vec<Answer>, Rejection> {
+        let (reply, answers) = oneshot::channel();
+        let request = Request::All(commands, reply);
+        self.requests.blocking_send(request).map_err(|_| Rejection::Stopping)?;
+        answers.blocking_recv().map_err(|_| Rejection::Stopping)
+    }
+
     /// Commands that wait for the writer.
     pub fn waiting(&self) -> usize {
         self.requests.max_capacity() - self.requests.capacity()

@@ -17,7 +17,7 @@ use klnode_crdt::holding::{EntryRecords, Holding};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
-use redb::{ReadTransaction, ReadableTableMetadata};
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
 use std::collections::BTreeMap;
 
 /// An immutable view of the store.
@@ -85,6 +85,13 @@ impl Snapshot {
             let first = Seq(u64::from_be_bytes(part(at.value(), 0)));
             Ok((first, Boot(u64::from_be_bytes(part(at.value(), 8)))))
         }))
+    }
+
+    /// The process start that writes now, or wrote last.
+    pub fn newest_epoch(&self) -> Result<Option<Boot>, Error> {
+        let epochs = self.transaction.open_table(EPOCHS)?;
+        let newest = epochs.last()?;
+        Ok(newest.map(|(at, _)| Boot(u64::from_be_bytes(part(at.value(), 8)))))
     }
 
     /// All entries with their view rows, by id.

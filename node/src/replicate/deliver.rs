@@ -1,0 +1,212 @@
+//! What a peer brought, on its way to the writer: blocked authors and the ingress filter are looked
+//! at here, everything else is for the engine.
+
+use super::release::{Examiner, facts, hop};
+use super::view::{StoreView, takes_back};
+use crate::engine::{Arrival, Command, Ingested, PeerAct, Receipt, Rejection};
+use crate::store::Error;
+use crate::store::peers::rows::{PeerRow, RefusalRow};
+use klnode_crdt::digest;
+use klnode_crdt::entry::Entry;
+use klnode_crdt::equivocation::Proof;
+use klnode_crdt::header::{Facet, SignedHeader};
+use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::lattice::Lattice;
+use klnode_crdt::record::{RawRecord, Record};
+use klnode_federation::proto::filter::{Rule, Verdict};
+use klnode_federation::proto::{Arrived, Delivery, Outcome};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A delivery, sorted into what the writer is told.
+pub(super) struct Sorted {
+    /// What to write, in one group: the records, then the rest.
+    pub(super) commands: Vec<Command>,
+    /// Records that go to the writer, in the order of its answers.
+    arrivals: Vec<Record>,
+    /// How many do not.
+    settled: usize,
+    /// Proofs that prove nothing.
+    pub(super) faults: usize,
+}
+
+/// Sorts a delivery.
+pub(super) fn sort(
+    delivery: Delivery,
+    view: &StoreView,
+    examiner: &Examiner,
+) -> Result<Sorted, Error> {
+    let Delivery { peer, store, arrived, releases, proofs, distances, .. } = delivery;
+    let mut acts = Vec::new();
+    for (entry, is_open) in releases {
+        acts.push(PeerAct::Released(peer, entry, is_open));
+    }
+    let mut faults = 0;
+    for raw in proofs {
+        match Proof::verify(&raw) {
+            Ok(proof) => acts.push(PeerAct::Convict(Box::new(proof))),
+            Err(_) => faults += 1,
+        }
+    }
+    let mut hops = BTreeMap::<AuthorId, u8>::new();
+    for (digest, hop) in distances {
+        if let Some(record) = view.snapshot.record(digest)? {
+            hops.insert(record.author(), hop);
+        }
+    }
+    for one in &arrived {
+        if let (Some(hop), Ok(record)) = (one.hop, &one.record) {
+            hops.insert(record.author(), hop);
+        }
+    }
+    let distances = hops.iter().filter(|(author, _)| !view.society.mine.contains(author));
+    acts.extend(distances.map(|(author, hop)| PeerAct::Distance(*author, peer, *hop)));
+
+    let row = view.society.peers.get(&peer).cloned().unwrap_or_default();
+    let held = held_back(&arrived, peer, &row, view, examiner, &hops)?;
+    let (mut arrivals, mut settled) = (Vec::new(), 0);
+    for Arrived { record, .. } in arrived {
+        let (record, reason) = match record {
+            Err((raw, refusal)) => {
+                settled += 1;
+                acts.push(refuse_newer(store, &raw, refusal.to_string()));
+                continue;
+            }
+            Ok(record) => {
+                let is_blocked = view
+                    .society
+                    .peers
+                    .get(&record.author())
+                    .is_some_and(|author| author.is_blocked);
+                let reason = match (is_blocked, held.get(&record.entry())) {
+                    (true, _) => Some("its author is blocked".to_owned()),
+                    (false, rule) => rule.map(ToString::to_string),
+                };
+                (record, reason)
+            }
+        };
+        match reason {
+            // What takes back is heard from anyone, about anything.
+            Some(reason) if !takes_back(&record) => {
+                settled += 1;
+                acts.push(refuse(store, &record, reason));
+            }
+            _ => arrivals.push(record),
+        }
+    }
+    // What explains a missing payload goes first.
+    arrivals.sort_by_key(|record| !takes_back(record));
+    let records = arrivals.iter().cloned().map(|record| Arrival { record, from: peer });
+    let mut commands = vec![Command::Ingest(records.collect())];
+    if !acts.is_empty() {
+        commands.push(Command::Peers(acts));
+    }
+    Ok(Sorted { commands, arrivals, settled, faults })
+}
+
+/// The entries of a delivery that the ingress filter holds back, as they would be seen with it.
+fn held_back(
+    arrived: &[Arrived],
+    peer: AuthorId,
+    row: &PeerRow,
+    view: &StoreView,
+    examiner: &Examiner,
+    hops: &BTreeMap<AuthorId, u8>,
+) -> Result<BTreeMap<EntryId, Rule>, Error> {
+    let filter = examiner.ingress(row, &view.society);
+    let mut brought = BTreeMap::<EntryId, Entry>::new();
+    for record in arrived.iter().filter_map(|one| one.record.as_ref().ok()) {
+        brought.entry(record.entry()).or_default().join(record.to_entry());
+    }
+    let mut held = BTreeMap::new();
+    for (id, mut entry) in brought {
+        entry.join(view.snapshot.entry(id)?.to_entry());
+        let workspace = entry.origin.as_ref().map(|origin| origin.workspace());
+        let seen = entry.view(view.now, &view.society.entitlement(workspace));
+        let Some(mut subject) = facts(&seen, id) else { continue };
+        // The sender's distance to the creator, as far as it has been said.
+        let creator = seen.origin.as_ref().and_then(|origin| origin.creator());
+        subject.creator_hop = match creator {
+            None => Some(0),
+            Some(creator) if creator == peer => Some(0),
+            Some(creator) if view.society.mine.contains(&creator) => Some(1),
+            Some(creator) => match hops.get(&creator) {
+                Some(hop) => Some(*hop),
+                None => {
+                    hop(&view.snapshot, &view.society, creator)?.map(|hop| hop.saturating_sub(1))
+                }
+            },
+        };
+        let mut acquaintance = view.society.acquaintance(peer);
+        if filter.workspaces.is_empty() {
+            // What a peer shares with this node is what it offers.
+            acquaintance.shared.insert(subject.workspace);
+        }
+        if let Verdict::Hold(rule) = filter.verdict(&subject, &acquaintance) {
+            held.insert(id, rule);
+        }
+    }
+    Ok(held)
+}
+
+fn slot_hash(record: &Record) -> [u8; 16] {
+    let header = record.header();
+    digest::Fields::new(digest::Context::Slot)
+        .field(header.entry.as_bytes())
+        .field(header.author.as_bytes())
+        .field(&[header.facet.code()])
+        .field(&header.place.boot.0.to_be_bytes())
+        .field(&header.place.generation.0.to_be_bytes())
+        .finish_short()
+}
+
+fn refuse(store: klnode_crdt::ids::StoreId, record: &Record, reason: String) -> PeerAct {
+    let RawRecord { header, signature, .. } = record.to_raw();
+    let (counter, digest) = (record.header().counter, record.digest());
+    let row = RefusalRow { header, signature, counter, digest, reason };
+    PeerAct::Refuse(store, slot_hash(record), Box::new(row))
+}
+
+/// A later version's record has no slot that this one can read: it stands for itself.
+fn refuse_newer(store: klnode_crdt::ids::StoreId, raw: &RawRecord, reason: String) -> PeerAct {
+    let digest = SignedHeader::digest_of(&raw.header);
+    let mut slot = [0; 16];
+    slot.copy_from_slice(&digest.as_bytes()[..16]);
+    let (header, signature) = (raw.header.clone(), raw.signature);
+    PeerAct::Refuse(
+        store,
+        slot,
+        Box::new(RefusalRow { header, signature, counter: 0, digest, reason }),
+    )
+}
+
+impl Sorted {
+    /// What became of the records, from the writer's answers; and what it refused, to be kept.
+    pub(super) fn outcomes(
+        &self,
+        store: klnode_crdt::ids::StoreId,
+        answers: &[Result<Receipt, Rejection>],
+    ) -> (Vec<Outcome>, Vec<PeerAct>) {
+        let mut outcomes = vec![Outcome::Settled; self.settled];
+        let Some(Ok(Receipt::Ingested(ingested))) = answers.first() else {
+            return (vec![Outcome::Deferred], Vec::new());
+        };
+        if answers.iter().any(Result::is_err) {
+            return (vec![Outcome::Deferred], Vec::new());
+        }
+        let mut acts = Vec::new();
+        for (record, what) in self.arrivals.iter().zip(ingested) {
+            outcomes.push(Outcome::Settled);
+            match what {
+                // What it waits for comes later; a comparison brings it back if that is lost.
+                Ingested::Deferred(_) if record.header().facet == Facet::Claims => {}
+                Ingested::Deferred(_) => outcomes.push(Outcome::Deferred),
+                Ingested::Refused(reason) => acts.push(refuse(store, record, reason.clone())),
+                Ingested::Known
+                | Ingested::Merged(_)
+                | Ingested::Quarantined(_)
+                | Ingested::Forgotten => {}
+            }
+        }
+        (outcomes, acts)
+    }
+}

@@ -1,0 +1,23 @@
+//! Replication: between the feed, the protocol and the network.
+//!
+//! [`Replica`] is the whole of it without threads, clocks or sockets: it takes what happened, reads
+//! the store, writes through the one writer, and returns what is to be sent. [`start`] runs it on a
+//! thread of its own over libp2p; a simulation runs the same thing over a network in memory.
+//!
+//! - [`release`]: which entries a peer may have, and why not the others.
+//! - [`view`]: the store as the protocol reads it.
+//! - [`deliver`]: what a peer brought, on its way to the writer.
+//! - [`pairing`]: tickets, joining, approving.
+//! - [`run`]: the thread.
+
+mod deliver;
+mod pairing;
+mod release;
+mod replica;
+mod run;
+mod view;
+
+pub use pairing::{Joined, PairError};
+pub use release::{Examiner, Held, Preview};
+pub use replica::{Action, Event, Replica, Setup, Writer};
+pub use run::{Handle, Live, Options, Running, start};

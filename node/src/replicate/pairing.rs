@@ -1,0 +1,661 @@
+//! Pairing and policy: tickets, joining, approving, blocking, workspaces. Runs on the thread of
+//! replication, so that two who use one ticket at once meet one after the other.
+
+use super::run::Core;
+use crate::engine::{Command, NewEntry, PeerAct, Rejection, SourceKey};
+use crate::store::Error;
+use crate::store::peers::Society;
+use crate::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
+use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::{AuthorId, Nonce, WorkspaceId};
+use klnode_crdt::kind::Kind;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::writer::Claim;
+use klnode_federation::net::{self, Protocol};
+use klnode_federation::proto::filter::Filter;
+use klnode_federation::proto::limits::{ADDRESSES_MAX, NAME_CHARS_MAX};
+use klnode_federation::proto::pairing::{
+    Answer, Ask, Card, Invitation, Meeting, Proof, TurnedAway,
+};
+use klnode_federation::proto::ticket::{BadTicket, Offer, Secret, Ticket};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Nodes that may wait for the operator at once.
+const WAITING_MAX: usize = 32;
+
+/// Why pairing, or a decision about a peer, did not come about. Messages fit after "cannot".
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PairError {
+    /// Not a ticket.
+    #[error("{0}")]
+    Ticket(#[from] BadTicket),
+    /// Neither a ticket nor an address.
+    #[error("join `{0}`: it is neither a ticket nor a multiaddr that ends in /p2p/…")]
+    NotATarget(String),
+    /// The ticket is over.
+    #[error("join: the ticket has expired; ask for a new one")]
+    Expired,
+    /// One's own.
+    #[error("join: that is this node itself")]
+    Oneself,
+    /// Nobody answered.
+    #[error("reach {name}: {reason}")]
+    Unreachable {
+        /// Whom.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The other side said no.
+    #[error("join: the other node says no: {0}")]
+    Refused(String),
+    /// The other side does not know the secret.
+    #[error("join: the other node does not know the ticket's secret; it is not who it says it is")]
+    Impostor,
+    /// No such peer.
+    #[error("find peer `{0}`; `klnode peer list` shows those that are known")]
+    NoSuchPeer(String),
+    /// Several.
+    #[error("tell which peer `{0}` is: several begin like that; give more of the key")]
+    Ambiguous(String),
+    /// No such workspace.
+    #[error("find workspace `{0}`; `klnode workspace list` shows those that are known")]
+    NoSuchWorkspace(String),
+    /// Taken.
+    #[error(
+        "make workspace `{0}`: there is one of that name; choose another, or `klnode invite {0}`"
+    )]
+    NameTaken(String),
+    /// Not a name.
+    #[error("call a workspace `{0}`: use 1 to {NAME_CHARS_MAX} letters, digits, `-`, `_` and `.`")]
+    BadName(String),
+    /// Personal workspaces are nobody else's.
+    #[error("share workspace `{0}`: it is personal; make another with `klnode workspace new NAME`")]
+    Personal(String),
+    /// Not owner nor admin.
+    #[error("invite into workspace `{0}`: only its owner and admins may; ask one of them")]
+    MayNotInvite(String),
+    /// Nobody could come.
+    #[error("invite: this node listens on no address; see `klnode config network.listen`")]
+    NoAddress,
+    /// The writer said no.
+    #[error("{0}")]
+    Write(#[from] Rejection),
+    /// The store could not be read.
+    #[error("read the store: {0}")]
+    Store(String),
+    /// The node is stopping.
+    #[error("do that: the node is stopping")]
+    Stopping,
+}
+
+impl From<Error> for PairError {
+    fn from(error: Error) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+/// How joining went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// Whom this node is paired with now, or waits for.
+    pub peer: AuthorId,
+    /// What it calls itself.
+    pub name: String,
+    /// What this node is to it; none if the operator there decides.
+    pub offer: Option<Offer>,
+    /// Six digits that both operators see.
+    pub code: Option<String>,
+    /// Whether the operator there still has to confirm.
+    pub is_waiting: bool,
+}
+
+/// A join under way.
+pub(super) struct Joining {
+    peer: AuthorId,
+    ticket: Option<(Ticket, Nonce)>,
+    reply: oneshot::Sender<Result<Joined, PairError>>,
+}
+
+impl Core {
+    // Inviting.
+
+    /// Makes a ticket for another node of the same person.
+    pub fn invite_mine(&mut self, must_confirm: bool) -> Result<Ticket, PairError> {
+        self.invite(Offer::Mine, must_confirm)
+    }
+
+    /// Makes a ticket for a member of a workspace, which is made if there is none of that name.
+    pub fn invite_member(&mut self, name: &str, must_confirm: bool) -> Result<Ticket, PairError> {
+        let society = self.society()?;
+        let id = match society.workspace(name) {
+            Some(id) if id.is_personal() => return Err(PairError::Personal(name.to_owned())),
+            Some(id) => id,
+            None => self.new_workspace(name)?,
+        };
+        if !self.charter(id)?.may_invite(self.own) {
+            return Err(PairError::MayNotInvite(name.to_owned()));
+        }
+        self.invite(Offer::Member(id, name.to_owned()), must_confirm)
+    }
+
+    fn invite(&mut self, offer: Offer, must_confirm: bool) -> Result<Ticket, PairError> {
+        if self.listening.is_empty() {
+            return Err(PairError::NoAddress);
+        }
+        let mut bytes = [0; 16];
+        (self.entropy)(&mut bytes);
+        let secret = Secret::from_bytes(bytes);
+        let expires = (self.now)().plus(self.ticket_lifetime);
+        let (used_by, kept) = (None, secret.clone());
+        let row = Invitation { secret: kept, offer: offer.clone(), expires, must_confirm, used_by };
+        self.replica.note(vec![PeerAct::Invite(Box::new(row))])?;
+        let addresses: Vec<String> = self.addresses();
+        Ok(Ticket::new(self.own, &addresses, offer, expires, secret))
+    }
+
+    /// Where this node can be reached, the most useful first.
+    fn addresses(&self) -> Vec<String> {
+        let mut addresses: Vec<String> = self.listening.iter().cloned().collect();
+        addresses
+            .sort_by_key(|address| address.contains("/127.0.0.1/") || address.contains("/::1/"));
+        addresses.truncate(ADDRESSES_MAX);
+        addresses
+    }
+
+    fn card(&self) -> Card {
+        Card { name: self.name.clone(), addresses: self.addresses() }.cut()
+    }
+
+    /// Answers a stranger, or a peer that pairs again.
+    pub(super) fn pair_asked(&mut self, peer: AuthorId, exchange: u64, frame: &[u8]) {
+        let answer = match Ask::decode(frame) {
+            Err(refusal) => Answer::No(format!("that cannot be read: {refusal}")),
+            Ok(Ask::Knock(card)) => self.knocked(peer, card.cut()),
+            Ok(Ask::Join(name, nonce, proof, card)) => {
+                self.joined(peer, name.into_array(), nonce, &proof, card.cut())
+            }
+        };
+        if let Answer::No(reason) = &answer {
+            tracing::warn!(%peer, reason, "turned away a node that wanted to pair");
+            self.note_turned_away(peer, reason);
+        }
+        // A peer that went away meanwhile asks again.
+        let _ = self.net.respond(exchange, answer.encode());
+    }
+
+    fn joined(
+        &mut self,
+        peer: AuthorId,
+        name: [u8; 16],
+        nonce: Nonce,
+        proof: &Proof,
+        card: Card,
+    ) -> Answer {
+        let admitted = self.admit(peer, name, nonce, proof, card);
+        match admitted {
+            Ok(answer) => answer,
+            Err(AdmitError::No(why)) => Answer::No(why.to_string()),
+            Err(AdmitError::Pair(error)) => {
+                tracing::warn!(%peer, %error, "a node could not be paired");
+                Answer::No("this node cannot pair just now; try again".into())
+            }
+        }
+    }
+
+    fn admit(
+        &mut self,
+        peer: AuthorId,
+        name: [u8; 16],
+        nonce: Nonce,
+        proof: &Proof,
+        card: Card,
+    ) -> Result<Answer, AdmitError> {
+        let snapshot = self.replica.writer().store().snapshot()?;
+        let invitation = snapshot.invitation(name)?.ok_or(TurnedAway::Unknown)?;
+        let held = snapshot.peer(peer)?.unwrap_or_default();
+        drop(snapshot);
+        let secret = &invitation.secret;
+        let meeting = Meeting { secret, inviter: self.own, joiner: peer, nonce };
+        let now = (self.now)();
+        let answer = invitation.admit(&meeting, proof, now)?;
+        let (code, must_confirm) = (meeting.code(), invitation.must_confirm);
+        let approval = if must_confirm { Approval::Waiting } else { Approval::Approved };
+        let row = PeerRow {
+            name: card.name,
+            addresses: card.addresses,
+            approval: held.approval.max_of(approval),
+            since: now,
+            offer: Some(invitation.offer.clone()),
+            code: Some(code),
+            ..held
+        };
+        let used = Invitation { used_by: Some(peer), ..invitation };
+        self.replica.note(vec![
+            PeerAct::Invite(Box::new(used)),
+            PeerAct::Put(peer, Box::new(row.clone())),
+        ])?;
+        if row.approval == Approval::Approved {
+            self.settle(peer, row)?;
+        }
+        tracing::info!(%peer, must_confirm, "a node joined with a ticket");
+        Ok(Answer::Welcome(answer, self.card(), must_confirm))
+    }
+
+    fn knocked(&mut self, peer: AuthorId, card: Card) -> Answer {
+        let knocked = || -> Result<Answer, PairError> {
+            let society = self.society()?;
+            let waits = society.peers.values().filter(|row| row.approval == Approval::Waiting);
+            match society.peers.get(&peer) {
+                Some(row) if row.approval == Approval::Refused => {
+                    return Ok(Answer::No("its operator has refused yours".into()));
+                }
+                Some(row) if row.approval == Approval::Approved => {
+                    return Ok(Answer::Wait(self.card()));
+                }
+                None if waits.count() >= WAITING_MAX => {
+                    return Ok(Answer::No("too many nodes wait for its operator".into()));
+                }
+                _ => {}
+            }
+            let (name, addresses, since) = (card.name, card.addresses, (self.now)());
+            let row = PeerRow { name, addresses, since, ..PeerRow::default() };
+            self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+            Ok(Answer::Wait(self.card()))
+        };
+        let mut knocked = knocked;
+        knocked().unwrap_or_else(|_| Answer::No("this node cannot answer just now".into()))
+    }
+
+    // Joining.
+
+    /// Begins to join by a ticket or an address; the answer comes when the other side has spoken.
+    pub fn join(&mut self, target: &str, reply: oneshot::Sender<Result<Joined, PairError>>) {
+        match self.try_join(target) {
+            Ok((peer, ticket, addresses)) => {
+                self.dialling.insert(peer, Joining { peer, ticket, reply });
+                if self.connected.contains_key(&peer) {
+                    self.ask_to_pair(peer);
+                    return;
+                }
+                let mut tried = 0;
+                for address in addresses {
+                    tried += usize::from(self.net.dial(address).is_ok());
+                }
+                self.dials.insert(peer, tried);
+            }
+            Err(error) => {
+                // Whoever asked may have gone.
+                let _ = reply.send(Err(error));
+            }
+        }
+    }
+
+    #[expect(clippy::type_complexity, reason = "three parts of one target, used once")]
+    fn try_join(
+        &mut self,
+        target: &str,
+    ) -> Result<(AuthorId, Option<(Ticket, Nonce)>, Vec<String>), PairError> {
+        let target = target.trim();
+        let (peer, ticket, addresses) = if target.starts_with('/') {
+            let parsed = net::parse_address(target);
+            let not_one = || PairError::NotATarget(target.to_owned());
+            let (peer, _) = parsed.map_err(|_| not_one())?;
+            (peer.ok_or_else(not_one)?, None, vec![target.to_owned()])
+        } else {
+            let ticket: Ticket = target.parse().map_err(|error| match error {
+                BadTicket::NotATicket => PairError::NotATarget(target.to_owned()),
+                error => PairError::Ticket(error),
+            })?;
+            if ticket.expires < (self.now)() {
+                return Err(PairError::Expired);
+            }
+            let mut nonce = [0; Nonce::LEN];
+            (self.entropy)(&mut nonce);
+            let (peer, addresses) = (ticket.inviter, ticket.addresses.clone());
+            (peer, Some((ticket, Nonce::from_bytes(nonce))), addresses)
+        };
+        if peer == self.own {
+            return Err(PairError::Oneself);
+        }
+        Ok((peer, ticket, addresses))
+    }
+
+    /// Says what there is to say to a node that was dialled in order to pair.
+    pub(super) fn ask_to_pair(&mut self, peer: AuthorId) {
+        let Some(joining) = self.dialling.remove(&peer) else { return };
+        let card = self.card();
+        let ask = match &joining.ticket {
+            None => Ask::Knock(card),
+            Some((ticket, nonce)) => {
+                let secret = &ticket.secret;
+                let (inviter, joiner, nonce) = (peer, self.own, *nonce);
+                let proof = Meeting { secret, inviter, joiner, nonce }.joiner_proof();
+                Ask::Join(ticket.secret.name().into(), nonce, proof, card)
+            }
+        };
+        let id = self.next_pair_id();
+        match self.net.request(peer, Protocol::Pair, id, ask.encode()) {
+            Ok(()) => {
+                self.joining.insert(id, joining);
+            }
+            Err(_) => fail(joining, "this node is too busy; try again"),
+        }
+    }
+
+    pub(super) fn pair_answered(&mut self, id: u64, frame: &[u8]) {
+        let Some(joining) = self.joining.remove(&id) else { return };
+        let Joining { peer, ticket, reply } = joining;
+        let joined = self.welcomed(peer, ticket, Answer::decode(frame));
+        let _ = reply.send(joined);
+    }
+
+    fn welcomed(
+        &mut self,
+        peer: AuthorId,
+        ticket: Option<(Ticket, Nonce)>,
+        answer: Result<Answer, klnode_crdt::record::Refusal>,
+    ) -> Result<Joined, PairError> {
+        let answer = answer.map_err(|refusal| PairError::Refused(refusal.to_string()))?;
+        let now = (self.now)();
+        let held = self.society()?.peers.get(&peer).cloned().unwrap_or_default();
+        match (answer, ticket) {
+            (Answer::No(reason), _) => Err(PairError::Refused(reason)),
+            (Answer::Wait(card), _) => {
+                let card = card.cut();
+                // By joining, this side has said yes.
+                let row = PeerRow {
+                    name: card.name.clone(),
+                    addresses: card.addresses,
+                    approval: Approval::Approved,
+                    since: now,
+                    ..held
+                };
+                self.replica.note(vec![PeerAct::Put(peer, Box::new(row.clone()))])?;
+                self.settle(peer, row)?;
+                Ok(Joined { peer, name: card.name, offer: None, code: None, is_waiting: true })
+            }
+            (Answer::Welcome(..), None) => Err(PairError::Impostor),
+            (Answer::Welcome(proof, card, is_waiting), Some((ticket, nonce))) => {
+                let secret = &ticket.secret;
+                let meeting = Meeting { secret, inviter: peer, joiner: self.own, nonce };
+                if !meeting.is_inviter(&proof) {
+                    return Err(PairError::Impostor);
+                }
+                let (code, card) = (meeting.code(), card.cut());
+                let row = PeerRow {
+                    name: card.name.clone(),
+                    addresses: card.addresses,
+                    approval: Approval::Approved,
+                    is_mine: ticket.offer == Offer::Mine,
+                    since: now,
+                    code: Some(code.clone()),
+                    ..held
+                };
+                let mut acts = vec![PeerAct::Put(peer, Box::new(row.clone()))];
+                if let Offer::Member(id, name) = &ticket.offer {
+                    let name = free_name(&*self.society()?, *id, name);
+                    acts.push(PeerAct::NameWorkspace(*id, WorkspaceRow { name, since: now }));
+                }
+                self.replica.note(acts)?;
+                self.settle(peer, PeerRow { offer: None, ..row })?;
+                let (name, offer, code) = (card.name, Some(ticket.offer), Some(code));
+                Ok(Joined { peer, name, offer, code, is_waiting })
+            }
+        }
+    }
+
+    pub(super) fn pair_lost(&mut self, id: u64, reason: &str) {
+        if let Some(joining) = self.joining.remove(&id) {
+            fail(joining, reason);
+        }
+    }
+
+    /// A dial led nowhere: when none of the addresses is left, joining has failed.
+    pub(super) fn dial_failed(&mut self, peer: Option<AuthorId>, reason: &str) {
+        let Some(peer) = peer.filter(|peer| self.dialling.contains_key(peer)) else { return };
+        let left = self.dials.entry(peer).or_insert(1);
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            self.dials.remove(&peer);
+            if let Some(joining) = self.dialling.remove(&peer) {
+                fail(joining, reason);
+            }
+        }
+    }
+
+    // Deciding.
+
+    /// Lets a peer talk, and makes it what it was offered to be.
+    pub fn approve(&mut self, peer: AuthorId) -> Result<(), PairError> {
+        let held = self.row(peer)?;
+        let row = PeerRow { approval: Approval::Approved, ..held };
+        self.settle(peer, row)
+    }
+
+    /// Says no to a node that waits, or sends away one that was approved. What it holds can still be
+    /// forgotten when it comes back.
+    pub fn refuse(&mut self, peer: AuthorId) -> Result<(), PairError> {
+        let held = self.row(peer)?;
+        let row = PeerRow { approval: Approval::Refused, is_mine: false, offer: None, ..held };
+        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+        self.net.forbid(peer);
+        self.changed([peer].into());
+        Ok(())
+    }
+
+    /// Refuses what a key signs from now on, or no longer; what was refused is asked for again.
+    pub fn block(&mut self, peer: AuthorId, is_blocked: bool) -> Result<(), PairError> {
+        let now = (self.now)();
+        let held = self.society()?.peers.get(&peer).cloned();
+        // A key may be blocked without ever having been met.
+        let unmet = PeerRow { approval: Approval::Refused, since: now, ..PeerRow::default() };
+        let row = PeerRow { is_blocked, ..held.unwrap_or(unmet) };
+        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+        if !is_blocked {
+            self.readmit()?;
+        }
+        self.changed([peer].into());
+        Ok(())
+    }
+
+    /// Sets what is sent to a peer and what is taken from it; none leaves it as it is.
+    pub fn set_filters(
+        &mut self,
+        peer: AuthorId,
+        egress: Option<Filter>,
+        ingress: Option<Filter>,
+    ) -> Result<(), PairError> {
+        let held = self.row(peer)?;
+        let is_wider = ingress.is_some();
+        let row = PeerRow {
+            egress: egress.or(held.egress.clone()),
+            ingress: ingress.or(held.ingress.clone()),
+            ..held
+        };
+        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+        if is_wider {
+            self.readmit()?;
+        }
+        self.changed([peer].into());
+        Ok(())
+    }
+
+    /// What was refused from any store may be welcome now: it is asked for again from the start.
+    fn readmit(&mut self) -> Result<(), PairError> {
+        let peers: Vec<AuthorId> = self.society()?.peers.keys().copied().collect();
+        let mut acts = Vec::new();
+        for peer in peers {
+            let snapshot = self.replica.writer().store().snapshot()?;
+            if let Some(cursor) = snapshot.cursor(peer)? {
+                acts.extend([PeerAct::Readmit(cursor.store), PeerAct::Rewind(peer)]);
+                self.again.insert(peer);
+            }
+        }
+        Ok(self.replica.note(acts)?)
+    }
+
+    fn row(&mut self, peer: AuthorId) -> Result<PeerRow, PairError> {
+        let held = self.society()?.peers.get(&peer).cloned();
+        held.ok_or_else(|| PairError::NoSuchPeer(peer.to_string()))
+    }
+
+    /// An approved peer becomes what it was offered to be, and is talked to.
+    fn settle(&mut self, peer: AuthorId, row: PeerRow) -> Result<(), PairError> {
+        let mut commands = Vec::new();
+        let mut row = row;
+        match row.offer.take() {
+            Some(Offer::Mine) => row.is_mine = true,
+            Some(Offer::Member(id, _)) => {
+                let claims = vec![Claim::Add(TextSet::MEMBERS, peer.to_string())];
+                commands.push(Command::Claim { entry: charter::entry(id), claims });
+            }
+            None => {}
+        }
+        if row.is_mine {
+            commands.extend(self.share_workspaces(peer)?);
+        }
+        let addresses = row.addresses.clone();
+        commands.insert(0, Command::Peers(vec![PeerAct::Put(peer, Box::new(row))]));
+        for answer in self.replica.writer().write(commands) {
+            answer?;
+        }
+        self.net.allow(peer, addresses);
+        self.changed([peer].into());
+        if self.connected.contains_key(&peer) {
+            self.begin_session(peer);
+        }
+        Ok(())
+    }
+
+    /// Another node of the same person administers what this one owns.
+    fn share_workspaces(&mut self, peer: AuthorId) -> Result<Vec<Command>, PairError> {
+        let society = self.society()?;
+        let shared = society.workspaces.iter().filter_map(|(id, shared)| {
+            let owner = shared.charter.owner.map(|(owner, _)| owner);
+            let set = match owner == Some(self.own) {
+                true => TextSet::ADMINS,
+                false if shared.charter.admins.contains(&self.own) => TextSet::MEMBERS,
+                false => return None,
+            };
+            let claims = vec![Claim::Add(set, peer.to_string())];
+            Some(Command::Claim { entry: charter::entry(*id), claims })
+        });
+        Ok(shared.collect())
+    }
+
+    // Workspaces.
+
+    /// Makes a workspace that this node owns.
+    pub fn new_workspace(&mut self, name: &str) -> Result<WorkspaceId, PairError> {
+        let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let length = name.chars().count();
+        if !(1..=NAME_CHARS_MAX).contains(&length) || !name.chars().all(fits) {
+            return Err(PairError::BadName(name.to_owned()));
+        }
+        if self.society()?.workspace(name).is_some() {
+            return Err(PairError::NameTaken(name.to_owned()));
+        }
+        let mut bytes = [0; Nonce::LEN];
+        (self.entropy)(&mut bytes);
+        let nonce = Nonce::from_bytes(bytes);
+        let id = WorkspaceId::of(self.own, nonce);
+        let new = NewEntry {
+            workspace: id,
+            memory: Memory::Episodic,
+            kind: Kind::Entity,
+            title: name.to_owned(),
+            content: "# Settings of this workspace, as TOML.\n".to_owned(),
+            registers: Vec::new(),
+            claims: vec![Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())],
+            citations: Vec::new(),
+            source: Some(SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() }),
+        };
+        let row = WorkspaceRow { name: name.to_owned(), since: (self.now)() };
+        let mut commands = vec![
+            Command::Peers(vec![PeerAct::NameWorkspace(id, row)]),
+            Command::Create(Box::new(new)),
+        ];
+        let mine: Vec<AuthorId> = self.society()?.mine.iter().copied().collect();
+        let others = mine.iter().filter(|one| **one != self.own);
+        let claims: Vec<Claim> =
+            others.map(|one| Claim::Add(TextSet::ADMINS, one.to_string())).collect();
+        if !claims.is_empty() {
+            commands.push(Command::Claim { entry: charter::entry(id), claims });
+        }
+        for answer in self.replica.writer().write(commands) {
+            answer?;
+        }
+        self.replica.note(Vec::new())?;
+        Ok(id)
+    }
+
+    /// Takes a member or admin out of a workspace.
+    pub fn remove_member(&mut self, id: WorkspaceId, who: AuthorId) -> Result<(), PairError> {
+        let claims = [TextSet::MEMBERS, TextSet::ADMINS]
+            .map(|set| Claim::Withdraw(set, who.to_string()))
+            .to_vec();
+        self.replica
+            .writer()
+            .write(vec![Command::Claim { entry: charter::entry(id), claims }])
+            .into_iter()
+            .try_for_each(|answer| answer.map(|_| ()))?;
+        Ok(())
+    }
+
+    fn charter(&mut self, id: WorkspaceId) -> Result<charter::Charter, PairError> {
+        let society = self.society()?;
+        Ok(society.workspaces.get(&id).map(|shared| shared.charter.clone()).unwrap_or_default())
+    }
+}
+
+/// Why a joiner is not let in.
+#[derive(Debug, thiserror::Error)]
+enum AdmitError {
+    #[error(transparent)]
+    No(#[from] TurnedAway),
+    #[error(transparent)]
+    Pair(#[from] PairError),
+}
+
+impl From<Error> for AdmitError {
+    fn from(error: Error) -> Self {
+        Self::Pair(error.into())
+    }
+}
+
+impl From<Rejection> for AdmitError {
+    fn from(rejection: Rejection) -> Self {
+        Self::Pair(rejection.into())
+    }
+}
+
+impl Approval {
+    /// Who is approved stays so, whatever the ticket says.
+    fn max_of(self, other: Self) -> Self {
+        if self == Self::Approved { self } else { other }
+    }
+}
+
+fn fail(joining: Joining, reason: &str) {
+    let name = net::peer_id_text(joining.peer);
+    let error = PairError::Unreachable { name, reason: reason.to_owned() };
+    let _ = joining.reply.send(Err(error));
+}
+
+/// The name that is offered, or one like it that is not taken here.
+pub(super) fn free_name(society: &Society, id: WorkspaceId, wanted: &str) -> String {
+    let is_free = |name: &str| society.workspace(name).is_none_or(|held| held == id);
+    let numbered = (2..1_000).map(|number| format!("{wanted}-{number}"));
+    std::iter::once(wanted.to_owned())
+        .chain(numbered)
+        .find(|name| is_free(name))
+        .unwrap_or_else(|| id.to_string())
+}
+
+/// How long a stay of a peer that was sent away lasts.
+pub(super) fn stay(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}

@@ -1,0 +1,210 @@
+//! Which entries a peer may have. Decided here and nowhere else: release, ingress and preview call
+//! the same function on the same facts.
+
+use crate::query::{Found, Reader};
+use crate::store::peers::Society;
+use crate::store::peers::rows::{PeerRow, Way};
+use crate::store::{Error, Snapshot};
+use klnode_config::sections as config;
+use klnode_config::units::{self, List, Name};
+use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::time::WallTime;
+use klnode_crdt::view::{State, View};
+use klnode_federation::proto::filter::{Filter, Reach, Rule, Subject, Verdict};
+use std::collections::BTreeSet;
+
+/// Decides what passes.
+#[derive(Clone, Debug)]
+pub struct Examiner {
+    reader: Reader,
+    egress: config::Filter,
+    ingress: config::Filter,
+}
+
+/// What is held back, and by which rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which entry.
+    pub entry: EntryId,
+    /// The rule.
+    pub rule: Rule,
+}
+
+/// What a peer may have, and what not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preview {
+    /// Released already.
+    pub released: Vec<EntryId>,
+    /// Would be released by the filter that is asked about.
+    pub would_be: Vec<EntryId>,
+    /// Is released, and would not be any more.
+    pub would_end: Vec<EntryId>,
+    /// Held back, with the rule.
+    pub held: Vec<Held>,
+}
+
+/// What is to change for one peer and entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Open,
+    End,
+    Stay(Option<Rule>),
+}
+
+impl Examiner {
+    /// With the filters of the configuration for peers that have none of their own.
+    pub fn new(reader: Reader, filters: &config::Filters) -> Self {
+        Self { reader, egress: filters.egress.clone(), ingress: filters.ingress.clone() }
+    }
+
+    /// What is sent to a peer.
+    pub fn egress(&self, row: &PeerRow, society: &Society) -> Filter {
+        row.egress.clone().unwrap_or_else(|| of_config(&self.egress, society))
+    }
+
+    /// What is taken from a peer.
+    pub fn ingress(&self, row: &PeerRow, society: &Society) -> Filter {
+        row.ingress.clone().unwrap_or_else(|| of_config(&self.ingress, society))
+    }
+
+    /// The facts of an entry that filters look at; none if it has nothing to show.
+    pub(super) fn subject(
+        &self,
+        snapshot: &Snapshot,
+        society: &Society,
+        entry: EntryId,
+        now: WallTime,
+    ) -> Result<Option<Subject>, Error> {
+        let Some(found) = self.reader.read(snapshot, entry, now)? else { return Ok(None) };
+        if found.view.state != State::Live {
+            return Ok(None);
+        }
+        let Some(mut subject) = facts(&found.view, entry) else { return Ok(None) };
+        judged(&mut subject, &found);
+        subject.creator_hop = match found.view.origin.as_ref().and_then(|of| of.creator()) {
+            // An import has no creator: whoever brought it in stands for it.
+            None => Some(0),
+            Some(creator) => hop(snapshot, society, creator)?,
+        };
+        Ok(Some(subject))
+    }
+
+    /// What is to change about the release of an entry to a peer, by a filter.
+    pub(super) fn turn(
+        &self,
+        subject: Option<&Subject>,
+        filter: &Filter,
+        society: &Society,
+        peer: AuthorId,
+        out: Way,
+    ) -> Turn {
+        let Some(subject) = subject else { return Turn::Stay(None) };
+        match (filter.verdict(subject, &society.acquaintance(peer)), out) {
+            (Verdict::Pass, Way::Open) => Turn::Stay(None),
+            (Verdict::Pass, _) => Turn::Open,
+            (Verdict::Hold(rule), Way::Open) if !rule.only_opens() => Turn::End,
+            (Verdict::Hold(rule), _) => Turn::Stay(Some(rule)),
+        }
+    }
+
+    /// What a peer has, would have by a filter (its own, if none is given), and has not.
+    pub fn preview(
+        &self,
+        snapshot: &Snapshot,
+        society: &Society,
+        peer: AuthorId,
+        filter: Option<&Filter>,
+        now: WallTime,
+    ) -> Result<Preview, Error> {
+        let row = society.peers.get(&peer).cloned().unwrap_or_default();
+        let own = self.egress(&row, society);
+        let filter = filter.unwrap_or(&own);
+        let mut preview = Preview::default();
+        for entry in snapshot.entries()? {
+            let (entry, view) = entry?;
+            if view.is_forgotten || view.is_parked() {
+                continue;
+            }
+            let subject = self.subject(snapshot, society, entry, now)?;
+            let out = snapshot.release(peer, entry)?.out;
+            match self.turn(subject.as_ref(), filter, society, peer, out) {
+                Turn::Open => preview.would_be.push(entry),
+                Turn::End => preview.would_end.push(entry),
+                Turn::Stay(_) if out == Way::Open => preview.released.push(entry),
+                Turn::Stay(Some(rule)) => preview.held.push(Held { entry, rule }),
+                Turn::Stay(None) => {}
+            }
+        }
+        Ok(preview)
+    }
+}
+
+/// What is in a view, before anything is judged.
+pub(super) fn facts(view: &View, entry: EntryId) -> Option<Subject> {
+    let origin = view.origin.as_ref()?;
+    let tags = view.texts.get(&TextSet::TAGS);
+    Some(Subject {
+        workspace: origin.workspace(),
+        memory: origin.memory(),
+        kind: view.text(Register::TYPE).unwrap_or_default().to_owned(),
+        thread: view.text(Register::THREAD).filter(|thread| !thread.is_empty()).map(str::to_owned),
+        tags: tags.map(|tags| tags.keys().cloned().collect()).unwrap_or_default(),
+        confidence: 1.0,
+        status: "candidate".into(),
+        creator_hop: Some(0),
+        is_charter: charter::entry(origin.workspace()) == entry,
+    })
+}
+
+fn judged(subject: &mut Subject, found: &Found) {
+    subject.confidence = found.judged.confidence.posterior.mean();
+    subject.status = found.judged.standing.status.name().to_owned();
+}
+
+/// How far an author is; none if nobody near says.
+pub(super) fn hop(
+    snapshot: &Snapshot,
+    society: &Society,
+    author: AuthorId,
+) -> Result<Option<u8>, Error> {
+    if society.mine.contains(&author) {
+        return Ok(Some(0));
+    }
+    if society.is_approved(author) || society.is_fellow(author) {
+        return Ok(Some(1));
+    }
+    let said = snapshot.distances(author)?;
+    let near = said.into_iter().filter(|(peer, _)| society.is_approved(*peer));
+    Ok(near.map(|(_, hop)| hop.saturating_add(1).max(2)).min())
+}
+
+/// A filter from the configuration, its workspaces by id.
+fn of_config(from: &config::Filter, society: &Society) -> Filter {
+    fn words<T>(list: &List<T>, word: impl Fn(&T) -> &str) -> BTreeSet<String> {
+        list.as_slice().iter().map(|one| word(one).to_owned()).collect()
+    }
+    // A name that nothing carries must not stand for everything.
+    let id = |name: &Name| society.workspace(name.as_str()).unwrap_or(NOWHERE);
+    let code = |memory: &units::Memory| Memory::parse(memory.as_str()).map(Memory::code);
+    Filter {
+        workspaces: from.workspaces.as_slice().iter().map(id).collect(),
+        tags_allow: words(&from.tags_allow, Name::as_str),
+        tags_deny: words(&from.tags_deny, Name::as_str),
+        confidence_min: from.confidence_min.get(),
+        types: words(&from.types, |one| one.as_str()),
+        memories: from.memories.as_slice().iter().filter_map(code).collect(),
+        threads_exclude: words(&from.threads_exclude, Name::as_str),
+        reach: match from.reach {
+            units::Reach::CreatedHere => Reach::CreatedHere,
+            units::Reach::AlsoRelayed => Reach::AlsoRelayed,
+        },
+        statuses: words(&from.statuses, |one| one.as_str()),
+    }
+}
+
+/// The id of no workspace.
+const NOWHERE: WorkspaceId = WorkspaceId::from_bytes([0xFF; 16]);

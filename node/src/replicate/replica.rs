@@ -1,0 +1,470 @@
+//! A node's side of replication, whole, without threads, clocks or sockets.
+
+use super::deliver;
+use super::release::{Examiner, Turn};
+use super::view::StoreView;
+use crate::engine::{self, Command, Engine, PeerAct, Receipt, Rejection};
+use crate::store::peers::Society;
+use crate::store::peers::rows::{Approval, Cursor};
+use crate::store::rows::Seq;
+use crate::store::{Error, Snapshot, Store};
+use klnode_crdt::charter;
+use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::time::WallTime;
+use klnode_federation::proto::{self, Delivery, Input, Output, Replicator, SyncState};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+/// The way to the one writer.
+pub trait Writer {
+    /// Hands commands over and waits for what became of each.
+    fn write(&mut self, commands: Vec<Command>) -> Vec<Result<Receipt, Rejection>>;
+    /// The store, to read.
+    fn store(&self) -> &Store;
+}
+
+impl Writer for engine::Handle {
+    fn write(&mut self, commands: Vec<Command>) -> Vec<Result<Receipt, Rejection>> {
+        let count = commands.len();
+        self.submit_all_blocking(commands).unwrap_or_else(|rejection| vec![Err(rejection); count])
+    }
+
+    fn store(&self) -> &Store {
+        engine::Handle::store(self)
+    }
+}
+
+/// An engine in hand, with the time it is stepped at.
+impl Writer for (Engine, WallTime) {
+    fn write(&mut self, commands: Vec<Command>) -> Vec<Result<Receipt, Rejection>> {
+        self.0.step(&commands, self.1)
+    }
+
+    fn store(&self) -> &Store {
+        self.0.store()
+    }
+}
+
+/// How a replica is made.
+pub struct Setup {
+    /// This node.
+    pub own: AuthorId,
+    /// Decides what passes.
+    pub examiner: Examiner,
+    /// How the protocol behaves.
+    pub settings: proto::Settings,
+    /// How often releases are examined again, in milliseconds.
+    pub sweep_ms: u64,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A peer is reachable.
+    Connected(AuthorId),
+    /// It is not any more.
+    Disconnected(AuthorId),
+    /// A peer asks.
+    Asked(AuthorId, u64, &'a [u8]),
+    /// A peer answers.
+    Answered(AuthorId, u64, &'a [u8]),
+    /// No answer came.
+    Lost(AuthorId, u64),
+    /// The operator wants a peer compared now.
+    Sync(AuthorId),
+    /// Peers, filters or memberships were changed: everything is examined again for these.
+    Changed(BTreeSet<AuthorId>),
+    /// Something was committed, or time has passed.
+    Tick,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Action {
+    /// Ask a peer.
+    Ask(AuthorId, u64, Vec<u8>),
+    /// Answer an exchange.
+    Answer(u64, Vec<u8>),
+    /// Send a peer away for so many milliseconds.
+    Disconnect(AuthorId, u64),
+}
+
+/// Entries that are examined at once.
+const EXAMINED_AT_ONCE: usize = 256;
+
+/// All entries are examined again, piece by piece.
+struct Sweep {
+    peers: BTreeSet<AuthorId>,
+    after: Option<EntryId>,
+}
+
+/// A node's side of replication.
+pub struct Replica<W> {
+    writer: W,
+    own: AuthorId,
+    examiner: Examiner,
+    machine: Replicator,
+    /// The last known end of each peer's outbox.
+    heads: BTreeMap<AuthorId, u64>,
+    /// Everything up to here was examined for release.
+    examined: Option<Seq>,
+    sweep: Option<Sweep>,
+    sweep_ms: u64,
+    swept_at: u64,
+    is_behind: bool,
+    known: Option<(Seq, u64, Rc<Society>)>,
+    /// Grows whenever what is known about peers may have changed.
+    changes: u64,
+    equal: BTreeMap<AuthorId, WallTime>,
+}
+
+impl<W: Writer> Replica<W> {
+    /// Takes over a node's replication.
+    pub fn new(writer: W, setup: Setup) -> Self {
+        let Setup { own, examiner, settings, sweep_ms } = setup;
+        Self {
+            writer,
+            own,
+            examiner,
+            machine: Replicator::new(settings),
+            heads: BTreeMap::new(),
+            examined: None,
+            sweep: None,
+            sweep_ms,
+            swept_at: 0,
+            is_behind: true,
+            known: None,
+            changes: 0,
+            equal: BTreeMap::new(),
+        }
+    }
+
+    /// The writer.
+    pub fn writer(&mut self) -> &mut W {
+        &mut self.writer
+    }
+
+    /// Hands the writer back.
+    pub fn into_writer(self) -> W {
+        self.writer
+    }
+
+    /// The machine, to look at.
+    pub fn machine(&self) -> &Replicator {
+        &self.machine
+    }
+
+    /// Decides what passes.
+    pub fn examiner(&self) -> &Examiner {
+        &self.examiner
+    }
+
+    /// Whether there is more to do at once, without waiting for anything.
+    pub fn is_busy(&self) -> bool {
+        self.is_behind || self.sweep.is_some()
+    }
+
+    /// Who is who now.
+    pub fn society(&mut self, now: WallTime) -> Result<Rc<Society>, Error> {
+        let snapshot = self.writer.store().snapshot()?;
+        self.society_in(&snapshot, now)
+    }
+
+    fn society_in(&mut self, snapshot: &Snapshot, now: WallTime) -> Result<Rc<Society>, Error> {
+        match &self.known {
+            Some((head, changes, society))
+                if (*head, *changes) == (snapshot.head(), self.changes) =>
+            {
+                Ok(society.clone())
+            }
+            _ => {
+                let society = Rc::new(Society::read(snapshot, self.own, now)?);
+                self.known = Some((snapshot.head(), self.changes, society.clone()));
+                Ok(society)
+            }
+        }
+    }
+
+    fn view(&mut self, now: WallTime) -> Result<StoreView, Error> {
+        let snapshot = self.writer.store().snapshot()?;
+        let society = self.society_in(&snapshot, now)?;
+        let store = self.writer.store().id();
+        Ok(StoreView { snapshot, society, store, now, refused: OnceCell::new() })
+    }
+
+    /// Writes what concerns peers.
+    pub fn note(&mut self, acts: Vec<PeerAct>) -> Result<(), Rejection> {
+        self.changes += 1;
+        let answers = self.writer.write(vec![Command::Peers(acts)]);
+        answers.into_iter().try_for_each(|answer| answer.map(|_| ()))
+    }
+
+    /// Takes in what happened; returns what is to be done. `at` are milliseconds of a clock that
+    /// never goes back.
+    pub fn handle(&mut self, event: Event<'_>, now: WallTime, at: u64) -> Vec<Action> {
+        match self.try_handle(event, now, at) {
+            Ok(actions) => actions,
+            Err(error) => {
+                tracing::warn!(%error, "replication could not read the store");
+                Vec::new()
+            }
+        }
+    }
+
+    fn try_handle(
+        &mut self,
+        event: Event<'_>,
+        now: WallTime,
+        at: u64,
+    ) -> Result<Vec<Action>, Error> {
+        let mut actions = Vec::new();
+        let input = match event {
+            Event::Connected(peer) => Input::Connected(peer),
+            Event::Disconnected(peer) => Input::Disconnected(peer),
+            Event::Asked(peer, exchange, frame) => Input::Asked(peer, exchange, frame),
+            Event::Answered(peer, id, frame) => Input::Answered(peer, id, frame),
+            Event::Lost(peer, id) => Input::Lost(peer, id),
+            Event::Sync(peer) => Input::Sync(peer),
+            Event::Tick => Input::Tick,
+            Event::Changed(peers) => {
+                self.changes += 1;
+                self.sweep_for(peers);
+                Input::Tick
+            }
+        };
+        let view = self.view(now)?;
+        let outputs = self.machine.handle(input, &view, at);
+        drop(view);
+        self.carry_out(outputs, now, at, &mut actions)?;
+        self.examine(now, at)?;
+        self.announce(now, at, &mut actions)?;
+        Ok(actions)
+    }
+
+    fn carry_out(
+        &mut self,
+        outputs: Vec<Output>,
+        now: WallTime,
+        at: u64,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), Error> {
+        let mut outputs = VecDeque::from(outputs);
+        while let Some(output) = outputs.pop_front() {
+            let acts = match output {
+                Output::Ask(peer, id, frame) => {
+                    actions.push(Action::Ask(peer, id, frame));
+                    continue;
+                }
+                Output::Answer(exchange, frame) => {
+                    actions.push(Action::Answer(exchange, frame));
+                    continue;
+                }
+                Output::Disconnect(peer, ms) => {
+                    tracing::warn!(%peer, ms, "a peer is sent away");
+                    actions.push(Action::Disconnect(peer, ms));
+                    continue;
+                }
+                Output::Penalise(peer, what) => {
+                    tracing::warn!(%peer, what, "a peer made a mistake");
+                    continue;
+                }
+                Output::Deliver(delivery) => {
+                    let (peer, id) = (delivery.peer, delivery.id);
+                    let outcomes = self.deliver(delivery, now)?;
+                    let view = self.view(now)?;
+                    let more = self.machine.handle(Input::Applied(peer, id, outcomes), &view, at);
+                    outputs.extend(more);
+                    continue;
+                }
+                Output::Advance(peer, cursor) => PeerAct::Advance(peer, cursor.into()),
+                Output::Requeue(peer, digests) => PeerAct::Requeue(peer, digests),
+                Output::Restart(peer) => PeerAct::Restart(peer),
+                Output::Received(peer, receipts) => PeerAct::Received(peer, receipts),
+                Output::Told(peer, receipts) => PeerAct::Told(peer, receipts),
+            };
+            if let Err(rejection) = self.note(vec![acts]) {
+                tracing::warn!(%rejection, "what a peer brought about could not be written");
+            }
+        }
+        self.note_equal()
+    }
+
+    fn deliver(&mut self, delivery: Delivery, now: WallTime) -> Result<Vec<proto::Outcome>, Error> {
+        let (peer, store) = (delivery.peer, delivery.store);
+        let view = self.view(now)?;
+        let mut sorted = deliver::sort(delivery, &view, &self.examiner)?;
+        drop(view);
+        if sorted.faults > 0 {
+            tracing::warn!(%peer, "a peer brought proofs that prove nothing");
+        }
+        let commands = std::mem::take(&mut sorted.commands);
+        self.changes += 1;
+        let answers = self.writer.write(commands);
+        let (outcomes, acts) = sorted.outcomes(store, &answers);
+        if !acts.is_empty() && self.note(acts).is_err() {
+            return Ok(vec![proto::Outcome::Deferred]);
+        }
+        Ok(outcomes)
+    }
+
+    /// Keeps when a peer and this node were last seen to hold the same.
+    fn note_equal(&mut self) -> Result<(), Error> {
+        let peers: Vec<AuthorId> = self.heads.keys().copied().collect();
+        for peer in peers {
+            if let SyncState::Equal(when) = self.machine.state(peer) {
+                if self.equal.insert(peer, when) != Some(when) {
+                    // Losing it in a power cut only means comparing again.
+                    let _ = self.note(vec![PeerAct::Equal(peer, when)]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    // Releases.
+
+    fn sweep_for(&mut self, peers: BTreeSet<AuthorId>) {
+        let sweep = self.sweep.get_or_insert(Sweep { peers: BTreeSet::new(), after: None });
+        sweep.peers.extend(peers);
+        sweep.after = None;
+    }
+
+    /// Examines what was committed since, and a piece of the sweep under way.
+    fn examine(&mut self, now: WallTime, at: u64) -> Result<(), Error> {
+        let snapshot = self.writer.store().snapshot()?;
+        let society = self.society_in(&snapshot, now)?;
+        let approved: BTreeSet<AuthorId> =
+            society.peers.keys().copied().filter(|peer| society.is_approved(*peer)).collect();
+        let consumer = self.own;
+        let from = match self.examined {
+            Some(from) => from,
+            None => {
+                let cursor = snapshot.cursor(consumer)?;
+                let cursor = cursor.filter(|cursor| cursor.store == self.writer.store().id());
+                // What was examined before the last stop may have been cut short.
+                self.sweep_for(approved.clone());
+                cursor.map_or(Seq(0), |cursor| cursor.position).min(snapshot.head())
+            }
+        };
+        let (entries, end) = changed(&snapshot, from)?;
+        self.is_behind = end < snapshot.head();
+        let is_charter =
+            |entry: &EntryId| society.workspaces.keys().any(|id| charter::entry(*id) == *entry);
+        if entries.iter().any(is_charter) {
+            self.changes += 1;
+            self.sweep_for(approved.clone());
+        }
+        if at.saturating_sub(self.swept_at) >= self.sweep_ms {
+            self.swept_at = at;
+            self.sweep_for(approved.clone());
+        }
+        let mut acts = self.decide(&snapshot, &society, &entries, &approved, now)?;
+        acts.extend(self.sweep_on(&snapshot, &society, &approved, now)?);
+        let is_new = self.examined != Some(end);
+        self.examined = Some(end);
+        drop(snapshot);
+        if acts.is_empty() && (!is_new || approved.is_empty()) {
+            return Ok(());
+        }
+        let position = Cursor { store: self.writer.store().id(), epoch: 0, position: end };
+        acts.push(PeerAct::Advance(consumer, position));
+        if self.note(acts).is_err() {
+            self.examined = Some(from);
+        }
+        Ok(())
+    }
+
+    fn sweep_on(
+        &mut self,
+        snapshot: &Snapshot,
+        society: &Society,
+        approved: &BTreeSet<AuthorId>,
+        now: WallTime,
+    ) -> Result<Vec<PeerAct>, Error> {
+        let Some(mut sweep) = self.sweep.take() else { return Ok(Vec::new()) };
+        let first = sweep.after.map_or([0; 16], |after| *after.as_bytes());
+        let mut entries = BTreeSet::new();
+        for row in snapshot.entries_between(first, [0xFF; 16])?.take(EXAMINED_AT_ONCE + 1) {
+            entries.insert(row?.0);
+        }
+        if let Some(after) = sweep.after {
+            entries.remove(&after);
+        }
+        let peers: BTreeSet<AuthorId> = sweep.peers.intersection(approved).copied().collect();
+        let acts = self.decide(snapshot, society, &entries, &peers, now)?;
+        if let Some(last) = entries.last() {
+            sweep.after = Some(*last);
+            self.sweep = Some(sweep);
+        }
+        Ok(acts)
+    }
+
+    fn decide(
+        &self,
+        snapshot: &Snapshot,
+        society: &Society,
+        entries: &BTreeSet<EntryId>,
+        peers: &BTreeSet<AuthorId>,
+        now: WallTime,
+    ) -> Result<Vec<PeerAct>, Error> {
+        let mut acts = Vec::new();
+        if peers.is_empty() {
+            return Ok(acts);
+        }
+        let filters = peers.iter().filter_map(|peer| {
+            let row = society.peers.get(peer).filter(|row| row.approval == Approval::Approved)?;
+            Some((*peer, self.examiner.egress(row, society)))
+        });
+        let filters: Vec<_> = filters.collect();
+        for entry in entries {
+            let subject = self.examiner.subject(snapshot, society, *entry, now)?;
+            for (peer, filter) in &filters {
+                let out = snapshot.release(*peer, *entry)?.out;
+                match self.examiner.turn(subject.as_ref(), filter, society, *peer, out) {
+                    Turn::Open => acts.push(PeerAct::Release(*peer, *entry, true)),
+                    Turn::End => acts.push(PeerAct::Release(*peer, *entry, false)),
+                    Turn::Stay(_) => {}
+                }
+            }
+        }
+        Ok(acts)
+    }
+
+    /// Tells the machine whose outbox has grown.
+    fn announce(&mut self, now: WallTime, at: u64, actions: &mut Vec<Action>) -> Result<(), Error> {
+        let view = self.view(now)?;
+        let mut grown = Vec::new();
+        for peer in view.society.peers.keys().copied() {
+            let head = view.snapshot.outbox_head(peer)?;
+            if self.heads.insert(peer, head) != Some(head) {
+                grown.push(peer);
+            }
+        }
+        let mut outputs = Vec::new();
+        for peer in grown {
+            outputs.extend(self.machine.handle(Input::Queued(peer), &view, at));
+        }
+        drop(view);
+        self.carry_out(outputs, now, at, actions)
+    }
+}
+
+/// The entries that were changed after a position, as many as are examined at once, and how far
+/// that goes.
+fn changed(snapshot: &Snapshot, from: Seq) -> Result<(BTreeSet<EntryId>, Seq), Error> {
+    let mut entries = BTreeSet::new();
+    for change in snapshot.changes_since(from)? {
+        let change = match change {
+            Ok(change) => change,
+            // A record that cannot be read is not sent either.
+            Err(Error::Damaged { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        entries.insert(change.record.entry());
+        if entries.len() == EXAMINED_AT_ONCE {
+            return Ok((entries, change.seq));
+        }
+    }
+    Ok((entries, snapshot.head()))
+}

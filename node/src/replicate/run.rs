@@ -1,0 +1,419 @@
+//! Replication on a thread of its own, over libp2p.
+//!
+//! The thread owns everything; whoever wants something of it sends a closure and waits for what it
+//! returns. What others only look at (addresses, who is connected, how far it is in sync) is
+//! published after every step.
+
+use super::pairing::{Joined, Joining, PairError, stay};
+use super::replica::{Action, Event, Replica, Setup};
+use crate::engine;
+use crate::store::Error;
+use crate::store::peers::Society;
+use klnode_crdt::ids::AuthorId;
+use klnode_crdt::time::WallTime;
+use klnode_federation::net::{self, Protocol};
+use klnode_federation::proto::SyncState;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::{Arc, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// How replication is run.
+pub struct Options {
+    /// The network.
+    pub net: net::Settings,
+    /// What is decided, and how the protocol behaves.
+    pub replica: Setup,
+    /// What this node calls itself.
+    pub name: String,
+    /// How long a ticket is good.
+    pub ticket_lifetime: Duration,
+    /// The clock.
+    pub now: fn() -> WallTime,
+    /// Random bytes.
+    pub entropy: fn(&mut [u8]),
+}
+
+/// What anyone may look at.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Where this node can be reached.
+    pub addresses: Vec<String>,
+    /// Who is connected, and from where.
+    pub connected: BTreeMap<AuthorId, String>,
+    /// What is known of each peer's and this node's sets.
+    pub states: BTreeMap<AuthorId, SyncState>,
+    /// How far the clocks of connected peers were ahead of this one's when they greeted, in
+    /// milliseconds.
+    pub clocks: BTreeMap<AuthorId, i64>,
+    /// Nodes that were turned away lately, and why.
+    pub turned_away: Vec<(WallTime, AuthorId, String)>,
+}
+
+type Call = Box<dyn FnOnce(&mut Core) + Send>;
+
+/// A caller's end. Cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    calls: mpsc::Sender<Call>,
+    live: Arc<RwLock<Live>>,
+    changed: watch::Receiver<u64>,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("replicate::Handle")
+    }
+}
+
+impl Handle {
+    /// What there is to see.
+    pub fn live(&self) -> Live {
+        self.live.read().map(|live| live.clone()).unwrap_or_default()
+    }
+
+    /// Changes whenever there may be something new to see.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.clone()
+    }
+
+    /// Does something on the thread of replication, and waits for it.
+    pub async fn call<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> Result<T, PairError> {
+        let (reply, answer) = oneshot::channel();
+        let call: Call = Box::new(move |core| {
+            // Whoever asked may have gone.
+            let _ = reply.send(what(core));
+        });
+        self.calls.send(call).await.map_err(|_| PairError::Stopping)?;
+        answer.await.map_err(|_| PairError::Stopping)
+    }
+
+    /// Joins by a ticket or an address.
+    pub async fn join(&self, target: String) -> Result<Joined, PairError> {
+        let (reply, answer) = oneshot::channel();
+        self.call(move |core| core.join(&target, reply)).await?;
+        answer.await.map_err(|_| PairError::Stopping)?
+    }
+}
+
+/// Everything that the thread owns.
+pub struct Core {
+    pub(super) replica: Replica<engine::Handle>,
+    pub(super) net: net::Handle,
+    pub(super) own: AuthorId,
+    pub(super) name: String,
+    pub(super) ticket_lifetime: Duration,
+    pub(super) now: fn() -> WallTime,
+    pub(super) entropy: fn(&mut [u8]),
+    pub(super) listening: BTreeSet<String>,
+    pub(super) connected: BTreeMap<AuthorId, String>,
+    /// Joins that wait for a connection, and how many dials are under way for each.
+    pub(super) dialling: BTreeMap<AuthorId, Joining>,
+    pub(super) dials: BTreeMap<AuthorId, usize>,
+    /// Joins that wait for an answer.
+    pub(super) joining: BTreeMap<u64, Joining>,
+    /// Peers to be read from the start.
+    pub(super) again: BTreeSet<AuthorId>,
+    pair_id: u64,
+    started: Instant,
+    turned_away: Vec<(WallTime, AuthorId, String)>,
+}
+
+/// Numbers of pairing requests are apart from those of the protocol.
+const PAIR_IDS: u64 = 1 << 63;
+/// How many of those who were turned away are remembered.
+const TURNED_AWAY_MAX: usize = 16;
+/// How often time passes for the protocol.
+const TICK: Duration = Duration::from_millis(50);
+/// The same when nobody is connected.
+const IDLE_TICK: Duration = Duration::from_secs(1);
+/// Calls that may wait.
+const CALLS_MAX: usize = 64;
+
+/// Replication at work.
+pub struct Running {
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Binds the network and starts the thread.
+pub fn start(options: Options, engine: engine::Handle) -> Result<Running, net::NetError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("klnode-network")
+        .enable_all()
+        .build()
+        .expect("the system has room for one more thread");
+    let (net, events) = runtime.block_on(net::start(options.net))?;
+    let (calls, inbox) = mpsc::channel(CALLS_MAX);
+    let live = Arc::new(RwLock::new(Live::default()));
+    let (publish, changed) = watch::channel(0);
+    let (stop, stopped) = oneshot::channel();
+    let own = options.replica.own;
+    let shared = live.clone();
+    let (name, ticket_lifetime) = (options.name, options.ticket_lifetime);
+    let (now, entropy, setup) = (options.now, options.entropy, options.replica);
+    let thread = std::thread::Builder::new()
+        .name("klnode-replicator".into())
+        .spawn(move || {
+            let core = Core {
+                replica: Replica::new(engine.clone(), setup),
+                net,
+                own,
+                name,
+                ticket_lifetime,
+                now,
+                entropy,
+                listening: BTreeSet::new(),
+                connected: BTreeMap::new(),
+                dialling: BTreeMap::new(),
+                dials: BTreeMap::new(),
+                joining: BTreeMap::new(),
+                again: BTreeSet::new(),
+                pair_id: PAIR_IDS,
+                started: Instant::now(),
+                turned_away: Vec::new(),
+            };
+            let inputs = Inputs { events, inbox, head: engine.head(), stopped };
+            serve(core, inputs, &runtime, &shared, &publish);
+        })
+        .expect("the system has room for one more thread");
+    let handle = Handle { calls, live, changed };
+    Ok(Running { handle, stop: Some(stop), thread: Some(thread) })
+}
+
+impl Running {
+    /// A caller's end.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Stops talking to peers.
+    pub fn stop(mut self) {
+        if let Some(stop) = self.stop.take() {
+            // An error means that the thread has ended already.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+struct Inputs {
+    events: net::Events,
+    inbox: mpsc::Receiver<Call>,
+    head: watch::Receiver<crate::store::rows::Seq>,
+    stopped: oneshot::Receiver<()>,
+}
+
+enum Next {
+    Event(net::Event),
+    Call(Call),
+    Tick,
+    Stop,
+}
+
+fn serve(
+    mut core: Core,
+    mut inputs: Inputs,
+    runtime: &tokio::runtime::Runtime,
+    live: &RwLock<Live>,
+    publish: &watch::Sender<u64>,
+) {
+    core.welcome_back();
+    loop {
+        let wait = match (core.replica.is_busy(), core.connected.is_empty()) {
+            (true, _) => Duration::ZERO,
+            (_, true) => IDLE_TICK,
+            _ => TICK,
+        };
+        let next = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                _ = &mut inputs.stopped => Next::Stop,
+                event = inputs.events.next() => event.map_or(Next::Stop, Next::Event),
+                call = inputs.inbox.recv() => call.map_or(Next::Stop, Next::Call),
+                changed = inputs.head.changed() => match changed {
+                    Ok(()) => Next::Tick,
+                    Err(_) => Next::Stop,
+                },
+                () = tokio::time::sleep(wait) => Next::Tick,
+            }
+        });
+        match next {
+            Next::Stop => break,
+            Next::Event(event) => core.happened(event),
+            Next::Call(call) => call(&mut core),
+            Next::Tick => core.step(Event::Tick),
+        }
+        core.read_again();
+        if let Ok(mut live) = live.write() {
+            *live = core.look();
+        }
+        publish.send_modify(|number| *number += 1);
+    }
+    runtime.block_on(core.net.stop());
+}
+
+impl Core {
+    fn at(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Who is who now.
+    pub fn society(&mut self) -> Result<Rc<Society>, Error> {
+        let now = (self.now)();
+        self.replica.society(now)
+    }
+
+    pub(super) fn next_pair_id(&mut self) -> u64 {
+        self.pair_id += 1;
+        self.pair_id
+    }
+
+    pub(super) fn note_turned_away(&mut self, peer: AuthorId, reason: &str) {
+        self.turned_away.push(((self.now)(), peer, reason.to_owned()));
+        if self.turned_away.len() > TURNED_AWAY_MAX {
+            self.turned_away.remove(0);
+        }
+    }
+
+    /// Dials everyone who may talk.
+    fn welcome_back(&mut self) {
+        let Ok(society) = self.society() else { return };
+        for (peer, row) in &society.peers {
+            if society.is_approved(*peer) {
+                self.net.allow(*peer, row.addresses.clone());
+            }
+        }
+        self.step(Event::Tick);
+    }
+
+    /// Examines everything again for these peers.
+    pub(super) fn changed(&mut self, peers: BTreeSet<AuthorId>) {
+        self.step(Event::Changed(peers));
+    }
+
+    /// Compares with a peer now.
+    pub fn sync(&mut self, peer: AuthorId) {
+        self.step(Event::Sync(peer));
+    }
+
+    /// A peer that was connected before it was approved.
+    pub(super) fn begin_session(&mut self, peer: AuthorId) {
+        self.step(Event::Connected(peer));
+    }
+
+    /// Peers whose outbox is to be read from the start are greeted anew.
+    fn read_again(&mut self) {
+        for peer in std::mem::take(&mut self.again) {
+            if self.connected.contains_key(&peer) {
+                self.begin_session(peer);
+            }
+        }
+    }
+
+    fn step(&mut self, event: Event<'_>) {
+        let (now, at) = ((self.now)(), self.at());
+        for action in self.replica.handle(event, now, at) {
+            let is_taken = match action {
+                Action::Ask(peer, id, frame) => {
+                    let asked = self.net.request(peer, Protocol::Sync, id, frame);
+                    if asked.is_err() {
+                        // The network is too busy: as if no answer had come.
+                        let _ = self.replica.handle(Event::Lost(peer, id), now, at);
+                    }
+                    asked
+                }
+                Action::Answer(exchange, frame) => self.net.respond(exchange, frame),
+                Action::Disconnect(peer, ms) => self.net.disconnect(peer, stay(ms)),
+            };
+            if is_taken.is_err() {
+                tracing::debug!("the network is too busy");
+            }
+        }
+    }
+
+    fn happened(&mut self, event: net::Event) {
+        match event {
+            net::Event::Listening { address } => {
+                self.listening.insert(address);
+            }
+            net::Event::ListeningEnded { address } => {
+                self.listening.remove(&address);
+            }
+            net::Event::Connected { peer, address, .. } => {
+                let is_new = self.connected.insert(peer, address).is_none();
+                self.ask_to_pair(peer);
+                if is_new {
+                    self.step(Event::Connected(peer));
+                }
+            }
+            net::Event::Disconnected { peer } => {
+                self.connected.remove(&peer);
+                self.step(Event::Disconnected(peer));
+            }
+            net::Event::Learned { peer, addresses } => self.learned(peer, addresses),
+            net::Event::Request { peer, protocol: Protocol::Sync, exchange, frame } => {
+                self.step(Event::Asked(peer, exchange, &frame));
+            }
+            net::Event::Request { peer, protocol: Protocol::Pair, exchange, frame } => {
+                self.pair_asked(peer, exchange, &frame);
+            }
+            net::Event::Response { id, frame, .. } if id >= PAIR_IDS => {
+                self.pair_answered(id, &frame);
+            }
+            net::Event::Response { peer, id, frame } => {
+                self.step(Event::Answered(peer, id, &frame));
+            }
+            net::Event::Failed { id, reason, .. } if id >= PAIR_IDS => {
+                self.pair_lost(id, &reason);
+            }
+            net::Event::Failed { peer, id, .. } => self.step(Event::Lost(peer, id)),
+            net::Event::DialFailed { peer, reason, .. } => self.dial_failed(peer, &reason),
+        }
+    }
+
+    /// Keeps where a peer can be reached, so that it is found again after a restart.
+    fn learned(&mut self, peer: AuthorId, addresses: Vec<String>) {
+        use crate::engine::PeerAct;
+        use crate::store::peers::rows::PeerRow;
+        let Ok(society) = self.society() else { return };
+        let Some(row) = society.peers.get(&peer) else { return };
+        if row.addresses != addresses && !addresses.is_empty() {
+            let row = PeerRow { addresses, ..row.clone() };
+            // It is learned again at the next contact.
+            let _ = self.replica.note(vec![PeerAct::Put(peer, Box::new(row))]);
+        }
+    }
+
+    fn look(&mut self) -> Live {
+        let mut addresses: Vec<String> = self.listening.iter().cloned().collect();
+        addresses.sort_by_key(|one| !(one.contains("/127.0.0.1/") || one.contains("/::1/")));
+        let mut live = Live {
+            addresses,
+            connected: self.connected.clone(),
+            turned_away: self.turned_away.clone(),
+            ..Live::default()
+        };
+        let Ok(society) = self.society() else { return live };
+        let now = i64::try_from((self.now)().as_millis()).unwrap_or(i64::MAX);
+        for peer in society.peers.keys() {
+            live.states.insert(*peer, self.replica.machine().state(*peer));
+            if let Some(greeting) = self.replica.machine().greeting(*peer) {
+                let theirs = i64::try_from(greeting.time.as_millis()).unwrap_or(i64::MAX);
+                live.clocks.insert(*peer, theirs.saturating_sub(now));
+            }
+        }
+        live
+    }
+}

@@ -1,0 +1,259 @@
+//! The store as the protocol reads it.
+
+use crate::store::peers::Society;
+use crate::store::peers::rows::{ReleaseRow, Way};
+use crate::store::{Error, Snapshot};
+use klnode_crdt::equivocation::RawProof;
+use klnode_crdt::header::{Facet, SignedHeader};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
+use klnode_crdt::record::{RawRecord, Record};
+use klnode_crdt::time::WallTime;
+use klnode_federation::proto::message::{Cursor, Receipt};
+use klnode_federation::proto::{Comparable, Outgoing, Unreadable, View};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// One snapshot, read for peers.
+pub(super) struct StoreView {
+    pub(super) snapshot: Snapshot,
+    pub(super) society: Rc<Society>,
+    pub(super) store: StoreId,
+    pub(super) now: WallTime,
+    pub(super) refused: OnceCell<(StoreId, BTreeSet<Digest>)>,
+}
+
+/// Says why the store could not be read, and lets the protocol go on without.
+fn unreadable(error: Error) -> Unreadable {
+    tracing::warn!(%error, "the store could not be read for a peer");
+    Unreadable
+}
+
+/// Whether a record takes something back: it goes wherever its entry has been.
+pub(super) fn takes_back(record: &Record) -> bool {
+    matches!(record.header().facet, Facet::Retraction | Facet::Tombstone)
+}
+
+impl StoreView {
+    /// Whether a peer may have a record, by what is released to it.
+    fn may_have(&self, peer: AuthorId, record: &Record) -> Result<bool, Error> {
+        let row = self.snapshot.release(peer, record.entry())?;
+        let is_own = record.author() == peer && row.has_passed();
+        Ok(row.out == Way::Open || is_own || (takes_back(record) && row.has_passed()))
+    }
+
+    /// How far an author is from this node.
+    fn hop_of(&self, author: AuthorId) -> Result<u8, Error> {
+        if self.society.mine.contains(&author) {
+            return Ok(0);
+        }
+        if self.society.is_approved(author) || self.society.is_fellow(author) {
+            return Ok(1);
+        }
+        let said = self.snapshot.distances(author)?;
+        let near = said.iter().filter(|(peer, _)| self.society.is_approved(*peer));
+        Ok(near.map(|(_, hop)| hop.saturating_add(1).max(2)).min().unwrap_or(u8::MAX))
+    }
+
+    fn refused(&self, store: StoreId) -> Result<bool, Error> {
+        if self.refused.get().is_none() {
+            let refusals = self.snapshot.refusals(store)?;
+            let digests = refusals.map(|row| Ok(row?.digest)).collect::<Result<_, Error>>()?;
+            // It was empty a line ago.
+            let _ = self.refused.set((store, digests));
+        }
+        Ok(self.refused.get().is_some_and(|(of, _)| *of == store))
+    }
+
+    /// What both sides should hold of one entry.
+    fn shared_records(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        row: ReleaseRow,
+    ) -> Result<Vec<Record>, Error> {
+        let mut records = self.snapshot.entry_records(entry)?;
+        let is_forgotten = records.iter().any(|one| one.header().facet == Facet::Tombstone);
+        if !is_forgotten {
+            records.retain(|one| is_shared(one.author(), peer, self.society.own, row));
+        }
+        Ok(records)
+    }
+
+    fn waiting(&self) -> Result<BTreeMap<EntryId, Vec<Record>>, Error> {
+        let mut waiting = BTreeMap::<EntryId, Vec<Record>>::new();
+        for row in self.snapshot.quarantine()? {
+            let record = Record::verify(&row?.1.record);
+            let record = record.map_err(|error| Error::damaged("quarantine", &error))?;
+            waiting.entry(record.entry()).or_default().push(record);
+        }
+        Ok(waiting)
+    }
+}
+
+/// Whether both sides should hold an author's records of an entry that passes so between them.
+fn is_shared(author: AuthorId, peer: AuthorId, own: AuthorId, row: ReleaseRow) -> bool {
+    match (row.out == Way::Open, row.back == Way::Open) {
+        (true, true) => true,
+        (true, false) => author == own,
+        (false, true) => author == peer,
+        (false, false) => false,
+    }
+}
+
+fn comparable(record: &Record) -> Comparable {
+    Comparable { stamp: record.header().stamp.bits(), digest: record.digest() }
+}
+
+impl View for StoreView {
+    fn store(&self) -> StoreId {
+        self.store
+    }
+
+    fn epoch(&self) -> Boot {
+        self.snapshot.newest_epoch().ok().flatten().unwrap_or_default()
+    }
+
+    fn now(&self) -> WallTime {
+        self.now
+    }
+
+    fn is_approved(&self, peer: AuthorId) -> bool {
+        self.society.is_approved(peer)
+    }
+
+    fn is_mine(&self, peer: AuthorId) -> bool {
+        self.society.mine.contains(&peer)
+    }
+
+    fn outbox_head(&self, peer: AuthorId) -> Result<u64, Unreadable> {
+        self.snapshot.outbox_head(peer).map_err(unreadable)
+    }
+
+    fn outbox(
+        &self,
+        peer: AuthorId,
+        after: u64,
+        max: usize,
+    ) -> Result<Vec<(u64, Outgoing)>, Unreadable> {
+        let rows = self.snapshot.outbox(peer, after).map_err(unreadable)?;
+        rows.take(max).collect::<Result<_, _>>().map_err(unreadable)
+    }
+
+    fn cursor_at(&self, peer: AuthorId, position: u64) -> Result<Option<Cursor>, Unreadable> {
+        let store = self.store;
+        if position == 0 {
+            return Ok(Some(Cursor { store, epoch: Boot(0), position }));
+        }
+        let epoch = self.snapshot.outbox_epoch(peer, position).map_err(unreadable)?;
+        Ok(epoch.map(|epoch| Cursor { store, epoch, position }))
+    }
+
+    fn record(
+        &self,
+        peer: AuthorId,
+        digest: Digest,
+    ) -> Result<Option<(u8, RawRecord)>, Unreadable> {
+        let read = || {
+            let Some(record) = self.snapshot.record(digest)? else { return Ok(None) };
+            if !self.may_have(peer, &record)? {
+                return Ok(None);
+            }
+            Ok(Some((self.hop_of(record.author())?, record.to_raw())))
+        };
+        read().map_err(unreadable)
+    }
+
+    fn records_for(
+        &self,
+        peer: AuthorId,
+        digests: &[Digest],
+    ) -> Result<Vec<RawRecord>, Unreadable> {
+        let mut found = Vec::new();
+        for digest in digests {
+            let record = self.snapshot.record(*digest).map_err(unreadable)?;
+            let Some(record) = record else { continue };
+            if self.may_have(peer, &record).map_err(unreadable)? {
+                found.push(record);
+            }
+        }
+        // What explains a missing payload goes first.
+        found.sort_by_key(|record| !takes_back(record));
+        Ok(found.iter().map(Record::to_raw).collect())
+    }
+
+    fn proof(&self, author: AuthorId) -> Result<Option<RawProof>, Unreadable> {
+        let proof = self.snapshot.equivocation(author).map_err(unreadable)?;
+        Ok(proof.map(|proof| proof.to_raw()))
+    }
+
+    fn knows(&self, digest: Digest, offered_by: StoreId) -> Result<bool, Unreadable> {
+        let read = || {
+            Ok(self.snapshot.holds(digest)?
+                || self.snapshot.is_quarantined(digest)?
+                || (self.refused(offered_by)?
+                    && self.refused.get().is_some_and(|(_, set)| set.contains(&digest))))
+        };
+        read().map_err(unreadable)
+    }
+
+    fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable> {
+        Ok(self.snapshot.cursor(peer).map_err(unreadable)?.map(Into::into))
+    }
+
+    fn comparable(
+        &self,
+        peer: AuthorId,
+        their_store: StoreId,
+    ) -> Result<Vec<Comparable>, Unreadable> {
+        let read = || {
+            let mut items = BTreeSet::new();
+            let waiting = self.waiting()?;
+            for row in self.snapshot.releases(peer)? {
+                let (entry, row) = row?;
+                items.extend(self.shared_records(peer, entry, row)?.iter().map(comparable));
+                let waiting = waiting.get(&entry).into_iter().flatten();
+                let shared = |one: &&Record| is_shared(one.author(), peer, self.society.own, row);
+                items.extend(waiting.filter(shared).map(comparable));
+            }
+            for refused in self.snapshot.refusals(their_store)? {
+                let refused = refused?;
+                // One that a newer version wrote cannot be placed: it counts as a difference.
+                let Ok(header) = SignedHeader::read_back(&refused.header, refused.signature) else {
+                    continue;
+                };
+                let entry = header.header().entry;
+                let is_gone = self.snapshot.tombstone(entry)?.is_some();
+                let row = self.snapshot.release(peer, entry)?;
+                let author = header.header().author;
+                if !is_gone && is_shared(author, peer, self.society.own, row) {
+                    let (stamp, digest) = (header.header().stamp.bits(), header.digest());
+                    items.insert(Comparable { stamp, digest });
+                }
+            }
+            Ok(items.into_iter().collect())
+        };
+        read().map_err(unreadable)
+    }
+
+    fn receipts(&self, peer: AuthorId) -> Result<Vec<Receipt>, Unreadable> {
+        let read = || {
+            let mut receipts = Vec::new();
+            for entry in self.snapshot.receipts_due(peer, RECEIPTS_AT_ONCE)? {
+                let (mut told, mut acknowledged) = (0, 0);
+                for other in self.society.peers.keys().filter(|other| **other != peer) {
+                    if self.snapshot.release(*other, entry)?.has_passed() {
+                        told += 1;
+                        let row = self.snapshot.receipt(*other, entry)?;
+                        acknowledged += u32::from(row.is_some_and(|row| row.erased.is_some()));
+                    }
+                }
+                receipts.push(Receipt { entry, told, acknowledged });
+            }
+            Ok(receipts)
+        };
+        read().map_err(unreadable)
+    }
+}
+
+const RECEIPTS_AT_ONCE: usize = 500;
