@@ -2,3 +2,6 @@
 //!
 //! Nothing stands here yet. What the store already keeps for it (releases, outboxes, refusals,
 //! cursors, feed epochs) is in the node; why it is shaped so, in `docs/adr`.
+
+#[cfg(feature = "net")]
+pub mod net;
