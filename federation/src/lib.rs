@@ -4,4 +4,6 @@
 //! - `net` (feature) carries it over libp2p, and is the only place that names it.
 //! - `sim` (feature) is a network in memory that loses, repeats, reorders and delays by a seed.
 
+#[cfg(feature = "net")]
+pub mod net;
 pub mod proto;

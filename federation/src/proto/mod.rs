@@ -68,6 +68,7 @@ pub mod limits;
 pub mod message;
 pub mod pairing;
 mod replicator;
+mod serve;
 mod session;
 pub mod ticket;
 mod view;

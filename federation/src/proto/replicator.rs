@@ -4,14 +4,13 @@
 //! peer's. See the [module documentation](super) for the protocol.
 
 use super::budget::{Allowance, Budget};
-use super::compare::{self, Comparison, Next};
-use super::limits::{
-    FETCH_MAX, INLINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, RECEIPTS_MAX, VERSION,
-};
-use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt, Row};
+use super::compare::{Comparison, Next};
+use super::limits::{FETCH_MAX, PAGE_ITEMS_MAX, RECEIPTS_MAX, VERSION};
+use super::message::{Answer, Ask, Cursor, Greeting, Receipt, Row};
 use super::session::{Delivery, Expected, Fault, Page, Session, SyncState};
-use super::view::{Outgoing, Unreadable, View};
+use super::view::{Unreadable, View};
 use klnode_crdt::ids::{AuthorId, Digest};
+use klnode_crdt::time::WallTime;
 use std::collections::BTreeMap;
 
 /// What happened. Times are milliseconds of a clock that never goes back.
@@ -89,7 +88,7 @@ impl Default for Settings {
 }
 
 /// After a failure or a deferral the next ask waits so long.
-const RETRY_MS: u64 = 1_000;
+pub(super) const RETRY_MS: u64 = 1_000;
 const DEFERRED_RETRY_MS: u64 = 30_000;
 /// Pages that are read ahead while one is applied.
 const PAGES_AHEAD: usize = 2;
@@ -119,9 +118,10 @@ impl Replicator {
         self.sessions.get(&peer).is_some_and(|session| session.theirs.is_some())
     }
 
-    /// How far a connected peer's clock is ahead of this one's, in milliseconds, when it greeted.
-    pub fn greeting(&self, peer: AuthorId) -> Option<Greeting> {
-        self.sessions.get(&peer).and_then(|session| session.theirs)
+    /// How far a connected peer's clock was ahead of this one's, in milliseconds, when it greeted.
+    pub fn clock_ahead_ms(&self, peer: AuthorId) -> Option<i64> {
+        let session = self.sessions.get(&peer).filter(|session| session.theirs.is_some())?;
+        Some(session.clock_ahead_ms)
     }
 
     /// Takes in what happened at a moment; returns what is to be done.
@@ -162,14 +162,14 @@ impl Replicator {
 }
 
 /// One input, for one peer.
-struct Step<'a> {
-    peer: AuthorId,
-    session: &'a mut Session,
+pub(super) struct Step<'a> {
+    pub(super) peer: AuthorId,
+    pub(super) session: &'a mut Session,
     settings: &'a Settings,
     next_id: &'a mut u64,
-    view: &'a dyn View,
-    at: u64,
-    out: Vec<Output>,
+    pub(super) view: &'a dyn View,
+    pub(super) at: u64,
+    pub(super) out: Vec<Output>,
 }
 
 impl Step<'_> {
@@ -208,7 +208,7 @@ impl Step<'_> {
         self.out.push(Output::Ask(self.peer, id, ask.encode()));
     }
 
-    fn greeting(&self) -> Result<Greeting, Unreadable> {
+    pub(super) fn greeting(&self) -> Result<Greeting, Unreadable> {
         Ok(Greeting {
             version: VERSION,
             store: self.view.store(),
@@ -227,7 +227,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn greeted(&mut self, theirs: Greeting) -> Result<(), Unreadable> {
+    pub(super) fn greeted(&mut self, theirs: Greeting) -> Result<(), Unreadable> {
         if theirs.version != VERSION {
             let why = format!("it speaks version {} of the protocol", theirs.version);
             self.session.state = SyncState::Refused(why);
@@ -235,6 +235,8 @@ impl Step<'_> {
         }
         let is_first = self.session.theirs.is_none();
         self.session.theirs = Some(theirs);
+        let millis = |time: WallTime| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        self.session.clock_ahead_ms = millis(theirs.time) - millis(self.view.now());
         if is_first {
             let cursor = self.view.cursor(self.peer)?;
             self.session.asked = cursor.filter(|cursor| cursor.store == theirs.store);
@@ -526,7 +528,7 @@ impl Step<'_> {
 
     // What a peer does wrong.
 
-    fn pay(&mut self, bytes: usize) -> Allowance {
+    pub(super) fn pay(&mut self, bytes: usize) -> Allowance {
         if self.view.is_mine(self.peer) {
             return Allowance::Fine;
         }
@@ -541,7 +543,7 @@ impl Step<'_> {
         }
     }
 
-    fn fault(&mut self, what: &str) {
+    pub(super) fn fault(&mut self, what: &str) {
         self.out.push(Output::Penalise(self.peer, what.to_owned()));
         let allowance = self.session.spent.fault(self.at, &self.settings.budget);
         self.enforce(allowance);
@@ -551,147 +553,5 @@ impl Step<'_> {
         for Fault(what) in faults {
             self.fault(&what);
         }
-    }
-
-    // Serving.
-
-    fn asked(&mut self, exchange: u64, frame: &[u8]) {
-        let answer = self.answer(frame).unwrap_or(Answer::Later(RETRY_MS as u32));
-        self.out.push(Output::Answer(exchange, answer.encode()));
-    }
-
-    fn answer(&mut self, frame: &[u8]) -> Result<Answer, Unreadable> {
-        if !self.view.is_approved(self.peer) {
-            return Ok(Answer::Refused("this node is not paired with yours".into()));
-        }
-        match self.pay(frame.len()) {
-            Allowance::Fine => {}
-            Allowance::Wait(ms) | Allowance::Away(ms) => {
-                return Ok(Answer::Later(u32::try_from(ms).unwrap_or(u32::MAX)));
-            }
-        }
-        let ask = match Ask::decode(frame) {
-            Ok(ask) => ask,
-            Err(refusal) => {
-                self.fault(&format!("a question that cannot be read: {refusal}"));
-                return Ok(Answer::Refused(format!("that cannot be read: {refusal}")));
-            }
-        };
-        Ok(match ask {
-            Ask::Hello(theirs) => {
-                let ours = self.greeting()?;
-                self.greeted(theirs)?;
-                Answer::Hello(ours)
-            }
-            Ask::Changes(cursor, max) => self.serve_changes(cursor, max)?,
-            Ask::Fetch(digests) if digests.len() > FETCH_MAX => {
-                Answer::Refused(format!("more than {FETCH_MAX} records at once"))
-            }
-            Ask::Fetch(digests) => Answer::Records(self.serve_records(&digests)?),
-            Ask::Notify(_) => {
-                self.session.is_at_end = false;
-                Answer::Done
-            }
-            Ask::Compare(is_first, message) => self.serve_compare(is_first, &message)?,
-            Ask::Acknowledge(receipts) => {
-                self.out.push(Output::Received(self.peer, receipts));
-                Answer::Done
-            }
-        })
-    }
-
-    fn serve_changes(&mut self, cursor: Option<Cursor>, max: u32) -> Result<Answer, Unreadable> {
-        let after = match cursor {
-            None => {
-                self.out.push(Output::Restart(self.peer));
-                0
-            }
-            Some(cursor) => {
-                if self.view.cursor_at(self.peer, cursor.position)? != Some(cursor) {
-                    return Ok(Answer::UnknownCursor);
-                }
-                cursor.position
-            }
-        };
-        self.session.their_position = after;
-        let max = (max as usize).clamp(1, PAGE_ITEMS_MAX);
-        let outgoing = self.view.outbox(self.peer, after, max)?;
-        let (mut rows, mut bytes, mut end) = (Vec::new(), 0, after);
-        let mut is_full = outgoing.len() == max;
-        for (position, what) in outgoing {
-            if let Some((item, size)) = self.item(what)? {
-                if bytes + size > PAGE_BYTES_MAX {
-                    is_full = true;
-                    break;
-                }
-                bytes += size;
-                rows.push(Row { position, item });
-            }
-            end = position;
-        }
-        // A swept outbox may end before its head.
-        let head = self.view.outbox_head(self.peer)?;
-        end = if is_full { end } else { head.max(end) };
-        let more = is_full && end < head;
-        if !more {
-            self.session.their_position = head;
-        }
-        let end = self.view.cursor_at(self.peer, end)?.ok_or(Unreadable)?;
-        Ok(Answer::Page(rows, end, more))
-    }
-
-    /// What a row says, and about how many bytes it takes.
-    fn item(&self, what: Outgoing) -> Result<Option<(Item, usize)>, Unreadable> {
-        Ok(match what {
-            Outgoing::Opened(entry) => Some((Item::Opened(entry), 32)),
-            Outgoing::Ended(entry) => Some((Item::Ended(entry), 32)),
-            Outgoing::Proof(author) => {
-                let proof = self.view.proof(author)?;
-                proof.map(|proof| {
-                    let size = proof.headers.0.len() + proof.headers.1.len() + 256;
-                    (Item::Proof(Box::new(proof)), size)
-                })
-            }
-            Outgoing::Record(digest) => self.view.record(self.peer, digest)?.map(|(hop, raw)| {
-                let payload = raw.payload.as_ref().map_or(0, Vec::len);
-                let size = raw.header.len() + payload + 96;
-                match size <= INLINE_BYTES_MAX {
-                    true => (Item::Whole(hop, raw), size),
-                    false => (Item::Named(hop, digest), 64),
-                }
-            }),
-        })
-    }
-
-    fn serve_records(
-        &self,
-        digests: &[Digest],
-    ) -> Result<Vec<klnode_crdt::record::RawRecord>, Unreadable> {
-        let mut bytes = 0;
-        let mut records = self.view.records_for(self.peer, digests)?;
-        let fits = records.iter().take_while(|raw| {
-            bytes += raw.header.len() + raw.payload.as_ref().map_or(0, Vec::len) + 96;
-            bytes <= PAGE_BYTES_MAX
-        });
-        // One record always fits into a frame.
-        let fits = fits.count().max(1);
-        records.truncate(fits);
-        Ok(records)
-    }
-
-    fn serve_compare(&mut self, is_first: bool, message: &[u8]) -> Result<Answer, Unreadable> {
-        let Some(theirs) = self.session.theirs else {
-            return Ok(Answer::Refused("greet first".into()));
-        };
-        let items = self.view.comparable(self.peer, theirs.store)?;
-        let Some(answer) = compare::answer(&items, message) else {
-            self.fault("a comparison that makes no sense");
-            return Ok(Answer::Refused("that is no comparison".into()));
-        };
-        if is_first && answer.is_empty() {
-            (self.session.wants_compare, self.session.compared_at) = (false, self.at);
-            self.session.state = SyncState::Equal(self.view.now());
-        }
-        Ok(Answer::Compare(answer))
     }
 }

@@ -232,6 +232,7 @@ pub(super) struct Session {
     /// Comparisons since the last one that found nothing.
     pub(super) repeats: u32,
     pub(super) compared_at: u64,
+    pub(super) clock_ahead_ms: i64,
     pub(super) state: SyncState,
     pub(super) spent: Spent,
 }

@@ -15,7 +15,7 @@ use klnode_crdt::lattice::Lattice;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_federation::proto::filter::{Rule, Verdict};
 use klnode_federation::proto::{Arrived, Delivery, Outcome};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A delivery, sorted into what the writer is told.
 pub(super) struct Sorted {

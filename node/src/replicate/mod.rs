@@ -7,11 +7,13 @@
 //! - [`release`]: which entries a peer may have, and why not the others.
 //! - [`view`]: the store as the protocol reads it.
 //! - [`deliver`]: what a peer brought, on its way to the writer.
-//! - [`pairing`]: tickets, joining, approving.
+//! - [`pairing`]: tickets and joining.
+//! - [`policy`]: what the operator decides.
 //! - [`run`]: the thread.
 
 mod deliver;
 mod pairing;
+mod policy;
 mod release;
 mod replica;
 mod run;

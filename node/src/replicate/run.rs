@@ -406,12 +406,10 @@ impl Core {
             ..Live::default()
         };
         let Ok(society) = self.society() else { return live };
-        let now = i64::try_from((self.now)().as_millis()).unwrap_or(i64::MAX);
         for peer in society.peers.keys() {
             live.states.insert(*peer, self.replica.machine().state(*peer));
-            if let Some(greeting) = self.replica.machine().greeting(*peer) {
-                let theirs = i64::try_from(greeting.time.as_millis()).unwrap_or(i64::MAX);
-                live.clocks.insert(*peer, theirs.saturating_sub(now));
+            if let Some(ahead) = self.replica.machine().clock_ahead_ms(*peer) {
+                live.clocks.insert(*peer, ahead);
             }
         }
         live

@@ -1,0 +1,545 @@
+//! The task that owns all connections: it turns wishes and commands into calls of libp2p, and what
+//! libp2p reports into events.
+//!
+//! It never waits for anything but the next thing to do. While events wait to be read it takes
+//! neither commands nor anything from the network, only wishes: so a caller that falls behind
+//! slows its peers and fills no memory.
+
+use super::book::Book;
+use super::handle::{Approval, Command, Ends, Wish};
+use super::swarm::{Behaviour, BehaviourEvent};
+use super::{Event, Limits, Protocol, address, reason};
+use klnode_crdt::ids::AuthorId;
+use libp2p::PeerId;
+use libp2p::core::{ConnectedPoint, Multiaddr};
+use libp2p::futures::StreamExt;
+use libp2p::request_response::{self, InboundRequestId, OutboundRequestId, ResponseChannel};
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{ConnectionId, DialError, Swarm, SwarmEvent};
+use libp2p::{identify, ping};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Requests to one peer that wait for an answer.
+const REQUESTS_PER_PEER_MAX: usize = 16;
+
+/// How long closing everything may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+pub(super) struct Task {
+    swarm: Swarm<Behaviour>,
+    own: AuthorId,
+    limits: Limits,
+    ends: Ends,
+    book: Book,
+    /// Events that are on their way out. Nothing new happens before it is empty.
+    outbox: VecDeque<Event>,
+    /// The open connections of each peer.
+    lines: BTreeMap<PeerId, BTreeMap<ConnectionId, Line>>,
+    /// Where connected peers say they are: a stranger may be approved later.
+    told: BTreeMap<PeerId, Vec<Multiaddr>>,
+    /// Single dials, and what was asked for.
+    dials: BTreeMap<ConnectionId, String>,
+    /// Requests of peers that wait for our answer.
+    exchanges: BTreeMap<u64, (Protocol, InboundRequestId, ResponseChannel<Vec<u8>>)>,
+    next_exchange: u64,
+    /// Our requests that wait for a peer's answer, with the caller's number.
+    asked: BTreeMap<(Protocol, OutboundRequestId), (PeerId, u64)>,
+}
+
+/// What there is to do.
+enum Next {
+    Nothing,
+    Command(Command),
+    Network(Box<SwarmEvent<BehaviourEvent>>),
+    Due,
+    End,
+}
+
+/// One open connection.
+struct Line {
+    address: Multiaddr,
+    is_dialled: bool,
+    opened: Instant,
+    is_closing: bool,
+}
+
+impl Task {
+    pub(super) fn new(swarm: Swarm<Behaviour>, own: AuthorId, limits: Limits, ends: Ends) -> Self {
+        Self {
+            book: Book::new(*swarm.local_peer_id(), &limits),
+            swarm,
+            own,
+            limits,
+            ends,
+            outbox: VecDeque::new(),
+            lines: BTreeMap::new(),
+            told: BTreeMap::new(),
+            dials: BTreeMap::new(),
+            exchanges: BTreeMap::new(),
+            next_exchange: 0,
+            asked: BTreeMap::new(),
+        }
+    }
+
+    /// Runs until it is stopped or nobody is left to talk to.
+    pub(super) async fn run(mut self) {
+        loop {
+            self.heed_wishes();
+            let next = self.next().await;
+            // What was wished before a command was given comes before it.
+            self.heed_wishes();
+            match next {
+                Next::Nothing => {}
+                Next::Command(command) => self.obey(command),
+                Next::Network(event) => self.take(*event),
+                Next::Due => self.tick(),
+                Next::End => break,
+            }
+        }
+        self.part().await;
+    }
+
+    /// Waits for the next thing to do.
+    async fn next(&mut self) -> Next {
+        let due = self.next_due();
+        let Self { swarm, outbox, ends, .. } = self;
+        let is_idle = outbox.is_empty();
+        let stopped = async { ends.stop.wait_for(|stop| *stop).await.map_or((), drop) };
+        tokio::select! {
+            // Handles that are all dropped without a word end it as well.
+            () = stopped => Next::End,
+            () = ends.wishes.changed() => Next::Nothing,
+            permit = ends.events.reserve(), if !is_idle => match (permit, outbox.pop_front()) {
+                (Ok(permit), Some(event)) => {
+                    permit.send(event);
+                    Next::Nothing
+                }
+                _ => Next::End,
+            },
+            command = ends.commands.recv(), if is_idle => command.map_or(Next::End, Next::Command),
+            event = swarm.select_next_some(), if is_idle => Next::Network(Box::new(event)),
+            () = until(due), if is_idle => Next::Due,
+        }
+    }
+
+    /// Closes every connection in good order, if the peers let it.
+    async fn part(mut self) {
+        for peer in self.lines.keys().copied().collect::<Vec<_>>() {
+            self.leave(peer);
+        }
+        let farewell = async {
+            while self.swarm.connected_peers().next().is_some() {
+                self.swarm.select_next_some().await;
+            }
+        };
+        drop(timeout(FAREWELL, farewell).await);
+        let Self { swarm, ends, .. } = self;
+        drop(swarm);
+        drop(ends.done);
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let strangers = self.lines.iter().filter(|(peer, _)| !self.is_approved(peer));
+        let ends = strangers
+            .flat_map(|(_, lines)| lines.values())
+            .filter(|line| !line.is_closing)
+            .map(|line| line.opened + self.limits.stranger_lifetime);
+        ends.chain(self.book.next_due()).min()
+    }
+
+    /// Does what time brings: peers to dial, strangers to part from.
+    fn tick(&mut self) {
+        let now = Instant::now();
+        for (peer, addresses) in self.book.take_due(now) {
+            if self.swarm.behaviour().gate.is_blocked(&peer) {
+                self.book.stay_away(&peer, now + self.limits.redial_after_max);
+                continue;
+            }
+            let dial = DialOpts::peer_id(peer)
+                .condition(PeerCondition::DisconnectedAndNotDialing)
+                .addresses(addresses)
+                .allocate_new_port()
+                .build();
+            if let Err(error) = self.swarm.dial(dial) {
+                self.undialled(Some(peer), None, &error);
+            }
+        }
+        let lifetime = self.limits.stranger_lifetime;
+        let gate = &self.swarm.behaviour().gate;
+        let strangers = self.lines.iter_mut().filter(|(peer, _)| !gate.is_approved(peer));
+        let lines = strangers.flat_map(|(_, lines)| lines.iter_mut());
+        let old = lines.filter(|(_, line)| !line.is_closing && line.opened + lifetime <= now);
+        let close: Vec<ConnectionId> = old
+            .map(|(id, line)| {
+                line.is_closing = true;
+                *id
+            })
+            .collect();
+        for id in close {
+            self.swarm.close_connection(id);
+        }
+    }
+
+    fn heed_wishes(&mut self) {
+        for (author, Wish { approval, is_blocked }) in self.ends.wishes.take() {
+            let peer = address::peer_id(&author);
+            if author == self.own {
+                continue;
+            }
+            match is_blocked {
+                Some(true) => {
+                    self.swarm.behaviour_mut().gate.block(peer);
+                    self.leave(peer);
+                }
+                Some(false) => {
+                    self.swarm.behaviour_mut().gate.unblock(peer);
+                    self.book.stay_away(&peer, Instant::now());
+                    self.recall(&peer);
+                }
+                None => {}
+            }
+            match approval {
+                Some(Approval::Allow(addresses)) => self.allow(author, peer, &addresses),
+                Some(Approval::Forbid) => self.forbid(peer),
+                None => {}
+            }
+        }
+    }
+
+    fn allow(&mut self, author: AuthorId, peer: PeerId, addresses: &[String]) {
+        let mut usable = Vec::new();
+        for text in addresses {
+            let reason = match address::parse(text) {
+                Ok((of, address)) if of.is_none_or(|of| of == author) => {
+                    usable.push(address);
+                    continue;
+                }
+                Ok(_) => "the address names another peer".to_owned(),
+                Err(error) => format!("cannot {error}"),
+            };
+            let (peer, address) = (Some(author), Some(text.clone()));
+            self.outbox.push_back(Event::DialFailed { peer, address, reason });
+        }
+        self.swarm.behaviour_mut().gate.approve(peer);
+        self.swarm.behaviour_mut().sync.approve(peer);
+        self.book.allow(peer, usable, Instant::now());
+        self.recall(&peer);
+        if let Some(told) = self.told.get(&peer).cloned() {
+            self.learn(author, peer, told);
+        }
+    }
+
+    fn forbid(&mut self, peer: PeerId) {
+        let behaviour = self.swarm.behaviour_mut();
+        // One that never was approved keeps the connection on which it may be pairing.
+        if behaviour.gate.is_approved(&peer) {
+            behaviour.gate.disapprove(peer);
+            behaviour.sync.disapprove(peer);
+            self.book.forbid(&peer);
+            self.leave(peer);
+        }
+    }
+
+    /// Closes all connections with a peer, if there are any.
+    fn leave(&mut self, peer: PeerId) {
+        self.swarm.disconnect_peer_id(peer).unwrap_or_default();
+    }
+
+    /// Reminds the book of a peer that is connected already.
+    fn recall(&mut self, peer: &PeerId) {
+        if self.lines.contains_key(peer) {
+            self.book.connected(peer, Instant::now());
+        }
+    }
+
+    fn learn(&mut self, author: AuthorId, peer: PeerId, addresses: Vec<Multiaddr>) {
+        let texts = addresses.iter().map(Multiaddr::to_string).collect();
+        if self.book.learn(&peer, addresses) {
+            self.outbox.push_back(Event::Learned { peer: author, addresses: texts });
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Dial { address } => self.dial(address),
+            Command::Request { peer, protocol, id, frame } => {
+                if let Err(reason) = self.request(peer, protocol, id, frame) {
+                    let reason = reason.to_owned();
+                    self.outbox.push_back(Event::Failed { peer, id, reason });
+                }
+            }
+            Command::Respond { exchange, frame } => {
+                let Some((protocol, _, channel)) = self.exchanges.remove(&exchange) else { return };
+                if frame.len() > self.frame_bytes_max(protocol) {
+                    tracing::error!(bytes = frame.len(), "An answer is too long and was not sent");
+                } else {
+                    let behaviour = self.swarm.behaviour_mut().exchanges(protocol);
+                    drop(behaviour.send_response(channel, frame));
+                }
+            }
+            Command::Disconnect { peer, for_ } => {
+                let (peer, until) = (address::peer_id(&peer), Instant::now() + for_);
+                self.swarm.behaviour_mut().gate.keep_away(peer, until);
+                self.book.stay_away(&peer, until);
+                self.leave(peer);
+            }
+        }
+    }
+
+    fn dial(&mut self, text: String) {
+        let (author, address) = match address::parse(&text) {
+            Ok(read) => read,
+            Err(error) => {
+                let reason = format!("cannot {error}");
+                let address = Some(text);
+                self.outbox.push_back(Event::DialFailed { peer: None, address, reason });
+                return;
+            }
+        };
+        let peer = author.map(|author| address::peer_id(&author));
+        if let (Some(author), Some(peer)) = (author, peer) {
+            let line = self.lines.get(&peer).and_then(|lines| lines.values().next());
+            if let Some(line) = line {
+                self.outbox.push_back(line.connected(author));
+                return;
+            }
+        }
+        let dial = match peer {
+            Some(peer) => DialOpts::peer_id(peer)
+                .condition(PeerCondition::Always)
+                .addresses(vec![address])
+                .allocate_new_port()
+                .build(),
+            None => DialOpts::unknown_peer_id().address(address).allocate_new_port().build(),
+        };
+        self.dials.insert(dial.connection_id(), text);
+        let id = dial.connection_id();
+        if let Err(error) = self.swarm.dial(dial) {
+            let text = self.dials.remove(&id);
+            self.undialled(peer, text, &error);
+        }
+    }
+
+    fn request(
+        &mut self,
+        author: AuthorId,
+        protocol: Protocol,
+        id: u64,
+        frame: Vec<u8>,
+    ) -> Result<(), &'static str> {
+        let peer = address::peer_id(&author);
+        if frame.len() > self.frame_bytes_max(protocol) {
+            return Err("the request is longer than a frame may be");
+        }
+        if !self.lines.contains_key(&peer) {
+            return Err("the peer is not connected");
+        }
+        if protocol == Protocol::Sync && !self.is_approved(&peer) {
+            return Err("the peer is not approved");
+        }
+        if self.asked.values().filter(|(of, _)| *of == peer).count() >= REQUESTS_PER_PEER_MAX {
+            return Err("too many requests wait for this peer");
+        }
+        let behaviour = self.swarm.behaviour_mut().exchanges(protocol);
+        let request = behaviour.send_request(&peer, frame);
+        self.asked.insert((protocol, request), (peer, id));
+        Ok(())
+    }
+
+    fn take(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        match event {
+            SwarmEvent::NewListenAddr { address, .. } => {
+                let address = address::full(&address, &self.own);
+                self.outbox.push_back(Event::Listening { address });
+            }
+            SwarmEvent::ExpiredListenAddr { address, .. } => {
+                let address = address::full(&address, &self.own);
+                self.outbox.push_back(Event::ListeningEnded { address });
+            }
+            SwarmEvent::ListenerClosed { addresses, reason, .. } => {
+                if let Err(error) = reason {
+                    tracing::error!(%error, ?addresses, "A listener has failed");
+                }
+                let own = self.own;
+                let ended = addresses.iter().map(|address| address::full(address, &own));
+                self.outbox.extend(ended.map(|address| Event::ListeningEnded { address }));
+            }
+            SwarmEvent::ListenerError { error, .. } => {
+                tracing::warn!(%error, "A listener cannot take connections for now");
+            }
+            SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
+                self.opened(peer_id, connection_id, endpoint);
+            }
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, cause, .. } => {
+                tracing::debug!(peer = %peer_id, ?cause, "A connection was closed");
+                self.closed(peer_id, connection_id);
+            }
+            SwarmEvent::OutgoingConnectionError { connection_id, peer_id, error } => {
+                let text = self.dials.remove(&connection_id);
+                self.undialled(peer_id, text, &error);
+            }
+            SwarmEvent::IncomingConnectionError { send_back_addr, error, .. } => {
+                tracing::debug!(from = %send_back_addr, %error, "A connection was not let in");
+            }
+            SwarmEvent::Behaviour(event) => self.take_from_behaviour(event),
+            _ => {}
+        }
+    }
+
+    fn take_from_behaviour(&mut self, event: BehaviourEvent) {
+        match event {
+            BehaviourEvent::Sync(event) => self.exchanged(Protocol::Sync, event),
+            BehaviourEvent::Pair(event) => self.exchanged(Protocol::Pair, event),
+            BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. }) => {
+                self.told_addresses(peer_id, info.listen_addrs);
+            }
+            BehaviourEvent::Ping(ping::Event { connection, result, .. }) => {
+                // A peer that does not answer pings at all may still answer requests.
+                if let Err(ping::Failure::Timeout | ping::Failure::Other { .. }) = result {
+                    self.swarm.close_connection(connection);
+                }
+            }
+            BehaviourEvent::Identify(_) => {}
+            BehaviourEvent::Gate(never) | BehaviourEvent::Memory(never) => match never {},
+        }
+    }
+
+    fn opened(&mut self, peer: PeerId, id: ConnectionId, endpoint: ConnectedPoint) {
+        // The gate lets in nobody else.
+        let Some(author) = address::author(&peer) else { return };
+        let is_dialled = endpoint.is_dialer();
+        let address = match endpoint {
+            ConnectedPoint::Dialer { address, .. } => address,
+            ConnectedPoint::Listener { send_back_addr, .. } => send_back_addr,
+        };
+        let line = Line { address, is_dialled, opened: Instant::now(), is_closing: false };
+        self.book.connected(&peer, line.opened);
+        let was_asked_for = self.dials.remove(&id).is_some();
+        if was_asked_for || !self.lines.contains_key(&peer) {
+            self.outbox.push_back(line.connected(author));
+        }
+        self.lines.entry(peer).or_default().insert(id, line);
+    }
+
+    fn closed(&mut self, peer: PeerId, id: ConnectionId) {
+        let Some(lines) = self.lines.get_mut(&peer) else { return };
+        lines.remove(&id);
+        if lines.is_empty() {
+            self.lines.remove(&peer);
+            self.told.remove(&peer);
+            self.book.lost(&peer, Instant::now());
+            let gone = address::author(&peer).map(|peer| Event::Disconnected { peer });
+            self.outbox.extend(gone);
+        }
+    }
+
+    /// A dial failed: a single one, which is reported, or one of an approved peer, which is
+    /// reported unless the peer came by itself in the meantime.
+    fn undialled(&mut self, peer: Option<PeerId>, address: Option<String>, error: &DialError) {
+        let is_connected = peer.is_some_and(|peer| self.lines.contains_key(&peer));
+        if let Some(peer) = peer.filter(|_| address.is_none()) {
+            self.book.failed(&peer, Instant::now());
+            self.recall(&peer);
+        }
+        if address.is_some() || !is_connected {
+            let peer = peer.and_then(|peer| address::author(&peer));
+            let reason = reason::of_dial(error);
+            self.outbox.push_back(Event::DialFailed { peer, address, reason });
+        }
+    }
+
+    fn told_addresses(&mut self, peer: PeerId, addresses: Vec<Multiaddr>) {
+        let Some(line) = self.lines.get(&peer).and_then(|lines| lines.values().next()) else {
+            return;
+        };
+        let bare = addresses.into_iter().filter_map(|told| {
+            let (_, bare) = address::parse(&told.to_string()).ok()?;
+            address::is_worth_learning(&bare, &line.address).then_some(bare)
+        });
+        let told: Vec<Multiaddr> = bare.take(super::book::ADDRESSES_MAX).collect();
+        self.told.insert(peer, told.clone());
+        if let Some(author) = address::author(&peer) {
+            self.learn(author, peer, told);
+        }
+    }
+
+    fn exchanged(&mut self, protocol: Protocol, event: request_response::Event<Vec<u8>, Vec<u8>>) {
+        use request_response::{Event as On, Message};
+        match event {
+            On::Message {
+                peer,
+                message: Message::Request { request_id, request, channel },
+                ..
+            } => {
+                let Some(author) = address::author(&peer) else { return };
+                // An approval may end while its last request is on the way.
+                if protocol == Protocol::Sync && !self.is_approved(&peer) {
+                    return;
+                }
+                let exchange = self.next_exchange;
+                self.next_exchange += 1;
+                self.exchanges.insert(exchange, (protocol, request_id, channel));
+                let frame = request;
+                self.outbox.push_back(Event::Request { peer: author, protocol, exchange, frame });
+            }
+            On::Message { message: Message::Response { request_id, response }, .. } => {
+                self.answered(protocol, request_id, |peer, id| Event::Response {
+                    peer,
+                    id,
+                    frame: response,
+                });
+            }
+            On::OutboundFailure { request_id, error, .. } => {
+                self.answered(protocol, request_id, |peer, id| Event::Failed {
+                    peer,
+                    id,
+                    reason: reason::of_request(&error),
+                });
+            }
+            On::InboundFailure { peer, request_id, error, .. } => {
+                tracing::debug!(%peer, %error, "A peer's request could not be answered");
+                self.exchanges.retain(|_, (of, id, _)| (*of, *id) != (protocol, request_id));
+            }
+            On::ResponseSent { .. } => {}
+        }
+    }
+
+    fn answered(
+        &mut self,
+        protocol: Protocol,
+        request: OutboundRequestId,
+        event: impl FnOnce(AuthorId, u64) -> Event,
+    ) {
+        let asked = self.asked.remove(&(protocol, request));
+        let answered = asked.and_then(|(peer, id)| Some(event(address::author(&peer)?, id)));
+        self.outbox.extend(answered);
+    }
+
+    fn is_approved(&self, peer: &PeerId) -> bool {
+        self.swarm.behaviour().gate.is_approved(peer)
+    }
+
+    fn frame_bytes_max(&self, protocol: Protocol) -> usize {
+        match protocol {
+            Protocol::Sync => self.limits.frame_bytes_max,
+            Protocol::Pair => self.limits.pairing_frame_bytes_max,
+        }
+    }
+}
+
+impl Line {
+    fn connected(&self, peer: AuthorId) -> Event {
+        let (address, is_dialled) = (self.address.to_string(), self.is_dialled);
+        Event::Connected { peer, address, is_dialled }
+    }
+}
+
+/// Waits until a time, or for ever.
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

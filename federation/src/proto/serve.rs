@@ -1,0 +1,150 @@
+//! The answering half of the machine: what a peer is told of this node's outbox and records.
+
+use super::budget::Allowance;
+use super::compare;
+use super::limits::{FETCH_MAX, INLINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX};
+use super::message::{Answer, Ask, Cursor, Item, Row};
+use super::replicator::{Output, RETRY_MS, Step};
+use super::session::SyncState;
+use super::view::{Outgoing, Unreadable};
+use klnode_crdt::ids::Digest;
+use klnode_crdt::record::RawRecord;
+
+impl Step<'_> {
+    pub(super) fn asked(&mut self, exchange: u64, frame: &[u8]) {
+        let answer = self.answer(frame).unwrap_or(Answer::Later(RETRY_MS as u32));
+        self.out.push(Output::Answer(exchange, answer.encode()));
+    }
+
+    fn answer(&mut self, frame: &[u8]) -> Result<Answer, Unreadable> {
+        if !self.view.is_approved(self.peer) {
+            return Ok(Answer::Refused("this node is not paired with yours".into()));
+        }
+        match self.pay(frame.len()) {
+            Allowance::Fine => {}
+            Allowance::Wait(ms) | Allowance::Away(ms) => {
+                return Ok(Answer::Later(u32::try_from(ms).unwrap_or(u32::MAX)));
+            }
+        }
+        let ask = match Ask::decode(frame) {
+            Ok(ask) => ask,
+            Err(refusal) => {
+                self.fault(&format!("a question that cannot be read: {refusal}"));
+                return Ok(Answer::Refused(format!("that cannot be read: {refusal}")));
+            }
+        };
+        Ok(match ask {
+            Ask::Hello(theirs) => {
+                let ours = self.greeting()?;
+                self.greeted(theirs)?;
+                Answer::Hello(ours)
+            }
+            Ask::Changes(cursor, max) => self.serve_changes(cursor, max)?,
+            Ask::Fetch(digests) if digests.len() > FETCH_MAX => {
+                Answer::Refused(format!("more than {FETCH_MAX} records at once"))
+            }
+            Ask::Fetch(digests) => Answer::Records(self.serve_records(&digests)?),
+            Ask::Notify(_) => {
+                self.session.is_at_end = false;
+                Answer::Done
+            }
+            Ask::Compare(is_first, message) => self.serve_compare(is_first, &message)?,
+            Ask::Acknowledge(receipts) => {
+                self.out.push(Output::Received(self.peer, receipts));
+                Answer::Done
+            }
+        })
+    }
+
+    fn serve_changes(&mut self, cursor: Option<Cursor>, max: u32) -> Result<Answer, Unreadable> {
+        let after = match cursor {
+            None => {
+                self.out.push(Output::Restart(self.peer));
+                0
+            }
+            Some(cursor) => {
+                if self.view.cursor_at(self.peer, cursor.position)? != Some(cursor) {
+                    return Ok(Answer::UnknownCursor);
+                }
+                cursor.position
+            }
+        };
+        self.session.their_position = after;
+        let max = (max as usize).clamp(1, PAGE_ITEMS_MAX);
+        let outgoing = self.view.outbox(self.peer, after, max)?;
+        let (mut rows, mut bytes, mut end) = (Vec::new(), 0, after);
+        let mut is_full = outgoing.len() == max;
+        for (position, what) in outgoing {
+            if let Some((item, size)) = self.item(what)? {
+                if bytes + size > PAGE_BYTES_MAX {
+                    is_full = true;
+                    break;
+                }
+                bytes += size;
+                rows.push(Row { position, item });
+            }
+            end = position;
+        }
+        // A swept outbox may end before its head.
+        let head = self.view.outbox_head(self.peer)?;
+        end = if is_full { end } else { head.max(end) };
+        let more = is_full && end < head;
+        if !more {
+            self.session.their_position = head;
+        }
+        let end = self.view.cursor_at(self.peer, end)?.ok_or(Unreadable)?;
+        Ok(Answer::Page(rows, end, more))
+    }
+
+    /// What a row says, and about how many bytes it takes.
+    fn item(&self, what: Outgoing) -> Result<Option<(Item, usize)>, Unreadable> {
+        Ok(match what {
+            Outgoing::Opened(entry) => Some((Item::Opened(entry), 32)),
+            Outgoing::Ended(entry) => Some((Item::Ended(entry), 32)),
+            Outgoing::Proof(author) => {
+                let proof = self.view.proof(author)?;
+                proof.map(|proof| {
+                    let size = proof.headers.0.len() + proof.headers.1.len() + 256;
+                    (Item::Proof(Box::new(proof)), size)
+                })
+            }
+            Outgoing::Record(digest) => self.view.record(self.peer, digest)?.map(|(hop, raw)| {
+                let payload = raw.payload.as_ref().map_or(0, Vec::len);
+                let size = raw.header.len() + payload + 96;
+                match size <= INLINE_BYTES_MAX {
+                    true => (Item::Whole(hop, raw), size),
+                    false => (Item::Named(hop, digest), 64),
+                }
+            }),
+        })
+    }
+
+    fn serve_records(&self, digests: &[Digest]) -> Result<Vec<RawRecord>, Unreadable> {
+        let mut bytes = 0;
+        let mut records = self.view.records_for(self.peer, digests)?;
+        let fits = records.iter().take_while(|raw| {
+            bytes += raw.header.len() + raw.payload.as_ref().map_or(0, Vec::len) + 96;
+            bytes <= PAGE_BYTES_MAX
+        });
+        // One record always fits into a frame.
+        let fits = fits.count().max(1);
+        records.truncate(fits);
+        Ok(records)
+    }
+
+    fn serve_compare(&mut self, is_first: bool, message: &[u8]) -> Result<Answer, Unreadable> {
+        let Some(theirs) = self.session.theirs else {
+            return Ok(Answer::Refused("greet first".into()));
+        };
+        let items = self.view.comparable(self.peer, theirs.store)?;
+        let Some(answer) = compare::answer(&items, message) else {
+            self.fault("a comparison that makes no sense");
+            return Ok(Answer::Refused("that is no comparison".into()));
+        };
+        if is_first && answer.is_empty() {
+            (self.session.wants_compare, self.session.compared_at) = (false, self.at);
+            self.session.state = SyncState::Equal(self.view.now());
+        }
+        Ok(Answer::Compare(answer))
+    }
+}

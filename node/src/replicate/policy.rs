@@ -1,0 +1,200 @@
+//! What the operator decides: who may talk, what passes, who belongs to a workspace.
+
+use super::pairing::PairError;
+use super::replica::Writer;
+use super::run::Core;
+use crate::engine::{Command, NewEntry, PeerAct, SourceKey};
+use crate::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
+use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::{AuthorId, Nonce, WorkspaceId};
+use klnode_crdt::kind::Kind;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::writer::Claim;
+use klnode_federation::proto::filter::Filter;
+use klnode_federation::proto::limits::NAME_CHARS_MAX;
+use klnode_federation::proto::ticket::Offer;
+
+impl Core {
+    /// Lets a peer talk, and makes it what it was offered to be.
+    pub fn approve(&mut self, peer: AuthorId) -> Result<(), PairError> {
+        let held = self.row(peer)?;
+        let row = PeerRow { approval: Approval::Approved, ..held };
+        self.settle(peer, row)
+    }
+
+    /// Says no to a node that waits, or sends away one that was approved. What it holds can still be
+    /// forgotten when it comes back.
+    pub fn refuse(&mut self, peer: AuthorId) -> Result<(), PairError> {
+        let held = self.row(peer)?;
+        let row = PeerRow { approval: Approval::Refused, is_mine: false, offer: None, ..held };
+        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+        self.net.forbid(peer);
+        self.changed([peer].into());
+        Ok(())
+    }
+
+    /// Refuses what a key signs from now on, or no longer; what was refused is asked for again.
+    pub fn block(&mut self, peer: AuthorId, is_blocked: bool) -> Result<(), PairError> {
+        let now = (self.now)();
+        let held = self.society()?.peers.get(&peer).cloned();
+        // A key may be blocked without ever having been met.
+        let unmet = PeerRow { approval: Approval::Refused, since: now, ..PeerRow::default() };
+        let row = PeerRow { is_blocked, ..held.unwrap_or(unmet) };
+        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+        if !is_blocked {
+            self.readmit()?;
+        }
+        self.changed([peer].into());
+        Ok(())
+    }
+
+    /// Sets what is sent to a peer and what is taken from it; none leaves it as it is.
+    pub fn set_filters(
+        &mut self,
+        peer: AuthorId,
+        egress: Option<Filter>,
+        ingress: Option<Filter>,
+    ) -> Result<(), PairError> {
+        let held = self.row(peer)?;
+        let is_wider = ingress.is_some();
+        let row = PeerRow {
+            egress: egress.or(held.egress.clone()),
+            ingress: ingress.or(held.ingress.clone()),
+            ..held
+        };
+        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+        if is_wider {
+            self.readmit()?;
+        }
+        self.changed([peer].into());
+        Ok(())
+    }
+
+    /// What was refused from any store may be welcome now: it is asked for again from the start.
+    fn readmit(&mut self) -> Result<(), PairError> {
+        let peers: Vec<AuthorId> = self.society()?.peers.keys().copied().collect();
+        let mut acts = Vec::new();
+        for peer in peers {
+            let snapshot = self.replica.writer().store().snapshot()?;
+            if let Some(cursor) = snapshot.cursor(peer)? {
+                acts.extend([PeerAct::Readmit(cursor.store), PeerAct::Rewind(peer)]);
+                self.again.insert(peer);
+            }
+        }
+        Ok(self.replica.note(acts)?)
+    }
+
+    fn row(&mut self, peer: AuthorId) -> Result<PeerRow, PairError> {
+        let held = self.society()?.peers.get(&peer).cloned();
+        held.ok_or_else(|| PairError::NoSuchPeer(peer.to_string()))
+    }
+
+    /// An approved peer becomes what it was offered to be, and is talked to.
+    pub(super) fn settle(&mut self, peer: AuthorId, row: PeerRow) -> Result<(), PairError> {
+        let mut commands = Vec::new();
+        let mut row = row;
+        match row.offer.take() {
+            Some(Offer::Mine) => row.is_mine = true,
+            Some(Offer::Member(id, _)) => {
+                let claims = vec![Claim::Add(TextSet::MEMBERS, peer.to_string())];
+                commands.push(Command::Claim { entry: charter::entry(id), claims });
+            }
+            None => {}
+        }
+        if row.is_mine {
+            commands.extend(self.share_workspaces(peer)?);
+        }
+        let addresses = row.addresses.clone();
+        commands.insert(0, Command::Peers(vec![PeerAct::Put(peer, Box::new(row))]));
+        for answer in self.replica.writer().write(commands) {
+            answer?;
+        }
+        self.net.allow(peer, addresses);
+        self.changed([peer].into());
+        if self.connected.contains_key(&peer) {
+            self.begin_session(peer);
+        }
+        Ok(())
+    }
+
+    /// Another node of the same person administers what this one owns.
+    fn share_workspaces(&mut self, peer: AuthorId) -> Result<Vec<Command>, PairError> {
+        let society = self.society()?;
+        let shared = society.workspaces.iter().filter_map(|(id, shared)| {
+            let owner = shared.charter.owner.map(|(owner, _)| owner);
+            let set = match owner == Some(self.own) {
+                true => TextSet::ADMINS,
+                false if shared.charter.admins.contains(&self.own) => TextSet::MEMBERS,
+                false => return None,
+            };
+            let claims = vec![Claim::Add(set, peer.to_string())];
+            Some(Command::Claim { entry: charter::entry(*id), claims })
+        });
+        Ok(shared.collect())
+    }
+
+    // Workspaces.
+
+    /// Makes a workspace that this node owns.
+    pub fn new_workspace(&mut self, name: &str) -> Result<WorkspaceId, PairError> {
+        let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let length = name.chars().count();
+        if !(1..=NAME_CHARS_MAX).contains(&length) || !name.chars().all(fits) {
+            return Err(PairError::BadName(name.to_owned()));
+        }
+        if self.society()?.workspace(name).is_some() {
+            return Err(PairError::NameTaken(name.to_owned()));
+        }
+        let mut bytes = [0; Nonce::LEN];
+        (self.entropy)(&mut bytes);
+        let nonce = Nonce::from_bytes(bytes);
+        let id = WorkspaceId::of(self.own, nonce);
+        let new = NewEntry {
+            workspace: id,
+            memory: Memory::Episodic,
+            kind: Kind::Entity,
+            title: name.to_owned(),
+            content: "# Settings of this workspace, as TOML.\n".to_owned(),
+            registers: Vec::new(),
+            claims: vec![Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())],
+            citations: Vec::new(),
+            source: Some(SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() }),
+        };
+        let row = WorkspaceRow { name: name.to_owned(), since: (self.now)() };
+        let mut commands = vec![
+            Command::Peers(vec![PeerAct::NameWorkspace(id, row)]),
+            Command::Create(Box::new(new)),
+        ];
+        let mine: Vec<AuthorId> = self.society()?.mine.iter().copied().collect();
+        let others = mine.iter().filter(|one| **one != self.own);
+        let claims: Vec<Claim> =
+            others.map(|one| Claim::Add(TextSet::ADMINS, one.to_string())).collect();
+        if !claims.is_empty() {
+            commands.push(Command::Claim { entry: charter::entry(id), claims });
+        }
+        for answer in self.replica.writer().write(commands) {
+            answer?;
+        }
+        self.replica.note(Vec::new())?;
+        Ok(id)
+    }
+
+    /// Takes a member or admin out of a workspace.
+    pub fn remove_member(&mut self, id: WorkspaceId, who: AuthorId) -> Result<(), PairError> {
+        let claims = [TextSet::MEMBERS, TextSet::ADMINS]
+            .map(|set| Claim::Withdraw(set, who.to_string()))
+            .to_vec();
+        self.replica
+            .writer()
+            .write(vec![Command::Claim { entry: charter::entry(id), claims }])
+            .into_iter()
+            .try_for_each(|answer| answer.map(|_| ()))?;
+        Ok(())
+    }
+
+    pub(super) fn charter(&mut self, id: WorkspaceId) -> Result<charter::Charter, PairError> {
+        let society = self.society()?;
+        Ok(society.workspaces.get(&id).map(|shared| shared.charter.clone()).unwrap_or_default())
+    }
+}
