@@ -21,6 +21,7 @@ mod routes;
 pub mod search;
 mod seats;
 mod server;
+mod sharing;
 mod steady;
 mod token;
 mod translate;

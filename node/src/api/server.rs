@@ -14,6 +14,7 @@ use super::{account, exchange, routes};
 use crate::engine::{Command, Handle, Receipt};
 use crate::index::Index;
 use crate::query::Reader;
+use crate::replicate::{self, Examiner};
 use crate::store::{self, Snapshot};
 use axum::{Extension, Router, middleware};
 use http_body_util::BodyExt;
@@ -52,6 +53,10 @@ pub struct Service {
     pub home: Arc<PathBuf>,
     /// What its clock says.
     pub now: fn() -> WallTime,
+    /// Other nodes; none where there is no network.
+    pub peers: Option<replicate::Handle>,
+    /// Decides what may pass to other nodes.
+    pub examiner: Arc<Examiner>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
 }

@@ -77,7 +77,11 @@ pub(super) fn workspace_named(name: &str) -> Result<WorkspaceId, ApiError> {
     match name {
         "main" => Ok(WorkspaceId::MAIN),
         "local" => Ok(WorkspaceId::LOCAL),
-        other => Err(invalid(format!("find workspace `{other}`: there are main, local"))),
+        other => WorkspaceId::from_hex(other).ok_or_else(|| {
+            invalid(format!(
+                "find workspace `{other}`; `klnode workspace list` shows those that are known"
+            ))
+        }),
     }
 }
 

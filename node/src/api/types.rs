@@ -5,6 +5,7 @@
 
 mod events;
 mod history;
+pub mod peers;
 
 pub use events::{Event, EventsQuery};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
@@ -29,6 +30,12 @@ pub struct Status {
     pub quarantined: u64,
     /// How far the index is.
     pub index: IndexStatus,
+    /// Where peers can reach this node.
+    #[serde(default)]
+    pub addresses: Vec<String>,
+    /// Other nodes that may talk, or wait for a word.
+    #[serde(default)]
+    pub peers: Vec<peers::Peer>,
     /// Milliseconds since 1970, by its clock.
     pub as_of: u64,
 }

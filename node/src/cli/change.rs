@@ -1,8 +1,10 @@
 //! Verbs that change an entry or this node's marks on it.
 
 use super::read::path;
+use super::when::moment;
 use super::{Reply, VerbError};
 use crate::api::Client;
+use crate::api::types::peers::{ReceiptOf, Receipts};
 use crate::api::types::{self, Confirmed, Done, Named, Outcome, Overlay};
 use hyper::Method;
 use std::collections::BTreeMap;
@@ -53,16 +55,43 @@ pub struct Forget {
     /// Wait until its text is in no file of the home any more.
     #[arg(long)]
     pub now: bool,
+    /// Forget nothing: show which peers have erased an entry that was forgotten.
+    #[arg(long, conflicts_with = "now")]
+    pub status: bool,
 }
 
 impl Forget {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        if self.status {
+            let receipts: Receipts = client.get(&path(&self.entry, "/receipts")).await?;
+            let text = erased(&receipts);
+            return Ok(Reply::new(&receipts, text));
+        }
         let (rest, what) = match self.now {
             true => ("/forget?now=true", "forgotten, and gone from every file here"),
             false => ("/forget", "forgotten"),
         };
         let done: Done = client.send_json(Method::POST, &path(&self.entry, rest), &()).await?;
         Ok(Reply::new(&done, format!("{}  {what}\n", self.entry)))
+    }
+}
+
+/// Who has erased a forgotten entry.
+fn erased(receipts: &Receipts) -> String {
+    let line = |one: &ReceiptOf| {
+        let what = match one.erased {
+            Some(at) => format!("erased at {} UTC", moment(at)),
+            None => "has not said so yet".to_owned(),
+        };
+        let told = match one.told {
+            0 => String::new(),
+            told => format!("; told {told} others, {} erased it", one.acknowledged),
+        };
+        format!("{} ({})  {what}{told}\n", one.name, &one.peer[..8])
+    };
+    match receipts.peers.is_empty() {
+        true => "No other node ever had it.\n".to_owned(),
+        false => receipts.peers.iter().map(line).collect(),
     }
 }
 

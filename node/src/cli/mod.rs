@@ -16,12 +16,15 @@ mod front_matter;
 pub mod help;
 mod history;
 mod import;
+mod invite;
+mod peer;
 mod read;
 pub mod restore;
 mod search;
 pub mod service;
 pub mod watch;
 mod when;
+mod workspace;
 
 use crate::api::{Client, ClientError};
 use crate::store::backup::{BackupError, RestoreError};
@@ -163,6 +166,24 @@ pub enum Verb {
     ///
     /// Example: klnode annotate L-7F3K "see the incident of March"
     Annotate(change::Note),
+    /// Make a ticket with which another node may pair with this one.
+    ///
+    /// Example: klnode invite --mine
+    Invite(invite::InviteArgs),
+    /// Pair with another node, by its ticket or its address.
+    ///
+    /// Example: klnode join klnode1qaz…
+    Join(invite::JoinArgs),
+    /// Look at other nodes, and decide what they may have.
+    #[command(subcommand)]
+    Peer(peer::PeerVerb),
+    /// Replicate now, and say whether both sides hold the same. Ends with 1 if not.
+    ///
+    /// Example: klnode sync
+    Sync(peer::SyncArgs),
+    /// Look after shared workspaces.
+    #[command(subcommand)]
+    Workspace(workspace::WorkspaceVerb),
     /// Write every entry to a file, as lines of JSON with the signed records.
     ///
     /// The file holds everything, `local` and the tombstones of what was forgotten included; it is
@@ -285,6 +306,9 @@ pub enum VerbError {
     /// Nobody said yes.
     #[error("restore without a yes: {0}")]
     Unconfirmed(String),
+    /// Nobody said yes.
+    #[error("{0}")]
+    Unsaid(String),
     /// Told to stop.
     #[error("finish: it was interrupted; {0}")]
     Interrupted(String),
@@ -337,6 +361,11 @@ pub async fn run(
         Verb::Mute(mark) => mark.run(client, change::Marking::Mute).await,
         Verb::Invalidate(mark) => mark.run(client, change::Marking::Invalidate).await,
         Verb::Annotate(note) => note.run(client).await,
+        Verb::Invite(invite) => invite.run(client).await,
+        Verb::Join(join) => join.run(client).await,
+        Verb::Peer(verb) => verb.run(client).await,
+        Verb::Sync(sync) => sync.run(client).await,
+        Verb::Workspace(verb) => verb.run(client).await,
         Verb::Export(export) => export.run(client, progress).await,
         Verb::Import(import) => import.run(client, progress).await,
     }

@@ -1,5 +1,6 @@
 //! `klnode status`, `show` and `list`.
 
+use super::peer::state;
 use super::{Reply, VerbError, entry};
 use crate::api::Client;
 use crate::api::types::{self, Entry, IndexStatus, Status};
@@ -10,8 +11,13 @@ pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
         0 => String::new(),
         count => format!(", {count} records in quarantine"),
     };
+    let peers: String = status
+        .peers
+        .iter()
+        .map(|peer| format!("  peer   {} ({}): {}\n", peer.name, &peer.peer[..8], state(peer)))
+        .collect();
     let text = format!(
-        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {} entries{waiting}\n  index  {}\n",
+        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {} entries{waiting}\n  index  {}\n{peers}",
         status.version,
         status.node,
         status.home,

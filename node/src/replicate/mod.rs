@@ -22,4 +22,4 @@ mod view;
 pub use pairing::{Joined, PairError};
 pub use release::{Examiner, Held, Preview};
 pub use replica::{Action, Event, Replica, Setup, Writer};
-pub use run::{Handle, Live, Options, Running, start};
+pub use run::{Core, Handle, Live, Options, Running, start};

@@ -390,7 +390,10 @@ impl Core {
                 let mut acts = vec![PeerAct::Put(peer, Box::new(row.clone()))];
                 if let Offer::Member(id, name) = &ticket.offer {
                     let name = free_name(&*self.society()?, *id, name);
-                    acts.push(PeerAct::NameWorkspace(*id, WorkspaceRow { name, since: now }));
+                    acts.push(PeerAct::NameWorkspace(
+                        *id,
+                        WorkspaceRow { name, since: now, is_current: false },
+                    ));
                 }
                 self.replica.note(acts)?;
                 self.settle(peer, PeerRow { offer: None, ..row })?;

@@ -161,7 +161,7 @@ impl Core {
             citations: Vec::new(),
             source: Some(SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() }),
         };
-        let row = WorkspaceRow { name: name.to_owned(), since: (self.now)() };
+        let row = WorkspaceRow { name: name.to_owned(), since: (self.now)(), is_current: false };
         let mut commands = vec![
             Command::Peers(vec![PeerAct::NameWorkspace(id, row)]),
             Command::Create(Box::new(new)),
@@ -178,6 +178,17 @@ impl Core {
         }
         self.replica.note(Vec::new())?;
         Ok(id)
+    }
+
+    /// New entries go to this workspace from now on.
+    pub fn use_workspace(&mut self, id: WorkspaceId) -> Result<(), PairError> {
+        let snapshot = self.replica.writer().store().snapshot()?;
+        let rows = snapshot.workspaces()?.into_iter();
+        let acts = rows.map(|(one, row)| {
+            let is_current = one == id;
+            PeerAct::NameWorkspace(one, WorkspaceRow { is_current, ..row })
+        });
+        Ok(self.replica.note(acts.collect())?)
     }
 
     /// Takes a member or admin out of a workspace.

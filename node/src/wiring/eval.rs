@@ -1,7 +1,7 @@
 //! `klnode eval`: a node of its own for a set that brings entries, the running one for others.
 
 use super::home::Home;
-use super::node::Node;
+use super::node::{Network, Node};
 use super::progress::Bar;
 use super::{Failure, runtime};
 use crate::api::{Bound, Client};
@@ -20,7 +20,7 @@ pub(super) fn eval(args: Args, home: &Home, config: &Config) -> Result<Reply, Fa
     let scratch = Scratch::new()?;
     let home = Home::resolve(Some(scratch.0.clone()))?;
     home.prepare()?;
-    let (service, running) = Node::open(&home, config)?.start(&home, config)?;
+    let (service, running) = Node::open(&home, config)?.start(&home, config, Network::None)?;
     let path = home.path().join("klnode.sock");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

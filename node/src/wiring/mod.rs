@@ -50,6 +50,8 @@ enum Failure {
     Index(#[from] IndexError),
     #[error("{0}")]
     Embed(#[from] EmbedError),
+    #[error("{0}")]
+    Network(#[from] klnode_federation::net::NetError),
     #[error("print any more: nobody reads it")]
     Unread,
     #[error("{what}: {source}")]
@@ -80,12 +82,14 @@ impl Failure {
             Self::Verb(VerbError::Unconfirmed(_)) => {
                 (1, Some("nothing was changed; --yes replaces it all the same"))
             }
+            Self::Verb(VerbError::Unsaid(_)) => (1, Some("say it with --yes")),
             // As a shell says of what an interrupt has ended.
             Self::Verb(VerbError::Interrupted(_)) => (130, None),
             Self::Serve(api::ServeError::TooLong { .. }) => {
                 (2, Some("choose a shorter --home, or set api.socket to a short absolute path"))
             }
             Self::Serve(_) => (1, None),
+            Self::Network(_) => (1, Some("see `klnode config network.listen`")),
             Self::Home(HomeError::NoHome) => (2, Some("name one with --home or KLNODE_HOME")),
             Self::Home(HomeError::BadKey { .. }) => {
                 (1, Some("restore the file from a backup; a new key would be another author"))

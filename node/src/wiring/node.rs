@@ -9,15 +9,27 @@ use crate::api::{Metrics, Service};
 use crate::engine::{self, Engine, Limits, Setup, Source, Verdict};
 use crate::index::{self, embed, vectors};
 use crate::query::{self, Numbers, Reader};
+use crate::replicate::{self, Examiner};
 use crate::store::{Durability, FileMedium, Options, Store};
 use klnode_config::Config;
+use klnode_config::units::Interval;
 use klnode_crdt::ids::{AuthorId, StoreId};
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
+use klnode_federation::{net, proto};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Whether a node talks to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Network {
+    /// It does.
+    Real,
+    /// It is for itself: an evaluation.
+    None,
+}
 
 /// A node whose store is open.
 pub(super) struct Node(Engine);
@@ -26,6 +38,7 @@ pub(super) struct Node(Engine);
 pub(super) struct Running {
     engine: engine::Running,
     index: index::Running,
+    replication: Option<replicate::Running>,
 }
 
 impl Node {
@@ -40,29 +53,48 @@ impl Node {
     }
 
     /// Starts the writer and the index.
-    pub(super) fn start(self, home: &Home, config: &Config) -> Result<(Service, Running), Failure> {
+    pub(super) fn start(
+        self,
+        home: &Home,
+        config: &Config,
+        network: Network,
+    ) -> Result<(Service, Running), Failure> {
         let author = self.0.author();
         let engine = engine::spawn(self.0, limits(config), now);
         let handle = engine.handle();
         let setup = indexing(home, config, author)?;
         let index = index::start(setup, handle.store().clone(), handle.head())?;
+        let reader = Reader { mine: [author].into(), numbers: Numbers::new(config) };
+        let examiner = Examiner::new(reader.clone(), &config.filter);
+        let replication = match network {
+            Network::None => None,
+            Network::Real => {
+                let options = replication(home, config, author, examiner.clone())?;
+                Some(replicate::start(options, handle.clone())?)
+            }
+        };
         let service = Service {
             engine: handle,
             index: index.index(),
             seeds: Arc::new(AtomicU64::new(seed())),
-            reader: Arc::new(Reader { mine: [author].into(), numbers: Numbers::new(config) }),
+            reader: Arc::new(reader),
             author,
             home: Arc::new(home.path().to_owned()),
             now,
+            peers: replication.as_ref().map(replicate::Running::handle),
+            examiner: Arc::new(examiner),
             metrics: Arc::new(Metrics::default()),
         };
-        Ok((service, Running { engine, index }))
+        Ok((service, Running { engine, index, replication }))
     }
 }
 
 impl Running {
     /// Finishes what was begun and closes the store.
     pub(super) fn stop(self) {
+        if let Some(replication) = self.replication {
+            replication.stop();
+        }
         self.index.stop();
         drop(self.engine.stop());
     }
@@ -100,6 +132,66 @@ fn indexing(home: &Home, config: &Config, author: AuthorId) -> Result<index::Set
         mine: [author].into(),
         now,
     })
+}
+
+fn replication(
+    home: &Home,
+    config: &Config,
+    own: AuthorId,
+    examiner: Examiner,
+) -> Result<replicate::Options, Failure> {
+    let (network, federation) = (&config.network, &config.federation);
+    let budget = &federation.budget;
+    let ms = |interval: &Interval| u64::try_from(interval.get().as_millis()).unwrap_or(u64::MAX);
+    let limits = net::Limits {
+        pending_connections_max: network.pending_connections_max.as_usize(),
+        established_connections_max: network.established_connections_max.as_usize(),
+        peer_connections_max: network.peer_connections_max.as_usize(),
+        stranger_connections_max: STRANGERS_MAX,
+        memory_bytes_max: network.memory_bytes_max.as_usize() as u64,
+        frame_bytes_max: net::FRAME_BYTES_MAX,
+        pairing_frame_bytes_max: net::PAIRING_FRAME_BYTES_MAX,
+        progress_bytes_per_second_min: network.progress_bytes_per_second_min.as_usize() as u64,
+        request_timeout: network.request_timeout.get(),
+        redial_after: network.redial_after.get(),
+        redial_after_max: network.redial_after_max.get(),
+        stranger_lifetime: STRANGER_LIFETIME,
+    };
+    let listen = network.listen.as_slice().iter().map(|one| one.as_str().to_owned()).collect();
+    let settings = proto::Settings {
+        budget: proto::budget::Budget {
+            window_ms: ms(&budget.window),
+            frames_max: u64::from(budget.frames_max.get()),
+            bytes_max: budget.bytes_max.as_usize() as u64,
+            records_max: u64::from(budget.records_max.get()),
+            faults_max: u64::from(budget.failed_signatures_max.get()),
+            back_off_ms: ms(&budget.back_off),
+            back_off_max_ms: ms(&budget.back_off_max),
+        },
+        debounce_ms: ms(&federation.notify_debounce),
+        scrub_ms: ms(&federation.scrub_interval),
+    };
+    let sweep_ms = ms(&federation.release_sweep_interval);
+    Ok(replicate::Options {
+        net: net::Settings { key: home.key()?, listen, limits },
+        replica: replicate::Setup { own, examiner, settings, sweep_ms },
+        name: machine_name(),
+        ticket_lifetime: federation.ticket_lifetime.get(),
+        now,
+        entropy,
+    })
+}
+
+/// Connections of nodes that want to pair.
+const STRANGERS_MAX: usize = 16;
+/// How long such a connection is kept.
+const STRANGER_LIFETIME: Duration = Duration::from_secs(60);
+
+/// What this machine is called; a peer's operator sees it.
+fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "a klnode".to_owned() } else { name.to_owned() }
 }
 
 /// Where the seeds of questions begin.

@@ -1,14 +1,15 @@
 //! `klnode` alone: open the home, start the writer, say so, and stop when told to.
 
 use super::home::Home;
-use super::node::Node;
+use super::node::{Network, Node};
 use super::{Failure, print};
-use crate::api::{self, Bound, Token};
+use crate::api::{self, Bound, Service, Token};
 use crate::cli::Global;
 use klnode_config::Config;
 use klnode_config::units::{LocalTcp, LogFormat};
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -27,9 +28,10 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     home.prepare()?;
     let node = Node::open(home, config)?;
     let bound = runtime.block_on(bind(home, config))?;
-    let text = banner(home, &node, bound.tcp_address())?;
-    let (service, running) = node.start(home, config)?;
-    print(&text)?;
+    let lines = Lines::of(home, &node)?;
+    let (service, running) = node.start(home, config, Network::Real)?;
+    let addresses = runtime.block_on(addresses(&service));
+    print(&lines.banner(&addresses, bound.tcp_address()))?;
     let tcp = bound.tcp_address().map(tracing::field::display);
     tracing::info!(home = %home.path().display(), tcp, "started");
     let served = runtime.block_on(bound.serve(service, api_limits(config), stop));
@@ -66,17 +68,45 @@ pub(super) fn api_limits(config: &Config) -> api::Limits {
     }
 }
 
-fn banner(home: &Home, node: &Node, tcp: Option<SocketAddr>) -> Result<String, Failure> {
-    let entries = node.engine().store().snapshot()?.entry_count()?;
-    let tcp = tcp.map(|address| format!("  tcp    http://{address}\n")).unwrap_or_default();
-    Ok(format!(
-        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {entries} entries\n{tcp}\
-         Try `klnode add --help` in another terminal; stop with Ctrl-C.\n",
-        env!("CARGO_PKG_VERSION"),
-        node.engine().author(),
-        home.path().display(),
-    ))
+/// What is said before anything is served.
+struct Lines {
+    node: String,
+    home: String,
+    entries: u64,
 }
+
+impl Lines {
+    fn of(home: &Home, node: &Node) -> Result<Self, Failure> {
+        let entries = node.engine().store().snapshot()?.entry_count()?;
+        let home = home.path().display().to_string();
+        Ok(Self { node: node.engine().author().to_string(), home, entries })
+    }
+
+    fn banner(&self, addresses: &[String], tcp: Option<SocketAddr>) -> String {
+        let Self { node, home, entries } = self;
+        let tcp = tcp.map(|address| format!("  tcp    http://{address}\n")).unwrap_or_default();
+        let peers: String =
+            addresses.iter().map(|address| format!("  peers  {address}\n")).collect();
+        format!(
+            "klnode {} is running.\n  node   {node}\n  home   {home}\n  store  {entries} entries\n\
+             {tcp}{peers}Try `klnode add --help` in another terminal; stop with Ctrl-C.\n",
+            env!("CARGO_PKG_VERSION"),
+        )
+    }
+}
+
+/// Where peers can reach this node, once the system has said so; nothing if that takes long.
+async fn addresses(service: &Service) -> Vec<String> {
+    let Some(peers) = &service.peers else { return Vec::new() };
+    let mut changes = peers.changes();
+    let known =
+        async { while peers.live().addresses.is_empty() && changes.changed().await.is_ok() {} };
+    let _ = tokio::time::timeout(ADDRESSES_PATIENCE, known).await;
+    peers.live().addresses
+}
+
+/// How long the banner waits for addresses.
+const ADDRESSES_PATIENCE: Duration = Duration::from_millis(200);
 
 fn start_log(config: &Config, global: &Global) {
     let level = global.log.as_deref().unwrap_or(config.log.level.as_str());

@@ -27,8 +27,9 @@ const LIST_LIMIT_MAX: usize = 1_000;
 pub(super) async fn create(
     State(service): State<Service>,
     caller: Caller,
-    Body(new): Body<NewEntry>,
+    Body(mut new): Body<NewEntry>,
 ) -> Answered<Named> {
+    new.workspace = Some(service.workspace_for(new.workspace.as_deref())?);
     let new = translate::new_entry(new, &service.author.to_string(), (service.now)())?;
     let kind = new.kind;
     let receipt = service.submit(caller, Command::Create(Box::new(new))).await?;

@@ -9,8 +9,10 @@ mod events;
 mod history;
 mod metrics;
 mod openapi;
+mod peers;
 mod search;
 mod status;
+mod workspaces;
 
 use super::description;
 use super::errors::{ApiError, Kind};
@@ -40,6 +42,16 @@ pub(super) fn described() -> OpenApiRouter<Service> {
         .routes(routes!(entries::forget))
         .routes(routes!(entries::overlay))
         .merge(portable::described())
+        .routes(routes!(peers::invite))
+        .routes(routes!(peers::join))
+        .routes(routes!(peers::list))
+        .routes(routes!(peers::show))
+        .routes(routes!(peers::decide))
+        .routes(routes!(peers::set_filter))
+        .routes(routes!(peers::sync))
+        .routes(routes!(peers::receipts))
+        .routes(routes!(workspaces::list, workspaces::create))
+        .routes(routes!(workspaces::show, workspaces::change))
         .routes(routes!(history::history))
         .routes(routes!(events::events))
         .routes(routes!(metrics::metrics))
@@ -82,6 +94,10 @@ impl Service {
             let message = format!("show entry {entry}: it was forgotten");
             return Err(ApiError::new(Kind::Forgotten, message, None));
         }
-        Ok(translate::entry(&found, &self.reader.mine))
+        let mut read = translate::entry(&found, &self.reader.mine);
+        if let Some(origin) = &found.view.origin {
+            read.workspace = self.society(snapshot)?.name(origin.workspace());
+        }
+        Ok(read)
     }
 }

@@ -23,8 +23,11 @@ const LEDGER_QUERY_CHARACTERS_MAX: usize = 200;
 pub(super) async fn search(
     State(service): State<Service>,
     caller: Caller,
-    Body(search): Body<Search>,
+    Body(mut search): Body<Search>,
 ) -> Answered<SearchAnswer> {
+    for name in &mut search.workspaces {
+        *name = service.workspace_for(Some(name))?;
+    }
     let question = search.question(service.seed(), &service.reader.numbers)?;
     wait_for_index(&service).await;
     let working = service.clone();

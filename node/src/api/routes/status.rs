@@ -23,6 +23,7 @@ fn index(service: &Service, head: Seq) -> IndexStatus {
 #[utoipa::path(get, path = "/v1/status", responses((status = 200, body = Status)))]
 pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
     let snapshot = service.snapshot()?;
+    let (addresses, peers) = service.peers_now()?;
     Ok(Answer(Status {
         node: service.author.to_string(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -31,6 +32,8 @@ pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
         head: snapshot.head().0,
         quarantined: snapshot.quarantine()?.count() as u64,
         index: index(&service, snapshot.head()),
+        addresses,
+        peers,
         as_of: (service.now)().as_millis(),
     }))
 }

@@ -72,6 +72,9 @@ pub struct WorkspaceRow {
     /// Since when it is known.
     #[serde(rename = "t")]
     pub since: WallTime,
+    /// New entries go there, unless they say otherwise.
+    #[serde(rename = "u", default)]
+    pub is_current: bool,
 }
 
 /// How far a release goes in one direction.

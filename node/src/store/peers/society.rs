@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Workspace {
     /// What it is called here.
     pub name: String,
+    /// New entries go there, unless they say otherwise.
+    pub is_current: bool,
     /// Who belongs to it.
     pub charter: Charter,
 }
@@ -45,7 +47,8 @@ impl Society {
         for (id, row) in snapshot.workspaces()? {
             let held = snapshot.entry(charter::entry(id))?.to_entry();
             let charter = Charter::read(id, &held, now);
-            workspaces.insert(id, Workspace { name: row.name, charter });
+            workspaces
+                .insert(id, Workspace { name: row.name, is_current: row.is_current, charter });
         }
         Ok(Self { own, mine, peers, workspaces })
     }
@@ -87,6 +90,12 @@ impl Society {
             is_mine: self.mine.contains(&peer),
             shared: shared.map(|(id, _)| *id).collect::<BTreeSet<_>>(),
         }
+    }
+
+    /// Where new entries go.
+    pub fn current(&self) -> WorkspaceId {
+        let current = self.workspaces.iter().find(|(_, shared)| shared.is_current);
+        current.map_or(WorkspaceId::MAIN, |(id, _)| *id)
     }
 
     /// A workspace by what it is called here.

@@ -1,0 +1,281 @@
+//! Other nodes: inviting, joining, deciding, what passes, and replicating now.
+
+use crate::api::apart::apart;
+use crate::api::errors::{ApiError, Kind};
+use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::server::Service;
+use crate::api::sharing::{changed, filter, find_peer, peer, preview};
+use crate::api::types::peers::{
+    Decide, Decision, Filters, Invite, Invited, Join, Joined, Peer, Peers, Preview, ReceiptOf,
+    Receipts, SetFilters, Sync, Synced, TurnedAway,
+};
+use crate::query::Reference;
+use crate::store::peers::rows::Approval;
+use axum::extract::{Path, State};
+use klnode_crdt::ids::AuthorId;
+use klnode_federation::proto::SyncState;
+use klnode_federation::proto::ticket::Offer;
+use std::time::Duration;
+
+/// How long `sync` waits for a peer to answer.
+const SYNC_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Makes a ticket with which another node may join.
+#[utoipa::path(post, path = "/v1/invitations", request_body = Invite,
+    responses((status = 200, body = Invited)))]
+pub(super) async fn invite(
+    State(service): State<Service>,
+    Body(invite): Body<Invite>,
+) -> Answered<Invited> {
+    let Invite { mine, workspace, confirm } = invite;
+    let made = match (mine, workspace.clone()) {
+        (true, None) => service.replication()?.call(move |core| core.invite_mine(confirm)).await?,
+        (false, Some(name)) => {
+            let call = move |core: &mut crate::replicate::Core| core.invite_member(&name, confirm);
+            service.replication()?.call(call).await?
+        }
+        _ => {
+            let message = "invite: say either mine or a workspace";
+            return Err(ApiError::new(Kind::Invalid, message, None));
+        }
+    };
+    let ticket = made?;
+    let entries = match &ticket.offer {
+        Offer::Mine => service.snapshot()?.entry_count()?,
+        Offer::Member(id, _) => {
+            let (snapshot, id) = (service.snapshot()?, *id);
+            let society = service.society(&snapshot)?;
+            crate::api::sharing::workspace(&snapshot, &society, id)?.entries
+        }
+    };
+    Ok(Answer(Invited {
+        ticket: ticket.to_string(),
+        expires: ticket.expires.as_millis(),
+        workspace,
+        entries,
+        is_unprotected: true,
+    }))
+}
+
+/// Joins another node, by a ticket or an address.
+#[utoipa::path(post, path = "/v1/join", request_body = Join,
+    responses((status = 200, body = Joined)))]
+pub(super) async fn join(
+    State(service): State<Service>,
+    Body(join): Body<Join>,
+) -> Answered<Joined> {
+    let joined = service.replication()?.join(join.target).await?;
+    let snapshot = service.snapshot()?;
+    let society = service.society(&snapshot)?;
+    let (mine, workspace) = match joined.offer {
+        Some(Offer::Mine) => (true, None),
+        Some(Offer::Member(id, _)) => (false, Some(society.name(id))),
+        None => (false, None),
+    };
+    let (peer, name) = (joined.peer.to_string(), joined.name);
+    Ok(Answer(Joined {
+        peer,
+        name,
+        mine,
+        workspace,
+        code: joined.code,
+        waiting: joined.is_waiting,
+    }))
+}
+
+fn all(service: &Service) -> Result<Vec<Peer>, ApiError> {
+    let snapshot = service.snapshot()?;
+    let society = service.society(&snapshot)?;
+    let live = service.peers.as_ref().map(|peers| peers.live()).unwrap_or_default();
+    let peers = society.peers.iter().map(|(key, row)| peer(&snapshot, &society, &live, *key, row));
+    peers.collect()
+}
+
+impl Service {
+    /// Peers that may talk, or wait for a word, and where this node can be reached.
+    pub(super) fn peers_now(&self) -> Result<(Vec<String>, Vec<Peer>), ApiError> {
+        let addresses = self.peers.as_ref().map(|peers| peers.live().addresses);
+        let peers = all(self)?.into_iter().filter(|peer| peer.state != "refused").collect();
+        Ok((addresses.unwrap_or_default(), peers))
+    }
+}
+
+/// Lists other nodes.
+#[utoipa::path(get, path = "/v1/peers", responses((status = 200, body = Peers)))]
+pub(super) async fn list(State(service): State<Service>) -> Answered<Peers> {
+    apart(move |_| {
+        let live = service.peers.as_ref().map(|peers| peers.live()).unwrap_or_default();
+        let away = live.turned_away.iter().map(|(at, peer, reason)| TurnedAway {
+            at: at.as_millis(),
+            peer: peer.to_string(),
+            reason: reason.clone(),
+        });
+        let turned_away = away.collect();
+        Ok(Peers { addresses: live.addresses, peers: all(&service)?, turned_away })
+    })
+    .await
+    .map(Answer)
+}
+
+fn find(service: &Service, name: &str) -> Result<AuthorId, ApiError> {
+    let snapshot = service.snapshot()?;
+    Ok(find_peer(&service.society(&snapshot)?, name)?)
+}
+
+fn one(service: &Service, key: AuthorId) -> Result<Peer, ApiError> {
+    let found = all(service)?.into_iter().find(|peer| peer.peer == key.to_string());
+    found.ok_or_else(|| crate::replicate::PairError::NoSuchPeer(key.to_string()).into())
+}
+
+/// Shows another node.
+#[utoipa::path(get, path = "/v1/peers/{peer}", responses((status = 200, body = Peer)))]
+pub(super) async fn show(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+) -> Answered<Peer> {
+    let key = find(&service, &name)?;
+    apart(move |_| one(&service, key)).await.map(Answer)
+}
+
+/// Decides about another node.
+#[utoipa::path(post, path = "/v1/peers/{peer}/decision", request_body = Decide,
+    responses((status = 200, body = Peer)))]
+pub(super) async fn decide(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+    Body(decide): Body<Decide>,
+) -> Answered<Peer> {
+    let key = find(&service, &name)?;
+    let decided = service.replication()?.call(move |core| match decide.decision {
+        Decision::Approve => core.approve(key),
+        Decision::Refuse | Decision::Remove => core.refuse(key),
+        Decision::Block => core.block(key, true),
+        Decision::Unblock => core.block(key, false),
+    });
+    decided.await??;
+    one(&service, key).map(Answer)
+}
+
+/// Sets what passes between this node and another, and says what changes by it.
+#[utoipa::path(post, path = "/v1/peers/{peer}/filter", request_body = SetFilters,
+    responses((status = 200, body = Preview)))]
+pub(super) async fn set_filter(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+    Body(set): Body<SetFilters>,
+) -> Answered<Preview> {
+    let key = find(&service, &name)?;
+    let SetFilters { egress, ingress, dry_run } = set;
+    let working = service.clone();
+    let (answer, egress, ingress) = apart(move |_| {
+        let snapshot = working.snapshot()?;
+        let society = working.society(&snapshot)?;
+        let row =
+            society.peers.get(&key).cloned().ok_or_else(|| {
+                ApiError::from(crate::replicate::PairError::NoSuchPeer(name.clone()))
+            })?;
+        let out = working.examiner.egress(&row, &society);
+        let back = working.examiner.ingress(&row, &society);
+        let out = egress.map(|by| changed(out.clone(), by, &society)).transpose()?;
+        let back_new = ingress.map(|by| changed(back.clone(), by, &society)).transpose()?;
+        let now = (working.now)();
+        let seen = working.examiner.preview(&snapshot, &society, key, out.as_ref(), now)?;
+        let shown = Filters {
+            egress: Some(filter(
+                out.as_ref().unwrap_or(&working.examiner.egress(&row, &society)),
+                &society,
+            )),
+            ingress: Some(filter(back_new.as_ref().unwrap_or(&back), &society)),
+        };
+        let answer = preview(&working, &snapshot, &seen, shown)?;
+        Ok((answer, out, back_new))
+    })
+    .await?;
+    if !dry_run && (egress.is_some() || ingress.is_some()) {
+        let set = service.replication()?.call(move |core| core.set_filters(key, egress, ingress));
+        set.await??;
+    }
+    Ok(Answer(answer))
+}
+
+/// Replicates now, waits for it, and says what it came to.
+#[utoipa::path(post, path = "/v1/sync", request_body = Sync,
+    responses((status = 200, body = Synced)))]
+pub(super) async fn sync(
+    State(service): State<Service>,
+    Body(sync): Body<Sync>,
+) -> Answered<Synced> {
+    let before = service.snapshot()?.head().0;
+    let named = sync.peer.map(|name| find(&service, &name)).transpose()?;
+    let handle = service.replication()?.clone();
+    let snapshot = service.snapshot()?;
+    let society = service.society(&snapshot)?;
+    drop(snapshot);
+    let live = handle.live();
+    let is_wanted = |key: &AuthorId| {
+        society.peers.get(key).is_some_and(|row| row.approval == Approval::Approved)
+            && named.is_none_or(|named| named == *key)
+            && live.connected.contains_key(key)
+    };
+    let wanted: Vec<AuthorId> = society.peers.keys().copied().filter(is_wanted).collect();
+    let begun = (service.now)();
+    let asked = wanted.clone();
+    handle.call(move |core| asked.iter().for_each(|key| core.sync(*key))).await?;
+    let mut changes = handle.changes();
+    let settled = async {
+        loop {
+            let live = handle.live();
+            let is_settled = |key: &AuthorId| match live.states.get(key) {
+                Some(SyncState::Equal(at) | SyncState::Differs(_, at)) => *at >= begun,
+                Some(SyncState::Refused(_)) => true,
+                _ => !live.connected.contains_key(key),
+            };
+            if wanted.iter().all(is_settled) || changes.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    // What takes longer goes on by itself, and the answer says how far it is.
+    let _ = tokio::time::timeout(SYNC_PATIENCE, settled).await;
+    let received = service.snapshot()?.head().0.saturating_sub(before);
+    let peers = all(&service)?.into_iter();
+    let keys: Vec<String> = match named {
+        Some(key) => vec![key.to_string()],
+        None => society.peers.keys().map(ToString::to_string).collect(),
+    };
+    let peers = peers.filter(|peer| keys.contains(&peer.peer) && peer.state == "approved");
+    Ok(Answer(Synced { peers: peers.collect(), received }))
+}
+
+/// Says how far a forgotten entry is erased on other nodes.
+#[utoipa::path(get, path = "/v1/entries/{entry}/receipts",
+    responses((status = 200, body = Receipts)))]
+pub(super) async fn receipts(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+) -> Answered<Receipts> {
+    let snapshot = service.snapshot()?;
+    let entry = name.parse::<Reference>()?.resolve(&snapshot)?;
+    if snapshot.tombstone(entry)?.is_none() {
+        let message = format!("tell how far entry {entry} is erased: it was not forgotten");
+        return Err(ApiError::new(Kind::Invalid, message, None));
+    }
+    let society = service.society(&snapshot)?;
+    let mut peers = Vec::new();
+    for (key, row) in &society.peers {
+        if !snapshot.release(*key, entry)?.has_passed() {
+            continue;
+        }
+        let receipt = snapshot.receipt(*key, entry)?.unwrap_or_default();
+        // Who brought the tombstone has erased the entry before.
+        let brought = receipt.is_upstream.then_some(row.since);
+        peers.push(ReceiptOf {
+            peer: key.to_string(),
+            name: row.name.clone(),
+            erased: receipt.erased.or(brought).map(|at| at.as_millis()),
+            told: receipt.told,
+            acknowledged: receipt.acknowledged,
+        });
+    }
+    Ok(Answer(Receipts { id: entry.to_string(), peers }))
+}

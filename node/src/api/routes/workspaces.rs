@@ -1,0 +1,100 @@
+//! Shared workspaces: which there are, who belongs to them, where new entries go.
+
+use crate::api::apart::apart;
+use crate::api::caller::Caller;
+use crate::api::errors::{ApiError, Kind};
+use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::server::Service;
+use crate::api::sharing::{find_peer, find_workspace, workspace};
+use crate::api::types::peers::{ChangeWorkspace, NewWorkspace, Workspace, Workspaces};
+use crate::engine::Command;
+use axum::extract::{Path, State};
+use klnode_crdt::charter;
+use klnode_crdt::ids::WorkspaceId;
+use klnode_crdt::lww::Register;
+use klnode_crdt::writer::Claim;
+
+/// Lists workspaces.
+#[utoipa::path(get, path = "/v1/workspaces", responses((status = 200, body = Workspaces)))]
+pub(super) async fn list(State(service): State<Service>) -> Answered<Workspaces> {
+    apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let society = service.society(&snapshot)?;
+        let personal = [WorkspaceId::MAIN, WorkspaceId::LOCAL];
+        let ids = personal.into_iter().chain(society.workspaces.keys().copied());
+        let workspaces = ids.map(|id| workspace(&snapshot, &society, id));
+        Ok(Workspaces { workspaces: workspaces.collect::<Result<_, ApiError>>()? })
+    })
+    .await
+    .map(Answer)
+}
+
+/// Makes a workspace that this node owns.
+#[utoipa::path(post, path = "/v1/workspaces", request_body = NewWorkspace,
+    responses((status = 200, body = Workspace)))]
+pub(super) async fn create(
+    State(service): State<Service>,
+    Body(new): Body<NewWorkspace>,
+) -> Answered<Workspace> {
+    let made = service.replication()?.call(move |core| core.new_workspace(&new.name));
+    let id = made.await??;
+    one(service, id).await
+}
+
+/// Shows a workspace.
+#[utoipa::path(get, path = "/v1/workspaces/{name}", responses((status = 200, body = Workspace)))]
+pub(super) async fn show(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+) -> Answered<Workspace> {
+    let snapshot = service.snapshot()?;
+    let id = find_workspace(&service.society(&snapshot)?, &name)?;
+    drop(snapshot);
+    one(service, id).await
+}
+
+async fn one(service: Service, id: WorkspaceId) -> Answered<Workspace> {
+    apart(move |_| {
+        let snapshot = service.snapshot()?;
+        workspace(&snapshot, &service.society(&snapshot)?, id)
+    })
+    .await
+    .map(Answer)
+}
+
+/// Changes a workspace: its settings, its members, or whether new entries go there.
+#[utoipa::path(patch, path = "/v1/workspaces/{name}", request_body = ChangeWorkspace,
+    responses((status = 200, body = Workspace)))]
+pub(super) async fn change(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+    caller: Caller,
+    Body(change): Body<ChangeWorkspace>,
+) -> Answered<Workspace> {
+    let snapshot = service.snapshot()?;
+    let society = service.society(&snapshot)?;
+    drop(snapshot);
+    let id = find_workspace(&society, &name)?;
+    let may = society.workspaces.get(&id).is_some_and(|one| one.charter.may_invite(service.author));
+    let must_rule = change.remove.is_some() || change.settings.is_some();
+    if must_rule && !may {
+        let message = format!("change workspace `{name}`: only its owner and admins may");
+        return Err(ApiError::new(Kind::Refused, message, None));
+    }
+    if let Some(settings) = change.settings {
+        if let Err(error) = settings.parse::<toml::Table>() {
+            let message = format!("set the settings: they are not TOML: {}", error.message());
+            return Err(ApiError::new(Kind::Invalid, message, None));
+        }
+        let claims = vec![Claim::Set(Register::CONTENT, settings)];
+        service.submit(caller, Command::Claim { entry: charter::entry(id), claims }).await?;
+    }
+    if let Some(who) = change.remove {
+        let who = find_peer(&society, &who)?;
+        service.replication()?.call(move |core| core.remove_member(id, who)).await??;
+    }
+    if change.current {
+        service.replication()?.call(move |core| core.use_workspace(id)).await??;
+    }
+    one(service, id).await
+}

@@ -1,0 +1,345 @@
+//! Other nodes, workspaces, and what passes between them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Asks for a ticket.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Invite {
+    /// For another node of the same person.
+    #[serde(default)]
+    pub mine: bool,
+    /// For a member of this workspace; it is made if there is none of that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// Whether the operator here confirms who came before it counts.
+    #[serde(default)]
+    pub confirm: bool,
+}
+
+/// A ticket.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Invited {
+    /// To be handed over.
+    pub ticket: String,
+    /// Until when it is good, in milliseconds since 1970.
+    pub expires: u64,
+    /// The workspace it lets into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// Existing entries that the joiner would see.
+    pub entries: u64,
+    /// Whether nothing but the user's account protects this node: no person's key exists.
+    pub is_unprotected: bool,
+}
+
+/// Joins another node.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Join {
+    /// A ticket, or a multiaddr that ends in `/p2p/…`.
+    pub target: String,
+}
+
+/// How joining went.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Joined {
+    /// The other node's key.
+    pub peer: String,
+    /// What it calls itself.
+    pub name: String,
+    /// Whether it is another node of the same person.
+    pub mine: bool,
+    /// The workspace this node belongs to now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// Six digits that both operators see.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Whether the operator there still has to decide.
+    pub waiting: bool,
+}
+
+/// Another node.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Peer {
+    /// Its key.
+    pub peer: String,
+    /// What it calls itself.
+    pub name: String,
+    /// `approved`, `waiting` or `refused`.
+    pub state: String,
+    /// Whether it is another node of the same person.
+    pub mine: bool,
+    /// Whether what it signs is refused.
+    pub blocked: bool,
+    /// Whether it is connected now.
+    pub connected: bool,
+    /// Where it was last reached.
+    pub addresses: Vec<String>,
+    /// Workspaces of which both are members.
+    pub workspaces: Vec<String>,
+    /// What is known of both sets: `equal`, `differs`, `reading`, `refused` or `unknown`.
+    pub sync: String,
+    /// When it was so, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync_at: Option<u64>,
+    /// How many records are known to differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub differs: Option<u64>,
+    /// What the peer said when it refused to talk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Records refused from it, for a reason that still stands.
+    pub refused: u64,
+    /// Entries released to it.
+    pub released: u64,
+    /// Entries it releases to this node.
+    pub offered: u64,
+    /// Six digits that both operators see.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// How far its clock was ahead of this one's when it greeted, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_ahead: Option<i64>,
+    /// Since when it is known, in milliseconds since 1970.
+    pub since: u64,
+}
+
+/// All other nodes.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Peers {
+    /// Where this node can be reached.
+    pub addresses: Vec<String>,
+    /// The nodes.
+    pub peers: Vec<Peer>,
+    /// Nodes that were turned away lately: when, who, why.
+    pub turned_away: Vec<TurnedAway>,
+}
+
+/// A node that was turned away.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TurnedAway {
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// Who.
+    pub peer: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What the operator decides about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It may talk.
+    Approve,
+    /// It may not.
+    Refuse,
+    /// What it signs is refused.
+    Block,
+    /// What it signs is taken again.
+    Unblock,
+    /// It may not talk any more.
+    Remove,
+}
+
+/// Decides about a node.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Decide {
+    /// What.
+    pub decision: Decision,
+}
+
+/// What passes. Absent fields stay as they are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    /// Workspaces by name; none means all that are shared with the peer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspaces: Option<Vec<String>>,
+    /// Tags of which an entry needs one; none asks for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags_allow: Option<Vec<String>>,
+    /// Tags with which an entry does not pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags_deny: Option<Vec<String>>,
+    /// The least decayed mean that opens a release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence_min: Option<f64>,
+    /// Types that pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub types: Option<Vec<String>>,
+    /// Memories that pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memories: Option<Vec<String>>,
+    /// Threads of which nothing passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads_exclude: Option<Vec<String>>,
+    /// `created_here` or `also_relayed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<String>,
+    /// Statuses that open a release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statuses: Option<Vec<String>>,
+}
+
+/// What passes, both ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Filters {
+    /// What is sent to the peer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<Filter>,
+    /// What is taken from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ingress: Option<Filter>,
+}
+
+/// Changes what passes, or only says what would change.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetFilters {
+    /// What is sent to the peer; absent fields stay as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<Filter>,
+    /// What is taken from it; absent fields stay as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ingress: Option<Filter>,
+    /// Only say what would change.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What a filter lets out.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Preview {
+    /// The filters in force, or asked about.
+    pub filters: Filters,
+    /// Released already.
+    pub released: Vec<Previewed>,
+    /// Not released yet, and will be.
+    pub would_be: Vec<Previewed>,
+    /// Released, and will not be any more.
+    pub would_end: Vec<Previewed>,
+    /// Held back, with the rule.
+    pub held: Vec<Previewed>,
+}
+
+/// An entry in a preview.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Previewed {
+    /// Its id.
+    pub id: String,
+    /// Its code.
+    pub code: String,
+    /// Its title.
+    pub title: String,
+    /// The rule that holds it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The same, as a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Asks to replicate now.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct Sync {
+    /// With this peer; with all that are connected, if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+}
+
+/// What replicating now came to.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Synced {
+    /// The peers, as they stand now.
+    pub peers: Vec<Peer>,
+    /// Records that came in meanwhile.
+    pub received: u64,
+}
+
+/// A workspace.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Workspace {
+    /// Its id.
+    pub id: String,
+    /// What it is called here.
+    pub name: String,
+    /// Whether new entries go there.
+    pub current: bool,
+    /// The owner's key; absent while the charter has not arrived, and for personal ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Who belongs to it.
+    pub members: Vec<Member>,
+    /// Its settings, as owner or admins set them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<String>,
+    /// Entries held.
+    pub entries: u64,
+}
+
+/// Who belongs to a workspace.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Member {
+    /// The key.
+    pub key: String,
+    /// What it calls itself, as far as it is known.
+    pub name: String,
+    /// `owner`, `admin` or `member`.
+    pub role: String,
+}
+
+/// All workspaces.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Workspaces {
+    /// By name.
+    pub workspaces: Vec<Workspace>,
+}
+
+/// Makes a workspace.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct NewWorkspace {
+    /// What to call it.
+    pub name: String,
+}
+
+/// Changes a workspace.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct ChangeWorkspace {
+    /// New entries go there from now on.
+    #[serde(default)]
+    pub current: bool,
+    /// Takes this member or admin out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remove: Option<String>,
+    /// Sets the settings, as TOML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<String>,
+}
+
+/// How far a forgotten entry is erased.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Receipts {
+    /// Its id.
+    pub id: String,
+    /// The peers that held it, or may have.
+    pub peers: Vec<ReceiptOf>,
+}
+
+/// What one peer has said about a forgotten entry.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ReceiptOf {
+    /// The peer's key.
+    pub peer: String,
+    /// What it calls itself.
+    pub name: String,
+    /// When it said that it has erased the entry, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<u64>,
+    /// How many others it has told.
+    pub told: u32,
+    /// How many of these have erased it.
+    pub acknowledged: u32,
+}

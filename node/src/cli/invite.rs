@@ -1,0 +1,97 @@
+//! `klnode invite` and `join`: two nodes pair.
+
+use super::read::escape;
+use super::when::moment;
+use super::{Reply, VerbError};
+use crate::api::Client;
+use crate::api::types::peers::{Invite, Invited, Join, Joined, Workspaces};
+use hyper::Method;
+
+/// Whom to invite.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("whom").required(true).args(["mine", "workspace"])))]
+pub struct InviteArgs {
+    /// Another machine of yours: it gets everything but the workspace `local`.
+    #[arg(long)]
+    pub mine: bool,
+    /// A member of this workspace, which is made if there is none of that name.
+    pub workspace: Option<String>,
+    /// Do not ask whether existing entries may become visible.
+    #[arg(long)]
+    pub yes: bool,
+    /// Let nobody in before you have compared the code and said `klnode peer approve`.
+    #[arg(long)]
+    pub confirm: bool,
+}
+
+impl InviteArgs {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        if let (Some(name), false) = (&self.workspace, self.yes) {
+            let all: Workspaces = client.get("/v1/workspaces").await?;
+            let held = all.workspaces.iter().find(|one| one.name == *name);
+            if let Some(entries) = held.map(|one| one.entries).filter(|entries| *entries > 0) {
+                return Err(VerbError::Unsaid(format!(
+                    "invite into `{name}` without a yes: {entries} existing entries would become \
+                     visible to whoever joins"
+                )));
+            }
+        }
+        let invite = Invite { mine: self.mine, workspace: self.workspace, confirm: self.confirm };
+        let invited: Invited = client.send_json(Method::POST, "/v1/invitations", &invite).await?;
+        let whom = match &invited.workspace {
+            None => "another machine of yours".to_owned(),
+            Some(name) => format!("a member of `{name}`"),
+        };
+        let text = format!(
+            "{}\n\nA ticket for {whom}, good once, until {} UTC. There, type:\n  klnode join TICKET\n",
+            invited.ticket,
+            moment(invited.expires),
+        );
+        let notes = match invited.is_unprotected {
+            true => {
+                "note: any program that runs as you may do this; `klnode person new` makes a \
+                     key that only you can use\n"
+            }
+            false => "",
+        };
+        Ok(Reply::new(&invited, text).noting(notes.to_owned()))
+    }
+}
+
+/// Whom to join.
+#[derive(Debug, clap::Args)]
+pub struct JoinArgs {
+    /// A ticket from `klnode invite`, or a multiaddr that ends in /p2p/….
+    pub target: String,
+}
+
+impl JoinArgs {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let join = Join { target: self.target };
+        let joined: Joined = client.send_json(Method::POST, "/v1/join", &join).await?;
+        let name = &joined.name;
+        let mut text = match (&joined.workspace, joined.mine, joined.waiting) {
+            (Some(workspace), ..) => format!("Joined {name}, as a member of `{workspace}`.\n"),
+            (None, true, _) => format!("Joined {name}: another machine of yours.\n"),
+            (None, false, _) => format!("Asked {name}, whose operator decides.\n"),
+        };
+        if let Some(code) = &joined.code {
+            text.push_str(&format!(
+                "Code {code}: `klnode peer list` there shows the same, or something is wrong.\n"
+            ));
+        }
+        if joined.waiting {
+            let key = &joined.peer[..8];
+            text.push_str(&format!(
+                "Nothing is shared until they say `klnode peer approve`; see `klnode peer show \
+                 {key}`.\n"
+            ));
+        }
+        Ok(Reply::new(&joined, text))
+    }
+}
+
+/// The path of a peer.
+pub(super) fn path(peer: &str, rest: &str) -> String {
+    format!("/v1/peers/{}{rest}", escape(peer))
+}

@@ -1,0 +1,309 @@
+//! `klnode peer` and `sync`: other nodes, what they may have, and how far they are in sync.
+
+use super::invite::path;
+use super::when::moment;
+use super::{Reply, VerbError};
+use crate::api::Client;
+use crate::api::types::peers::{
+    Decide, Decision, Filter, Filters, Peer, Peers, Preview, Previewed, SetFilters, Sync, Synced,
+};
+use hyper::Method;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// What to do about other nodes.
+#[derive(Debug, clap::Subcommand)]
+pub enum PeerVerb {
+    /// List other nodes.
+    List,
+    /// Show one, with filters, trust and how far it is in sync.
+    Show(OnePeer),
+    /// Let a node that waits talk to this one.
+    Approve(OnePeer),
+    /// Say no to a node that waits.
+    Refuse(OnePeer),
+    /// Refuse what a key signs from now on; what it takes back is still heard.
+    Block(OnePeer),
+    /// Take what a key signs again, and ask for what was refused.
+    Unblock(OnePeer),
+    /// Talk to a node no longer.
+    Remove(OnePeer),
+    /// Set what a node is sent, or with --from-peer what is taken from it.
+    ///
+    /// Example: klnode peer filter alice --deny-tag private --min-confidence 0.5
+    Filter(FilterArgs),
+    /// Show what a node has, what it is about to get, and what is held back by which rule.
+    Preview(OnePeer),
+}
+
+/// One node.
+#[derive(Debug, clap::Args)]
+pub struct OnePeer {
+    /// Its name, its key or peer id, or the beginning of its key.
+    pub peer: String,
+}
+
+/// What passes.
+#[derive(Debug, clap::Args)]
+pub struct FilterArgs {
+    /// Its name, its key or peer id, or the beginning of its key.
+    pub peer: String,
+    /// Set what is taken from it, not what is sent to it.
+    #[arg(long)]
+    pub from_peer: bool,
+    /// Only these workspaces; may be given more than once.
+    #[arg(long = "workspace", value_name = "NAME")]
+    pub workspaces: Vec<String>,
+    /// Only entries with one of these tags.
+    #[arg(long = "allow-tag", value_name = "TAG")]
+    pub tags_allow: Vec<String>,
+    /// No entries with one of these tags.
+    #[arg(long = "deny-tag", value_name = "TAG")]
+    pub tags_deny: Vec<String>,
+    /// Only entries believed at least so far, from 0 to 1.
+    #[arg(long = "min-confidence", value_name = "MEAN")]
+    pub confidence_min: Option<f64>,
+    /// Only these types.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub types: Vec<String>,
+    /// Only these memories.
+    #[arg(long = "memory", value_name = "MEMORY")]
+    pub memories: Vec<String>,
+    /// Nothing of these threads.
+    #[arg(long = "exclude-thread", value_name = "THREAD")]
+    pub threads_exclude: Vec<String>,
+    /// created_here, or also_relayed.
+    #[arg(long, value_name = "REACH")]
+    pub reach: Option<String>,
+    /// Only these statuses.
+    #[arg(long = "status", value_name = "STATUS")]
+    pub statuses: Vec<String>,
+    /// Take the filters from a JSON file with `egress` and `ingress`.
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Only say what would change.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+impl PeerVerb {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        match self {
+            Self::List => {
+                let peers: Peers = client.get("/v1/peers").await?;
+                Ok(Reply::new(&peers, list(&peers)))
+            }
+            Self::Show(one) => {
+                let peer: Peer = client.get(&path(&one.peer, "")).await?;
+                Ok(Reply::new(&peer, whole(&peer)))
+            }
+            Self::Approve(one) => one.decide(client, Decision::Approve, "may talk now").await,
+            Self::Refuse(one) => one.decide(client, Decision::Refuse, "was told no").await,
+            Self::Block(one) => one.decide(client, Decision::Block, "is blocked").await,
+            Self::Unblock(one) => one.decide(client, Decision::Unblock, "is heard again").await,
+            Self::Remove(one) => one.decide(client, Decision::Remove, "was sent away").await,
+            Self::Filter(filter) => filter.run(client).await,
+            Self::Preview(one) => {
+                let set = SetFilters { dry_run: true, ..SetFilters::default() };
+                let path = path(&one.peer, "/filter");
+                let seen: Preview = client.send_json(Method::POST, &path, &set).await?;
+                let text = preview(&seen);
+                Ok(Reply::new(&seen, text))
+            }
+        }
+    }
+}
+
+impl OnePeer {
+    async fn decide(
+        self,
+        client: &Client,
+        decision: Decision,
+        what: &str,
+    ) -> Result<Reply, VerbError> {
+        let path = path(&self.peer, "/decision");
+        let peer: Peer = client.send_json(Method::POST, &path, &Decide { decision }).await?;
+        let text = format!("{}  {what}\n", called(&peer));
+        Ok(Reply::new(&peer, text))
+    }
+}
+
+impl FilterArgs {
+    async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let some = |list: Vec<String>| (!list.is_empty()).then_some(list);
+        let mut filters = Filters::default();
+        if let Some(file) = &self.file {
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| VerbError::Input(format!("read {}: {error}", file.display())))?;
+            filters = serde_json::from_str(&text)
+                .map_err(|error| VerbError::Input(format!("read {}: {error}", file.display())))?;
+        }
+        let typed = Filter {
+            workspaces: some(self.workspaces),
+            tags_allow: some(self.tags_allow),
+            tags_deny: some(self.tags_deny),
+            confidence_min: self.confidence_min,
+            types: some(self.types),
+            memories: some(self.memories),
+            threads_exclude: some(self.threads_exclude),
+            reach: self.reach,
+            statuses: some(self.statuses),
+        };
+        if typed != Filter::default() {
+            match self.from_peer {
+                true => filters.ingress = Some(typed),
+                false => filters.egress = Some(typed),
+            }
+        }
+        let Filters { egress, ingress } = filters;
+        let set = SetFilters { egress, ingress, dry_run: self.dry_run };
+        let path = path(&self.peer, "/filter");
+        let seen: Preview = client.send_json(Method::POST, &path, &set).await?;
+        let will = if self.dry_run { "would" } else { "will" };
+        let mut text = format!(
+            "{} entries {will} now be sent that were not before, {} no longer.\n",
+            seen.would_be.len(),
+            seen.would_end.len(),
+        );
+        for one in &seen.would_be {
+            let _ = writeln!(text, "  + {}  {}", one.code, one.title);
+        }
+        for one in &seen.would_end {
+            let _ = writeln!(text, "  - {}  {}", one.code, one.title);
+        }
+        Ok(Reply::new(&seen, text))
+    }
+}
+
+/// With whom to replicate now.
+#[derive(Debug, clap::Args)]
+pub struct SyncArgs {
+    /// Its name, its key or peer id, or the beginning of its key; all, if none is given.
+    pub peer: Option<String>,
+}
+
+impl SyncArgs {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let sync = Sync { peer: self.peer };
+        let synced: Synced = client.send_json(Method::POST, "/v1/sync", &sync).await?;
+        let mut text = String::new();
+        for peer in &synced.peers {
+            let _ = writeln!(text, "{}  {}", called(peer), state(peer));
+        }
+        if synced.peers.is_empty() {
+            text.push_str("Nobody to replicate with. `klnode invite --help` shows how to pair.\n");
+        }
+        let _ = writeln!(text, "{} records came in.", synced.received);
+        let is_equal = synced.peers.iter().all(|peer| peer.sync == "equal");
+        Ok(Reply::new(&synced, text).ending(u8::from(!is_equal)))
+    }
+}
+
+fn called(peer: &Peer) -> String {
+    format!("{} ({})", peer.name, &peer.peer[..8])
+}
+
+/// How far a peer is in sync, in words that are true.
+pub(super) fn state(peer: &Peer) -> String {
+    let last = || match peer.sync_at {
+        Some(at) => format!("; last equal at {} UTC", moment(at)),
+        None => String::new(),
+    };
+    let refused = match peer.refused {
+        0 => String::new(),
+        count => format!(", {count} records refused"),
+    };
+    let known = match (peer.sync.as_str(), peer.differs, peer.sync_at) {
+        ("equal", _, Some(at)) => format!("equal at {} UTC", moment(at)),
+        ("differs", Some(count), Some(at)) => {
+            format!("{count} records differed at {} UTC", moment(at))
+        }
+        ("reading", ..) => format!("reading{}", last()),
+        ("refused", ..) => {
+            format!("does not talk: {}", peer.reason.as_deref().unwrap_or("no reason given"))
+        }
+        _ => format!("not compared yet{}", last()),
+    };
+    let connected = if peer.connected { "connected" } else { "not connected" };
+    format!("{connected}, {known}{refused}")
+}
+
+fn list(peers: &Peers) -> String {
+    let mut text = String::new();
+    for address in &peers.addresses {
+        let _ = writeln!(text, "reachable at  {address}");
+    }
+    for peer in &peers.peers {
+        let what = match (peer.state.as_str(), peer.mine, peer.workspaces.as_slice()) {
+            ("waiting", ..) => "waits for `klnode peer approve`".to_owned(),
+            ("refused", ..) => "refused".to_owned(),
+            (_, true, _) => "yours".to_owned(),
+            (_, false, []) => "paired".to_owned(),
+            (_, false, shared) => format!("member of {}", shared.join(", ")),
+        };
+        let code = peer.code.as_ref().map(|code| format!(", code {code}")).unwrap_or_default();
+        let blocked = if peer.blocked { ", blocked" } else { "" };
+        let _ = writeln!(text, "{}  {what}{blocked}{code}; {}", called(peer), state(peer));
+    }
+    if peers.peers.is_empty() {
+        text.push_str("Nobody yet. `klnode invite --help` shows how to pair.\n");
+    }
+    for away in &peers.turned_away {
+        let _ = writeln!(
+            text,
+            "turned away {} at {} UTC: {}",
+            &away.peer[..8],
+            moment(away.at),
+            away.reason
+        );
+    }
+    text
+}
+
+fn whole(peer: &Peer) -> String {
+    let mut text = String::new();
+    let mut put = |name: &str, value: String| {
+        if !value.is_empty() {
+            let _ = writeln!(text, "{name:<13} {value}");
+        }
+    };
+    put("name", peer.name.clone());
+    put("key", peer.peer.clone());
+    let kind = if peer.mine { "another machine of yours" } else { peer.state.as_str() };
+    put("state", format!("{kind}{}", if peer.blocked { ", blocked" } else { "" }));
+    put("workspaces", peer.workspaces.join(", "));
+    put("sync", state(peer));
+    put("released", format!("{} entries to it, {} from it", peer.released, peer.offered));
+    for address in &peer.addresses {
+        put("address", address.clone());
+    }
+    put("code", peer.code.clone().unwrap_or_default());
+    if let Some(ahead) = peer.clock_ahead.filter(|ahead| ahead.abs() > 60_000) {
+        put("clock", format!("{} s ahead of this node's", ahead / 1_000));
+    }
+    put("known since", format!("{} UTC", moment(peer.since)));
+    text
+}
+
+fn preview(seen: &Preview) -> String {
+    let mut text = String::new();
+    let mut part = |title: &str, entries: &[Previewed]| {
+        if entries.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "{title} ({}):", entries.len());
+        for one in entries {
+            let reason =
+                one.reason.as_ref().map(|reason| format!("  ({reason})")).unwrap_or_default();
+            let _ = writeln!(text, "  {}  {}{reason}", one.code, one.title);
+        }
+    };
+    part("Has", &seen.released);
+    part("Is about to get", &seen.would_be);
+    part("Will get no more of", &seen.would_end);
+    part("Does not get", &seen.held);
+    if text.is_empty() {
+        text.push_str("There is nothing to share.\n");
+    }
+    text
+}
