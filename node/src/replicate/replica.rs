@@ -3,7 +3,7 @@
 use super::deliver;
 use super::release::{Examiner, Turn};
 use super::view::StoreView;
-use crate::engine::{self, Command, Engine, PeerAct, Receipt, Rejection};
+use crate::engine::{self, Command, PeerAct, Receipt, Rejection};
 use crate::store::peers::Society;
 use crate::store::peers::rows::{Approval, Cursor};
 use crate::store::rows::Seq;
@@ -32,17 +32,6 @@ impl Writer for engine::Handle {
 
     fn store(&self) -> &Store {
         engine::Handle::store(self)
-    }
-}
-
-/// An engine in hand, with the time it is stepped at.
-impl Writer for (Engine, WallTime) {
-    fn write(&mut self, commands: Vec<Command>) -> Vec<Result<Receipt, Rejection>> {
-        self.0.step(&commands, self.1)
-    }
-
-    fn store(&self) -> &Store {
-        self.0.store()
     }
 }
 

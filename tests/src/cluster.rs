@@ -1,0 +1,437 @@
+//! Whole nodes, engine and store included, that replicate over a simulated network.
+//!
+//! Every node is the replica that the program runs, on a disk in memory; the network loses, repeats,
+//! delays and reorders by a seed, and nodes crash and come back. Everything that was sent is kept,
+//! so that a test can read what has left a node.
+
+use crate::disk::Disk;
+use crate::node::{DiskMedium, Node, START};
+use klnode::engine::{Command, Engine, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
+use klnode::query::{Numbers, Reader};
+use klnode::replicate::{Action, Event, Examiner, Preview, Replica, Setup, Writer};
+use klnode::store::peers::Society;
+use klnode::store::peers::rows::{Approval, PeerRow, Way, WorkspaceRow};
+use klnode::store::{Snapshot, Store};
+use klnode_config::Config;
+use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, Nonce, WorkspaceId};
+use klnode_crdt::kind::Kind;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::record::Record;
+use klnode_crdt::time::WallTime;
+use klnode_crdt::writer::Claim;
+use klnode_federation::proto::filter::Filter;
+use klnode_federation::proto::{Settings, SyncState};
+use klnode_federation::sim::{Delivery, Knobs, Network};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often time passes for a node, in milliseconds.
+const TICK_MS: u64 = 50;
+/// When an ask counts as lost.
+const PATIENCE_MS: u64 = 3_000;
+
+/// What travels.
+#[derive(Clone, Debug)]
+enum Wire {
+    Ask(u64, Vec<u8>),
+    Answer(u64, Vec<u8>),
+    Tick,
+    Timeout(usize, u64),
+}
+
+/// Something that has left a node.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// From which node.
+    pub from: usize,
+    /// To which.
+    pub to: usize,
+    /// The bytes.
+    pub frame: Vec<u8>,
+}
+
+/// An engine in hand, stepped at the time the network says.
+pub struct InHand {
+    engine: Engine,
+    now: WallTime,
+}
+
+impl Writer for InHand {
+    fn write(&mut self, commands: Vec<Command>) -> Vec<Result<Receipt, Rejection>> {
+        self.engine.step(&commands, self.now)
+    }
+
+    fn store(&self) -> &Store {
+        self.engine.store()
+    }
+}
+
+struct Member {
+    /// None while it is down.
+    replica: Option<Replica<InHand>>,
+    medium: DiskMedium,
+    author: AuthorId,
+    key_seed: u8,
+    boots: u64,
+    /// Exchanges that wait for an answer: who asked, under which number.
+    exchanges: BTreeMap<u64, (usize, u64)>,
+}
+
+/// Nodes on a network.
+pub struct Cluster {
+    /// The network.
+    network: Network<Wire>,
+    seed: u64,
+    members: Vec<Member>,
+    links: BTreeSet<(usize, usize)>,
+    next_exchange: u64,
+    /// Everything that was sent.
+    pub sent: Vec<Sent>,
+}
+
+fn replica(node: Node) -> Replica<InHand> {
+    let (own, config) = (node.author(), Config::default());
+    let reader = Reader::new(own, Numbers::new(&config));
+    let examiner = Examiner::new(reader, &config.filter);
+    let settings = Settings { scrub_ms: 60_000, ..Settings::default() };
+    let setup = Setup { own, examiner, settings, sweep_ms: 600_000 };
+    Replica::new(InHand { engine: node.engine, now: node.now }, setup)
+}
+
+impl Cluster {
+    /// So many nodes, each an author of its own, nobody acquainted.
+    pub fn new(seed: u64, count: usize, knobs: Knobs) -> Self {
+        let mut network = Network::new(seed, count, knobs);
+        let mut members = Vec::new();
+        for at in 0..count {
+            let key_seed = u8::try_from(at + 1).expect("few");
+            let node = Node::start(key_seed, (seed << 8) + at as u64 + 1);
+            let (author, medium) = (node.author(), node.medium.clone());
+            let (replica, exchanges) = (Some(replica(node)), BTreeMap::new());
+            members.push(Member { replica, medium, author, key_seed, boots: 1, exchanges });
+            network.timer(at, 0, Wire::Tick);
+        }
+        let (links, sent) = (BTreeSet::new(), Vec::new());
+        Self { network, seed, members, links, next_exchange: 1, sent }
+    }
+
+    /// The network, to make things go wrong.
+    pub fn count(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Who a node is.
+    pub fn author(&self, at: usize) -> AuthorId {
+        self.members[at].author
+    }
+
+    fn at_of(&self, author: AuthorId) -> usize {
+        let at = self.members.iter().position(|member| member.author == author);
+        at.expect("nodes talk to nodes of the cluster")
+    }
+
+    /// A node's clock.
+    pub fn now(&self, at: usize) -> WallTime {
+        let since = self.network.now_ms();
+        let _ = at;
+        START.plus(std::time::Duration::from_millis(since))
+    }
+
+    fn replica(&mut self, at: usize) -> &mut Replica<InHand> {
+        let now = self.now(at);
+        let replica = self.members[at].replica.as_mut().expect("it runs");
+        replica.writer().now = now;
+        replica
+    }
+
+    /// What a node holds.
+    pub fn snapshot(&mut self, at: usize) -> Snapshot {
+        self.replica(at).writer().store().snapshot().expect("readable")
+    }
+
+    /// Who is who to a node.
+    pub fn society(&mut self, at: usize) -> Society {
+        let (snapshot, now) = (self.snapshot(at), self.now(at));
+        Society::read(&snapshot, self.author(at), now).expect("readable")
+    }
+
+    /// Carries out a command on a node.
+    pub fn run(&mut self, at: usize, command: Command) -> Result<Receipt, Rejection> {
+        let answer = self.replica(at).writer().write(vec![command]).remove(0);
+        self.poke(at);
+        answer
+    }
+
+    /// Writes an entry.
+    pub fn create(&mut self, at: usize, new: NewEntry) -> EntryId {
+        match self.run(at, Command::Create(Box::new(new))) {
+            Ok(Receipt::Created(entry)) => entry,
+            other => panic!("the entry was not created: {other:?}"),
+        }
+    }
+
+    fn poke(&mut self, at: usize) {
+        self.happen(at, Event::Tick);
+    }
+
+    // Acquaintance.
+
+    /// Makes two nodes peers of each other.
+    pub fn pair(&mut self, one: usize, two: usize, is_mine: bool) {
+        for (at, other) in [(one, two), (two, one)] {
+            let (peer, since) = (self.author(other), self.now(at));
+            let row = PeerRow {
+                name: format!("node {other}"),
+                approval: Approval::Approved,
+                is_mine,
+                since,
+                ..PeerRow::default()
+            };
+            self.put_peer(at, peer, row);
+        }
+        self.links.insert((one.min(two), one.max(two)));
+        self.connect(one, two);
+    }
+
+    /// Changes what a node knows of a peer.
+    pub fn put_peer(&mut self, at: usize, peer: AuthorId, row: PeerRow) {
+        self.replica(at).note(vec![PeerAct::Put(peer, Box::new(row))]).expect("noted");
+        self.happen(at, Event::Changed([peer].into()));
+    }
+
+    /// Sets what a node sends to a peer.
+    pub fn set_egress(&mut self, at: usize, to: usize, change: impl FnOnce(&mut Filter)) {
+        let society = self.society(at);
+        let peer = self.author(to);
+        let row = society.peers.get(&peer).expect("acquainted").clone();
+        let mut filter = self.replica(at).examiner().egress(&row, &society);
+        change(&mut filter);
+        self.put_peer(at, peer, PeerRow { egress: Some(filter), ..row });
+    }
+
+    /// Founds a workspace with these members, the first its owner; all know its name.
+    pub fn found(&mut self, members: &[usize]) -> WorkspaceId {
+        let owner = members[0];
+        let nonce = Nonce::from_bytes([7; 16]);
+        let id = WorkspaceId::of(self.author(owner), nonce);
+        let row = |since| WorkspaceRow { name: "team".into(), since, is_current: false };
+        for at in members {
+            let since = self.now(*at);
+            self.replica(*at).note(vec![PeerAct::NameWorkspace(id, row(since))]).expect("noted");
+        }
+        let mut claims = vec![Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())];
+        for at in &members[1..] {
+            claims.push(Claim::Add(TextSet::MEMBERS, self.author(*at).to_string()));
+        }
+        let new = NewEntry {
+            workspace: id,
+            memory: Memory::Episodic,
+            kind: Kind::Entity,
+            title: "team".into(),
+            content: "# Settings".into(),
+            registers: Vec::new(),
+            claims,
+            citations: Vec::new(),
+            source: Some(SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() }),
+        };
+        self.create(owner, new);
+        id
+    }
+
+    // Time.
+
+    fn connect(&mut self, one: usize, two: usize) {
+        if self.network.is_linked(one, two) {
+            let (a, b) = (self.author(one), self.author(two));
+            self.happen(one, Event::Connected(b));
+            self.happen(two, Event::Connected(a));
+        }
+    }
+
+    fn happen(&mut self, at: usize, event: Event<'_>) {
+        let (now, time) = (self.now(at), self.network.now_ms());
+        let Some(replica) = self.members[at].replica.as_mut() else { return };
+        replica.writer().now = now;
+        for action in replica.handle(event, now, time) {
+            self.act(at, action);
+        }
+    }
+
+    fn act(&mut self, at: usize, action: Action) {
+        match action {
+            Action::Ask(peer, id, frame) => {
+                let to = self.at_of(peer);
+                self.sent.push(Sent { from: at, to, frame: frame.clone() });
+                self.network.timer(at, self.network.now_ms() + PATIENCE_MS, Wire::Timeout(to, id));
+                self.network.send(at, to, Wire::Ask(id, frame));
+            }
+            Action::Answer(exchange, frame) => {
+                let Some((to, id)) = self.members[at].exchanges.remove(&exchange) else { return };
+                self.sent.push(Sent { from: at, to, frame: frame.clone() });
+                self.network.send(at, to, Wire::Answer(id, frame));
+            }
+            Action::Disconnect(peer, _) => panic!("an honest node sent {peer} away"),
+        }
+    }
+
+    /// Lets so many milliseconds pass.
+    pub fn pass(&mut self, ms: u64) {
+        let end = self.network.now_ms() + ms;
+        // Something happens at the end, so that time gets there.
+        self.network.at(end, Wire::Tick);
+        while self.network.now_ms() < end {
+            let Some((_, delivery)) = self.network.advance() else { break };
+            match delivery {
+                Delivery::Script { .. } => {}
+                Delivery::Timer { node, message: Wire::Timeout(to, id) } => {
+                    let peer = self.author(to);
+                    self.happen(node, Event::Lost(peer, id));
+                }
+                Delivery::Timer { node, .. } => {
+                    self.happen(node, Event::Tick);
+                    let busy = self.members[node].replica.as_ref().is_some_and(Replica::is_busy);
+                    let next = self.network.now_ms() + if busy { 1 } else { TICK_MS };
+                    self.network.timer(node, next, Wire::Tick);
+                }
+                Delivery::Message { from, to, message: Wire::Ask(id, frame) } => {
+                    let exchange = self.next_exchange;
+                    self.next_exchange += 1;
+                    self.members[to].exchanges.insert(exchange, (from, id));
+                    let peer = self.author(from);
+                    self.happen(to, Event::Asked(peer, exchange, &frame));
+                }
+                Delivery::Message { from, to, message: Wire::Answer(id, frame) } => {
+                    let peer = self.author(from);
+                    self.happen(to, Event::Answered(peer, id, &frame));
+                }
+                Delivery::Message { .. } => {}
+            }
+        }
+    }
+
+    /// Cuts a node off from all others.
+    pub fn part(&mut self, at: usize) {
+        self.network.part(&[at]);
+        for other in 0..self.count() {
+            if self.links.contains(&(at.min(other), at.max(other))) {
+                let (a, b) = (self.author(at), self.author(other));
+                self.happen(at, Event::Disconnected(b));
+                self.happen(other, Event::Disconnected(a));
+            }
+        }
+    }
+
+    /// Ends all faults: everybody runs and is connected.
+    pub fn calm(&mut self) {
+        for at in 0..self.count() {
+            if self.members[at].replica.is_none() {
+                self.restart(at);
+            }
+        }
+        self.network.heal();
+        self.network.set_knobs(Knobs::default());
+        for (one, two) in self.links.clone() {
+            self.connect(one, two);
+        }
+    }
+
+    /// Kills a node.
+    pub fn crash(&mut self, at: usize) {
+        self.members[at].replica = None;
+        self.members[at].exchanges.clear();
+        self.network.crash(at);
+        for other in 0..self.count() {
+            if self.links.contains(&(at.min(other), at.max(other))) {
+                let author = self.author(at);
+                self.happen(other, Event::Disconnected(author));
+            }
+        }
+    }
+
+    /// Starts a killed node again, from what its disk has kept, or from another disk.
+    pub fn restart(&mut self, at: usize) {
+        let disk = self.members[at].medium.disk().fork();
+        self.restart_on(at, disk);
+    }
+
+    /// A copy of a node's disk as it is now.
+    pub fn disk(&self, at: usize) -> Disk {
+        self.members[at].medium.disk().fork()
+    }
+
+    /// Starts a killed node on a disk.
+    pub fn restart_on(&mut self, at: usize, disk: Disk) {
+        let now = self.now(at);
+        let member = &mut self.members[at];
+        assert!(member.replica.is_none(), "kill it first");
+        member.boots += 1;
+        let boot = (self.seed << 16) + (member.boots << 8) + at as u64;
+        let node = Node::start_on(disk, member.key_seed, boot, now).expect("the disk opens");
+        member.medium = node.medium.clone();
+        member.replica = Some(replica(node));
+        self.network.restart(at);
+        self.network.timer(at, self.network.now_ms(), Wire::Tick);
+        for other in 0..self.count() {
+            if self.links.contains(&(at.min(other), at.max(other))) {
+                self.connect(at, other);
+            }
+        }
+    }
+
+    /// Whether a node runs.
+    pub fn is_up(&self, at: usize) -> bool {
+        self.members[at].replica.is_some()
+    }
+
+    // What there is to see.
+
+    /// What a node knows of a peer's set and its own.
+    pub fn state(&mut self, at: usize, peer: usize) -> SyncState {
+        let peer = self.author(peer);
+        self.replica(at).machine().state(peer)
+    }
+
+    /// Compares with a peer now.
+    pub fn sync(&mut self, at: usize, peer: usize) {
+        let peer = self.author(peer);
+        self.happen(at, Event::Sync(peer));
+    }
+
+    /// The digests that a node holds of an entry.
+    pub fn digests(&mut self, at: usize, entry: EntryId) -> BTreeSet<Digest> {
+        let records = self.snapshot(at).entry_records(entry).expect("readable");
+        records.iter().map(Record::digest).collect()
+    }
+
+    /// Everything a node holds, by entry.
+    pub fn holdings(&mut self, at: usize) -> BTreeMap<EntryId, BTreeSet<Digest>> {
+        let entries = self.snapshot(at).entries().expect("readable");
+        let entries: Vec<EntryId> = entries.map(|row| row.expect("readable").0).collect();
+        entries.into_iter().map(|entry| (entry, self.digests(at, entry))).collect()
+    }
+
+    /// Whether an entry is released from one node to another now.
+    pub fn is_released(&mut self, from: usize, to: usize, entry: EntryId) -> bool {
+        let peer = self.author(to);
+        self.snapshot(from).release(peer, entry).expect("readable").out == Way::Open
+    }
+
+    /// What a node would send to another.
+    pub fn preview(&mut self, from: usize, to: usize) -> Preview {
+        let (snapshot, society) = (self.snapshot(from), self.society(from));
+        let (peer, now) = (self.author(to), self.now(from));
+        let examiner = self.replica(from).examiner().clone();
+        examiner.preview(&snapshot, &society, peer, None, now).expect("readable")
+    }
+
+    /// The number that stands for everything that happened.
+    pub fn trace(&self) -> u64 {
+        self.network.trace()
+    }
+
+    /// The pairs of nodes that are peers.
+    pub fn links(&self) -> Vec<(usize, usize)> {
+        self.links.iter().copied().collect()
+    }
+}
