@@ -5,3 +5,5 @@
 
 #[cfg(feature = "net")]
 pub mod net;
+#[cfg(feature = "sim")]
+pub mod sim;
