@@ -7,3 +7,5 @@
 #[cfg(feature = "net")]
 pub mod net;
 pub mod proto;
+#[cfg(feature = "sim")]
+pub mod sim;

@@ -330,7 +330,7 @@ impl Cluster {
             }
         }
         self.network.heal();
-        self.network.set_knobs(Knobs::default());
+        self.network.set_knobs(Knobs::calm());
         for (one, two) in self.links.clone() {
             self.connect(one, two);
         }

@@ -99,11 +99,15 @@ pub(super) fn peer_id(author: &AuthorId) -> PeerId {
 
 /// The address with its peer id at the end, as it is told to others.
 pub(super) fn full(address: &Multiaddr, author: &AuthorId) -> String {
-    let mut bare = address.clone();
-    if matches!(bare.iter().last(), Some(Protocol::P2p(_))) {
-        bare.pop();
+    bare(address.clone()).with(Protocol::P2p(peer_id(author))).to_string()
+}
+
+/// The address without a peer id at its end.
+pub(super) fn bare(mut address: Multiaddr) -> Multiaddr {
+    if matches!(address.iter().last(), Some(Protocol::P2p(_))) {
+        address.pop();
     }
-    bare.with(Protocol::P2p(peer_id(author))).to_string()
+    address
 }
 
 /// Whether a peer's word about its own address is worth a dial: a numeric address that can lead

@@ -454,11 +454,9 @@ impl Task {
         let Some(line) = self.lines.get(&peer).and_then(|lines| lines.values().next()) else {
             return;
         };
-        let bare = addresses.into_iter().filter_map(|told| {
-            let (_, bare) = address::parse(&told.to_string()).ok()?;
-            address::is_worth_learning(&bare, &line.address).then_some(bare)
-        });
-        let told: Vec<Multiaddr> = bare.take(super::book::ADDRESSES_MAX).collect();
+        let bare = addresses.into_iter().map(address::bare);
+        let worth = bare.filter(|told| address::is_worth_learning(told, &line.address));
+        let told: Vec<Multiaddr> = worth.take(super::book::ADDRESSES_MAX).collect();
         self.told.insert(peer, told.clone());
         if let Some(author) = address::author(&peer) {
             self.learn(author, peer, told);
