@@ -1,0 +1,202 @@
+//! Real processes on loopback: two commands pair two nodes, and knowledge travels.
+
+use super::process::{Running, klnode, started, told};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// What takes longer than this has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A node of its own home, listening on loopback alone.
+pub(crate) struct Peer {
+    home: PathBuf,
+    _folder: TempDir,
+    running: Option<Running>,
+}
+
+impl Peer {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().join("home");
+        let mut peer = Self { home, _folder: folder, running: None };
+        peer.run();
+        peer
+    }
+
+    fn run(&mut self) {
+        let mut command = klnode(&self.home);
+        command.args(["--set", "network.listen=[\"/ip4/127.0.0.1/tcp/0\"]"]);
+        command.args(["--set", "network.redial_after=200 ms"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        self.running = Some(started(command).0);
+    }
+
+    fn kill(&mut self) {
+        self.running = None;
+    }
+
+    fn type_in(&self, words: &[&str]) -> Output {
+        klnode(&self.home).args(words).output().expect("runs")
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let output = self.type_in(&[words, &["--json"]].concat());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let read = serde_json::from_str(&text);
+        read.unwrap_or_else(|error| panic!("{words:?}: {error}: {text}{}", told(&output)))
+    }
+
+    fn add(&self, title: &str, more: &[&str]) -> String {
+        let content = format!("What was learned about {title}.");
+        let words = ["add", "--title", title, "--content", &content, "--evidence", "doc:notes"];
+        self.json(&[&words[..], more].concat())["id"].as_str().expect("an id").to_owned()
+    }
+
+    fn ticket(&self, words: &[&str]) -> String {
+        self.json(&[&["invite"], words].concat())["ticket"].as_str().expect("a ticket").to_owned()
+    }
+
+    fn key(&self) -> String {
+        self.json(&["status"])["node"].as_str().expect("a key").to_owned()
+    }
+
+    /// Waits until a question is answered with this entry, and returns the hit.
+    fn found(&self, query: &str, id: &str) -> Value {
+        eventually(&format!("`{query}` finds {id}"), || {
+            let answer = self.json(&["search", query, "--all"]);
+            let hits = answer["hits"].as_array().cloned().unwrap_or_default();
+            hits.into_iter().find(|hit| hit["id"] == id)
+        })
+    }
+}
+
+fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+fn home_of(peer: &Peer) -> &Path {
+    &peer.home
+}
+
+#[test]
+fn two_commands_pair_ones_own_machines_and_what_one_learns_the_other_knows() {
+    let (here, there) = (Peer::start(), Peer::start());
+    let before = here.add("cancellation in auth middleware", &[]);
+    let ticket = here.ticket(&["--mine"]);
+    let joined = there.json(&["join", &ticket]);
+    assert_eq!(joined["mine"], true);
+    there.found("cancellation in auth middleware", &before);
+    let after = here.add("retry storms in the billing worker", &[]);
+    let hit = there.found("retry storms billing", &after);
+    assert_eq!(hit["author"], here.key());
+    assert_eq!(hit["hop"], 0, "another machine of the same person");
+    let code = |peer: &Peer| peer.json(&["peer", "list"])["peers"][0]["code"].clone();
+    assert_eq!(code(&here), code(&there), "both operators see one code");
+    let synced = eventually("equal", || {
+        let synced = here.json(&["sync"]);
+        (synced["peers"][0]["sync"] == "equal").then_some(synced)
+    });
+    assert!(synced["peers"][0]["sync_at"].is_u64());
+    assert!(home_of(&here).join("node.key").exists());
+}
+
+#[test]
+fn a_member_of_a_workspace_is_one_hop_away_and_is_trusted_as_a_stranger() {
+    let (here, there) = (Peer::start(), Peer::start());
+    let ticket = here.ticket(&["team"]);
+    let joined = there.json(&["join", &ticket]);
+    assert_eq!(joined["workspace"], "team");
+    let private = here.add("my own shell aliases", &[]);
+    let shared = here.add("flaky integration tests need a seeded clock", &["--workspace", "team"]);
+    let hit = there.found("flaky integration tests seeded clock", &shared);
+    assert_eq!(hit["author"], here.key());
+    assert_eq!(hit["hop"], 1);
+    let trust = hit["trust"].as_f64().expect("a number");
+    assert!((trust - 0.1).abs() < 1e-9, "{trust}");
+    assert_eq!(there.type_in(&["show", &private]).status.code(), Some(1), "main stays home");
+    let listed = there.json(&["workspace", "show", "team"]);
+    assert_eq!(listed["members"].as_array().map(Vec::len), Some(2));
+    // What is observed there is heard here.
+    there.json(&["observe", &shared, "--success"]);
+    eventually("the observation comes back", || {
+        let shown = here.json(&["show", &shared]);
+        (shown["observations"].as_f64()? > 0.0).then_some(())
+    });
+}
+
+#[test]
+fn a_wrong_a_used_and_a_damaged_ticket_are_refused_with_a_reason_on_both_sides() {
+    let (here, there, third) = (Peer::start(), Peer::start(), Peer::start());
+    let ticket = here.ticket(&["--mine"]);
+    let damaged = there.type_in(&["join", &format!("{}a", &ticket[..ticket.len() - 1])]);
+    assert_eq!(damaged.status.code(), Some(2));
+    assert!(told(&damaged).contains("damaged; copy it again"), "{}", told(&damaged));
+    assert_eq!(there.type_in(&["join", "hello"]).status.code(), Some(2));
+    assert!(there.type_in(&["join", &ticket]).status.success());
+    let used = third.type_in(&["join", &ticket]);
+    assert_eq!(used.status.code(), Some(4));
+    assert!(told(&used).contains("the ticket has been used"), "{}", told(&used));
+    let away = here.json(&["peer", "list"]);
+    assert_eq!(away["turned_away"][0]["peer"], third.key());
+    assert_eq!(away["turned_away"][0]["reason"], "the ticket has been used");
+    // Whoever was turned away has reached nothing.
+    assert_eq!(third.json(&["peer", "list"])["peers"], serde_json::json!([]));
+}
+
+#[test]
+fn a_node_that_knocks_waits_until_the_operator_says_yes() {
+    let (here, there) = (Peer::start(), Peer::start());
+    here.json(&["workspace", "new", "open"]);
+    let entry = here.add("how releases are cut", &["--workspace", "open"]);
+    let address = here.json(&["peer", "list"])["addresses"][0].as_str().unwrap().to_owned();
+    let joined = there.json(&["join", &address]);
+    assert_eq!(joined["waiting"], true);
+    let key = there.key();
+    let listed = here.json(&["peer", "list"]);
+    assert_eq!(listed["peers"][0]["state"], "waiting");
+    here.json(&["peer", "approve", &key]);
+    let preview = here.json(&["peer", "preview", &key]);
+    assert_eq!(preview["held"][0]["rule"], "workspace", "paired, and no member of anything");
+    let set = here.json(&["peer", "filter", &key, "--workspace", "open"]);
+    assert!(set["would_be"].as_array().unwrap().iter().any(|one| one["id"] == entry.as_str()));
+    there.found("how releases are cut", &entry);
+}
+
+#[test]
+fn a_peer_killed_in_mid_sync_ends_up_equal() {
+    let (here, mut there) = (Peer::start(), Peer::start());
+    let lines: String = (0..2_000)
+        .map(|number| {
+            format!("{{\"title\": \"note {number}\", \"content\": \"About {number}.\"}}\n")
+        })
+        .collect();
+    let file = here.home.join("notes.jsonl");
+    std::fs::write(&file, lines).unwrap();
+    here.json(&["import", file.to_str().unwrap()]);
+    let ticket = here.ticket(&["--mine"]);
+    assert!(there.type_in(&["join", &ticket]).status.success());
+    for _ in 0..3 {
+        eventually("something has come", || {
+            (there.json(&["status"])["entries"].as_u64()? > 0).then_some(())
+        });
+        there.kill();
+        there.run();
+    }
+    eventually("all has come", || {
+        (there.json(&["status"])["entries"].as_u64()? == 2_000).then_some(())
+    });
+    eventually("equal", || {
+        let synced = there.json(&["sync"]);
+        (synced["peers"][0]["sync"] == "equal").then_some(())
+    });
+}
