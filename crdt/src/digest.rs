@@ -20,6 +20,8 @@ pub enum Context {
     Workspace,
     /// One act of retraction: its id is the first 16 bytes.
     Mark,
+    /// The texts of an entry that a reader is shown together. Never part of a record.
+    Text,
 }
 
 impl Context {
@@ -32,6 +34,7 @@ impl Context {
             Self::Origin => "klnode v1 entry origin",
             Self::Workspace => "klnode v1 workspace id",
             Self::Mark => "klnode v1 retraction mark",
+            Self::Text => "klnode v1 shown text",
         }
     }
 }

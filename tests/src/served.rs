@@ -72,14 +72,14 @@ impl Served {
         let engine = Engine::start(store, Setup { judge, ..setup(1, 1) }, now()).expect("starts");
         let author = engine.author();
         let running = engine::spawn(engine, engine::Limits::default(), now);
-        let reader = Reader { mine: [author].into(), numbers: Numbers::new(&Config::default()) };
+        let reader = Reader::new(author, Numbers::new(&Config::default()));
         let metrics = Arc::new(Metrics::default());
         let handle = running.handle();
         let setup = index::Setup {
             folder: folder.path().join("index"),
             model: embed::open(embed::Settings::BuiltIn).expect("is compiled in"),
             limits: vectors::Limits { hnsw_entries_min: 200_000, hnsw_dead_fraction_max: 0.1 },
-            mine: [author].into(),
+            own: author,
             now,
         };
         let index = index::start(setup, handle.store().clone(), handle.head()).expect("starts");

@@ -50,7 +50,7 @@ impl Node {
             engine: handle,
             index: index.index(),
             seeds: Arc::new(AtomicU64::new(seed())),
-            reader: Arc::new(Reader { mine: [author].into(), numbers: Numbers::new(config) }),
+            reader: Arc::new(Reader::new(author, Numbers::new(config))),
             author,
             home: Arc::new(home.path().to_owned()),
             now,
@@ -93,13 +93,7 @@ fn indexing(home: &Home, config: &Config, author: AuthorId) -> Result<index::Set
     };
     // A server is not waited for: without it there are answers by keywords.
     let model = embed::open(embedder_settings(config)?)?;
-    Ok(index::Setup {
-        folder: home.layout().index_folder(),
-        model,
-        limits,
-        mine: [author].into(),
-        now,
-    })
+    Ok(index::Setup { folder: home.layout().index_folder(), model, limits, own: author, now })
 }
 
 /// Where the seeds of questions begin.
