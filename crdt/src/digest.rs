@@ -22,6 +22,8 @@ pub enum Context {
     Mark,
     /// A slot: where a refused record stands.
     Slot,
+    /// The texts of an entry that a reader is shown together. Never part of a record.
+    Text,
 }
 
 impl Context {
@@ -35,6 +37,7 @@ impl Context {
             Self::Workspace => "klnode v1 workspace id",
             Self::Mark => "klnode v1 retraction mark",
             Self::Slot => "klnode v1 slot",
+            Self::Text => "klnode v1 shown text",
         }
     }
 }

@@ -5,10 +5,11 @@
 //! judgements are not made here.
 
 use crate::claims::{Citation, Claims, Link, TextSet};
+use crate::digest::{Context, Fields};
 use crate::entry::Entry;
 use crate::gcounter::Counted;
 use crate::gset::{GSet, Presence};
-use crate::ids::AuthorId;
+use crate::ids::{AuthorId, Digest};
 use crate::limits::VIEW_ELEMENTS_MAX;
 use crate::lww::{Lww, Register, Shown};
 use crate::origin::Origin;
@@ -97,10 +98,40 @@ pub struct View {
     pub next_change: Option<WallTime>,
 }
 
+/// What is read as the entry's text. A title instructs its reader as well as a content does.
+const TEXTS: [Register; 3] = [Register::CONTENT, Register::TITLE, Register::SUMMARY];
+
 impl View {
     /// The shown text of a register.
     pub fn text(&self, register: Register) -> Option<&str> {
         self.registers.get(&register).map(|shown| shown.value.text.as_str())
+    }
+
+    /// Who answers for the text that is shown: whoever wrote the content, unless that is one of
+    /// `mine` and somebody else wrote the title or the summary.
+    pub fn author(&self, mine: &BTreeSet<AuthorId>) -> Option<AuthorId> {
+        let of = |register| self.registers.get(&register).map(|shown| shown.value.author);
+        let mut authors = TEXTS.into_iter().filter_map(of);
+        let first = authors.next();
+        first.filter(|author| !mine.contains(author)).or_else(|| {
+            let other = authors.find(|author| !mine.contains(author));
+            other.or(first)
+        })
+    }
+
+    /// Names the text that is shown: another one as soon as title, content or summary is another,
+    /// or is somebody else's.
+    pub fn text_digest(&self) -> Digest {
+        let shown = TEXTS.map(|register| self.registers.get(&register).map(|shown| shown.digest));
+        let bytes = |digest: &Option<Digest>| digest.map_or([0; 32], |digest| *digest.as_bytes());
+        let shown = shown.iter().map(bytes);
+        shown.fold(Fields::new(Context::Text), |fields, digest| fields.field(&digest)).finish()
+    }
+
+    /// When the text that is shown was written, by its authors' clocks.
+    pub fn text_day(&self) -> Option<Day> {
+        let of = |register| self.registers.get(&register).map(|shown| shown.value.stamp);
+        TEXTS.into_iter().filter_map(of).max().map(|stamp| stamp.wall().day())
     }
 }
 
@@ -222,4 +253,66 @@ fn united<'a, E: Ord + Clone + 'a>(
     newest_first.sort_by(|(a, (at, _)), (b, (bt, _))| bt.cmp(at).then_with(|| a.cmp(b)));
     newest_first.truncate(VIEW_ELEMENTS_MAX);
     newest_first.into_iter().map(|(element, (_, by))| (element, by)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::holding::Holding;
+    use crate::ids::{Boot, Nonce, WorkspaceId};
+    use crate::key::SecretKey;
+    use crate::lattice::Lattice;
+    use crate::origin::Memory;
+    use crate::writer::{Claim, Writer};
+
+    fn key(seed: u8) -> SecretKey {
+        SecretKey::from_bytes(&[seed; 32])
+    }
+
+    fn origin() -> Origin {
+        let (stamp, nonce) = (Hlc::from_bits(1), Nonce::default());
+        let (workspace, memory) = (WorkspaceId::MAIN, Memory::Semantic);
+        Origin::Created { creator: key(1).author(), stamp, nonce, workspace, memory }
+    }
+
+    fn says(held: &mut Entry, by: u8, register: Register, text: &str) {
+        let (key, own) = (key(by), Holding::default());
+        let writer =
+            Writer { key: &key, boot: Boot(u64::from(by)), entry: origin().id(), own: &own };
+        let claims = [Claim::Set(register, text.to_owned())];
+        let stamp = Hlc::new(WallTime::from_millis(1_000), u16::from(by));
+        let origin = (by == 1).then(origin);
+        let record = writer.claim(held, origin, &claims, stamp).unwrap();
+        held.join(record.to_entry());
+    }
+
+    #[test]
+    fn whoever_rewrites_a_title_or_summary_answers_for_the_text() {
+        let [own, other] = [1, 2].map(|seed| key(seed).author());
+        let mine: BTreeSet<AuthorId> = [own].into();
+        let entitled = Entitlement { mine: mine.clone(), members: [other].into() };
+        for register in [Register::CONTENT, Register::TITLE, Register::SUMMARY] {
+            let mut held = Entry::default();
+            for at in [Register::CONTENT, Register::TITLE] {
+                says(&mut held, 1, at, "ours");
+            }
+            let now = WallTime::from_millis(2_000);
+            let before = held.view(now, &entitled);
+            assert_eq!(before.author(&mine), Some(own));
+            says(&mut held, 2, register, "theirs");
+            let after = held.view(now, &entitled);
+            assert_eq!(after.author(&mine), Some(other), "{register:?}");
+            assert_ne!(before.text_digest(), after.text_digest(), "{register:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_leaves_its_name_alone() {
+        let mut held = Entry::default();
+        says(&mut held, 1, Register::CONTENT, "text");
+        let (now, all) = (WallTime::from_millis(2_000), Entitlement::default());
+        let before = held.view(now, &all).text_digest();
+        says(&mut held, 1, Register::THREAD, "fix-login");
+        assert_eq!(held.view(now, &all).text_digest(), before);
+    }
 }

@@ -161,10 +161,20 @@ pub struct Fitted {
     pub tokens: u64,
 }
 
-/// Fits `items`, best first, into `tokens_max`, each in `form` where there is room.
+/// Two entries that say opposite things: whoever sees one is to see the other.
+pub type Rivals = (EntryId, EntryId);
+
+/// Fits `items`, best first, into `tokens_max`, each in `form` where there is room. Of `rivals`
+/// both are shown, as long as there is room for two.
 #[must_use]
-pub fn fit(items: &[Item], form: Form, tokens_max: u32, params: &Params) -> Fitted {
-    let chosen = choose(items, params.entries_max);
+pub fn fit(
+    items: &[Item],
+    rivals: &[Rivals],
+    form: Form,
+    tokens_max: u32,
+    params: &Params,
+) -> Fitted {
+    let chosen = choose(items, rivals, params.entries_max);
     let mut left_out: Vec<(EntryId, Reason)> = (0..items.len())
         .filter(|place| !chosen.contains(place))
         .map(|place| (items[place].entry, Reason::TooMany))
@@ -183,7 +193,9 @@ pub fn fit(items: &[Item], form: Form, tokens_max: u32, params: &Params) -> Fitt
         shown[place].1 = Form::Line;
     }
     while cost(&shown) > u64::from(tokens_max) {
-        let Some(&place) = least_relevant_first(&shown).first() else { break };
+        let least = least_relevant_first(&shown);
+        let is_single = |place: &&usize| !is_rival(shown[**place].0.entry, rivals);
+        let Some(&place) = least.iter().find(is_single).or(least.first()) else { break };
         left_out.push((shown.remove(place).0.entry, Reason::TooLong));
     }
     let tokens = cost(&shown);
@@ -191,12 +203,42 @@ pub fn fit(items: &[Item], form: Form, tokens_max: u32, params: &Params) -> Fitt
     Fitted { shown, left_out, tokens }
 }
 
-/// At most `entries_max` places: the first of each category, then the best of the rest.
-fn choose(items: &[Item], entries_max: usize) -> BTreeSet<usize> {
+/// At most `entries_max` places: the first of each category, then the best of the rest. An entry
+/// takes its rivals along, in the places of the last that have none.
+fn choose(items: &[Item], rivals: &[Rivals], entries_max: usize) -> BTreeSet<usize> {
     let mut seen = BTreeSet::new();
     let (firsts, others): (Vec<usize>, Vec<usize>) =
         (0..items.len()).partition(|&place| seen.insert(items[place].kind));
-    firsts.into_iter().chain(others).take(entries_max).collect()
+    let mut chosen: Vec<usize> = Vec::new();
+    for place in firsts.into_iter().chain(others) {
+        if chosen.len() >= entries_max {
+            break;
+        }
+        if chosen.contains(&place) {
+            continue;
+        }
+        chosen.push(place);
+        for other in (0..items.len()).filter(|&at| are(items[place], items[at], rivals)) {
+            if chosen.contains(&other) {
+                continue;
+            }
+            if chosen.len() >= entries_max {
+                let single = chosen.iter().rposition(|&at| !is_rival(items[at].entry, rivals));
+                let Some(single) = single else { break };
+                chosen.remove(single);
+            }
+            chosen.push(other);
+        }
+    }
+    chosen.into_iter().collect()
+}
+
+fn are(one: Item, two: Item, rivals: &[Rivals]) -> bool {
+    rivals.contains(&(one.entry, two.entry)) || rivals.contains(&(two.entry, one.entry))
+}
+
+fn is_rival(entry: EntryId, rivals: &[Rivals]) -> bool {
+    rivals.iter().any(|(one, two)| *one == entry || *two == entry)
 }
 
 /// The places of what is shown, from the least relevant on; of equals the lower placed comes first.

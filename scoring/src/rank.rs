@@ -182,8 +182,9 @@ fn score(candidate: Candidate, weights: &Weights, params: &Params) -> Placed {
 /// Puts each foreign candidate below every local verified entry of equal or higher relevance.
 ///
 /// All others keep their order: an entry is only ever moved down, right behind the last of those
-/// it must not precede.
-fn local_verified_first(mut placed: Vec<Placed>) -> Vec<Placed> {
+/// it must not precede. It is the last pass: whoever changes the order of a ranking repeats it.
+#[must_use]
+pub fn local_verified_first(mut placed: Vec<Placed>) -> Vec<Placed> {
     let verified: Vec<(usize, EntryId, f64)> = placed
         .iter()
         .enumerate()
@@ -193,6 +194,7 @@ fn local_verified_first(mut placed: Vec<Placed>) -> Vec<Placed> {
     let mut keyed: Vec<((usize, usize), Placed)> = Vec::with_capacity(placed.len());
     for (place, mut one) in placed.drain(..).enumerate() {
         let mut behind = place;
+        one.put_below = None;
         if is_foreign_candidate(&one.candidate) {
             let relevance = relevance(&one.candidate);
             let last = verified.iter().rfind(|(_, _, other)| *other >= relevance);

@@ -25,6 +25,7 @@ use klnode_federation::proto::filter::Filter;
 use klnode_federation::proto::{Settings, SyncState};
 use klnode_federation::sim::{Delivery, Knobs, Network};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How often time passes for a node, in milliseconds.
 const TICK_MS: u64 = 50;
@@ -92,7 +93,7 @@ pub struct Cluster {
 
 fn replica(node: Node) -> Replica<InHand> {
     let (own, config) = (node.author(), Config::default());
-    let reader = Reader::new(own, Numbers::new(&config));
+    let reader = Arc::new(Reader::new(own, Numbers::new(&config)));
     let examiner = Examiner::new(reader, &config.filter);
     let settings = Settings { scrub_ms: 60_000, ..Settings::default() };
     let setup = Setup { own, examiner, settings, sweep_ms: 600_000 };

@@ -5,6 +5,7 @@ use klnode::api::{Bound, Limits, Metrics, Service, Token};
 use klnode::engine::{self, Engine, Judge, Running, Setup};
 use klnode::index::{self, embed, vectors};
 use klnode::query::{Numbers, Reader};
+use klnode::replicate::Examiner;
 use klnode::store::{Options, Store};
 use klnode_config::Config;
 use klnode_crdt::ids::StoreId;
@@ -72,14 +73,15 @@ impl Served {
         let engine = Engine::start(store, Setup { judge, ..setup(1, 1) }, now()).expect("starts");
         let author = engine.author();
         let running = engine::spawn(engine, engine::Limits::default(), now);
-        let reader = Reader { mine: [author].into(), numbers: Numbers::new(&Config::default()) };
+        let reader = Arc::new(Reader::new(author, Numbers::new(&Config::default())));
+        let examiner = Examiner::new(reader.clone(), &Config::default().filter);
         let metrics = Arc::new(Metrics::default());
         let handle = running.handle();
         let setup = index::Setup {
             folder: folder.path().join("index"),
             model: embed::open(embed::Settings::BuiltIn).expect("is compiled in"),
             limits: vectors::Limits { hnsw_entries_min: 200_000, hnsw_dead_fraction_max: 0.1 },
-            mine: [author].into(),
+            own: author,
             now,
         };
         let index = index::start(setup, handle.store().clone(), handle.head()).expect("starts");
@@ -87,7 +89,9 @@ impl Served {
             engine: handle,
             index: index.index(),
             seeds: Arc::default(),
-            reader: Arc::new(reader),
+            reader,
+            peers: None,
+            examiner: Arc::new(examiner),
             author,
             home: Arc::new(folder.path().to_owned()),
             now,

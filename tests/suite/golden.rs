@@ -4,8 +4,9 @@
 //! `KLNODE_BLESS=1` writes the files anew. Doing so is a change of format and belongs into the
 //! changelog, under wire or store compatibility.
 
-use klnode::engine::{Command, NewEntry, Source, Verdict};
-use klnode::store::rows::{CallerRow, Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
+use klnode::engine::{Command, NewEntry, PeerAct, Source, Verdict};
+use klnode::store::peers::rows::{Cursor, RefusalRow};
+use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
@@ -178,8 +179,10 @@ fn dump(disk: Disk) -> String {
     fixed::<32>("equivocations", &database, &mut out);
     fixed::<81>("quarantine", &database, &mut out);
     fixed::<48>("releases", &database, &mut out);
-    narrow::<40, 32>("outbox", &database, &mut out);
+    narrow::<40, 33>("outgoing", &database, &mut out);
     narrow::<64, 8>("queued", &database, &mut out);
+    narrow::<32, 8>("heads", &database, &mut out);
+    narrow::<40, 8>("stretches", &database, &mut out);
     fixed::<32>("refusals", &database, &mut out);
     narrow::<32, 32>("cursors", &database, &mut out);
     fixed::<16>("overlays", &database, &mut out);
@@ -229,14 +232,12 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     let overlay = OverlayRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
     let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
     for command in [
-        Command::SetRelease { peer, entry, is_open: true },
-        Command::Queue { peer, digests: vec![digest] },
-        Command::Refuse {
-            offered_by: StoreId::default(),
-            slot: [6; 16],
-            refusal: Box::new(refusal),
-        },
-        Command::Advance { consumer: peer, cursor },
+        Command::Peers(vec![
+            PeerAct::Release(peer, entry, true),
+            PeerAct::Requeue(peer, vec![digest]),
+            PeerAct::Refuse(StoreId::default(), [6; 16], Box::new(refusal)),
+            PeerAct::Advance(peer, cursor),
+        ]),
         Command::Overlay { entry, overlay },
         Command::Served(served),
         Command::As {
@@ -252,5 +253,5 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     assert_eq!(node.now, WallTime::from_millis(START.as_millis()));
     let disk = node.medium.disk();
     drop(node);
-    check("store-v2.txt", &dump(disk.fork()));
+    check("store-v3.txt", &dump(disk.fork()));
 }

@@ -7,6 +7,7 @@ use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
+use klnode_crdt::view::Entitlement;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::SyncState;
 use klnode_federation::sim::Knobs;
@@ -104,9 +105,8 @@ fn a_filter_that_is_widened_sends_the_whole_entry_and_a_narrowed_one_no_more() {
     let before = nodes.sent.len();
     nodes.run(0, set(entry, Register::CONTENT, "what came after the filter")).expect("set");
     nodes.pass(REST_MS);
-    let is_in = |sent: &klnode_tests::cluster::Sent| {
-        contains(&sent.frame, b"what came after the filter")
-    };
+    let is_in =
+        |sent: &klnode_tests::cluster::Sent| contains(&sent.frame, b"what came after the filter");
     assert!(!nodes.sent[before..].iter().any(is_in));
     // What takes back follows all the same.
     nodes.run(0, Command::Forget { entry, grounds: None }).expect("forgotten");
@@ -206,11 +206,12 @@ fn a_store_replaced_by_an_older_copy_gets_everything_back_its_own_records_includ
     }
     let counted = |nodes: &mut Cluster, at: usize| {
         let entry = nodes.snapshot(at).entry(old).expect("readable").to_entry();
-        let author = nodes.author(0);
-        entry.tallies[&author].count(Observation::Success)
+        let (author, now) = (nodes.author(0), nodes.now(at));
+        let view = entry.view(now, &Entitlement::default());
+        view.counts[&author].successes.iter().map(|cell| cell.amount.0).sum::<u64>()
     };
-    assert_eq!(counted(&mut nodes, 0), Thousandths(2_000), "both lives' observations count");
-    assert_eq!(counted(&mut nodes, 1), Thousandths(2_000));
+    assert_eq!(counted(&mut nodes, 0), 2_000, "both lives' observations count");
+    assert_eq!(counted(&mut nodes, 1), 2_000);
 }
 
 /// What is known about one run.

@@ -1,7 +1,10 @@
 //! The store as a file: who owns it, which versions open it, what damage looks like.
 
-use klnode::engine::{Arrival, Command, Engine, Ingested, Receipt, Setup, Source, Verdict};
-use klnode::store::rows::{CallerRow, Cursor, OverlayRow, RefusalRow, Seq, ServedRow};
+use klnode::engine::{
+    Arrival, Command, Engine, Ingested, PeerAct, Receipt, Setup, Source, Verdict,
+};
+use klnode::store::peers::rows::{Cursor, RefusalRow};
+use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
 use klnode::store::{Error, FileMedium, Migration, OpenError, Options, Store};
 use klnode_crdt::ids::{AuthorId, Digest, StoreId};
 use klnode_crdt::key::Signature;
@@ -9,6 +12,7 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::record::Record;
 use klnode_crdt::testing::key;
 use klnode_crdt::writer::Claim;
+use klnode_federation::proto::Outgoing;
 use klnode_tests::disk::Disk;
 use klnode_tests::node::{Node, START, exchange, lesson, setup};
 use std::path::Path;
@@ -46,7 +50,7 @@ fn a_newer_schema_is_refused_with_a_sentence_and_left_alone() {
     let path = home.path().join("store.redb");
     drop(open_with(&path, &Options { schema: 7, ..options() }).expect("made by a later version"));
     let told = open(&path).unwrap_err().to_string();
-    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 2)"), "{told}");
+    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 3)"), "{told}");
     drop(open_with(&path, &Options { schema: 7, ..options() }).expect("the later version's still"));
 }
 
@@ -56,14 +60,14 @@ fn an_older_schema_is_migrated_step_by_step_and_a_missing_step_is_named() {
     let path = home.path().join("store.redb");
     drop(open(&path).expect("made"));
     let step = |from| Migration { from, run: |_| Ok(()) };
-    let later = Options { schema: 4, migrations: vec![step(2), step(3)], ..options() };
+    let later = Options { schema: 5, migrations: vec![step(3), step(4)], ..options() };
     drop(open_with(&path, &later).expect("migrated"));
-    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 4, known: 2, .. }));
-    let gap = Options { schema: 6, migrations: vec![step(5)], ..options() };
+    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 5, known: 3, .. }));
+    let gap = Options { schema: 7, migrations: vec![step(6)], ..options() };
     let told = open_with(&path, &gap).unwrap_err().to_string();
-    assert!(told.contains("schema 4 is unknown"), "{told}");
-    let fails = Migration { from: 4, run: |_| Err(Error::Full) };
-    let failing = Options { schema: 5, migrations: vec![fails], ..options() };
+    assert!(told.contains("schema 5 is unknown"), "{told}");
+    let fails = Migration { from: 5, run: |_| Err(Error::Full) };
+    let failing = Options { schema: 6, migrations: vec![fails], ..options() };
     assert!(matches!(open_with(&path, &failing).unwrap_err(), OpenError::Prepare { .. }));
     drop(open_with(&path, &later).expect("a failed step leaves the schema before it"));
 }
@@ -209,14 +213,15 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
         reason: reason.into(),
     };
     let store = StoreId::from_bytes([8; 16]);
-    let refuse = |row| Command::Refuse { offered_by: store, slot: [1; 16], refusal: Box::new(row) };
+    let note = |act| Command::Peers(vec![act]);
+    let refuse = |row| note(PeerAct::Refuse(store, [1; 16], Box::new(row)));
     for command in [
         Command::Served(served("first")),
         Command::Served(served("second")),
-        Command::Advance { consumer: peer, cursor },
-        Command::SetRelease { peer, entry, is_open: true },
-        Command::Queue { peer, digests: vec![digest(1), digest(2), digest(1)] },
-        Command::Queue { peer, digests: vec![digest(3)] },
+        note(PeerAct::Advance(peer, cursor)),
+        note(PeerAct::Release(peer, entry, true)),
+        note(PeerAct::Requeue(peer, vec![digest(1), digest(2), digest(1)])),
+        note(PeerAct::Requeue(peer, vec![digest(3)])),
         Command::Overlay { entry, overlay: overlay.clone() },
         refuse(refusal(5, "filter")),
         refuse(refusal(3, "older")),
@@ -231,8 +236,9 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
     assert_eq!(snapshot.cursor(peer).unwrap(), Some(cursor));
     assert_eq!(snapshot.releases(peer).unwrap().count(), 1);
     assert_eq!(snapshot.releases(AuthorId::default()).unwrap().count(), 0);
-    let outbox: Vec<_> = snapshot.outbox(peer, 1).unwrap().map(Result::unwrap).collect();
-    assert_eq!(outbox, [(2, digest(2)), (3, digest(3))]);
+    let outbox: Vec<_> = snapshot.outbox(peer, 2).unwrap().map(Result::unwrap).collect();
+    let queued = |at, byte| (at, Outgoing::Record(digest(byte)));
+    assert_eq!(outbox, [queued(4, 2), queued(5, 1), queued(6, 3)], "what is wanted again is last");
     assert_eq!(snapshot.overlay(entry).unwrap(), overlay);
     let refused: Vec<_> = snapshot.refusals(store).unwrap().map(Result::unwrap).collect();
     assert_eq!(refused, [refusal(5, "filter")]);

@@ -2,10 +2,12 @@
 
 use super::errors::{ApiError, Kind};
 use super::translate;
-use super::types::Citation;
+use super::types::{self, Citation, Rival};
 use crate::index::document::Filter;
-use crate::query::{self, Abstained, Audience, Caveat, Engine, Numbers, Question};
-use klnode_crdt::ids::{AuthorId, WorkspaceId};
+use crate::query::{
+    self, Abstained, Audience, Caveat, Corroboration, Engine, Gate, Numbers, Question,
+};
+use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::kind::Kind as EntryKind;
 use klnode_crdt::origin::Memory;
 use klnode_scoring::budget::{Form, Reason, Tier};
@@ -13,7 +15,7 @@ use klnode_scoring::role::{Course, Role};
 use klnode_scoring::status::Status;
 use klnode_scoring::thompson::Sampling;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// Longer questions are cut short by nobody: they are refused.
@@ -169,10 +171,31 @@ pub struct Hit {
     pub confirmed_days_ago: Option<u32>,
     /// Who wrote the text.
     pub author: String,
+    /// What the author is called here: `you`, a peer's name, or the beginning of the key.
+    #[serde(default)]
+    pub author_name: String,
     /// 0 for this node; absent for an author whose distance is unknown.
     pub hop: Option<u8>,
     /// How far the author is trusted; 1 for this node.
     pub trust: Option<f64>,
+    /// What the author's word weighs; 1 for this node.
+    #[serde(default)]
+    pub weight: Option<f64>,
+    /// Whether somebody else wrote the text: then it is to be read as data, not as instructions.
+    #[serde(default)]
+    pub foreign: bool,
+    /// Whether the text has been seen to work, here or by members who are trusted.
+    #[serde(default)]
+    pub corroborated: bool,
+    /// Fields on which several authors say different things.
+    #[serde(default)]
+    pub contested: Vec<String>,
+    /// Claims by authors whose word is not shown.
+    #[serde(default)]
+    pub proposals: usize,
+    /// Hits that say the opposite.
+    #[serde(default)]
+    pub competing_with: Vec<Rival>,
     /// What must be said along with it.
     pub caveats: Vec<String>,
     /// Whether the operator pinned it.
@@ -209,6 +232,12 @@ pub struct Explained {
     pub put_below: Option<String>,
     /// Why its status is what it is.
     pub status_reason: String,
+    /// Why its author weighs what it weighs.
+    #[serde(default)]
+    pub author_reason: String,
+    /// Why it may enter an answer that nobody looks at first, or may not.
+    #[serde(default)]
+    pub gate_reason: String,
 }
 
 fn invalid(message: String) -> ApiError {
@@ -288,13 +317,8 @@ impl Search {
 }
 
 /// An answer as it travels.
-pub(super) fn answer(
-    search: &Search,
-    answer: &query::Answer,
-    mine: &BTreeSet<AuthorId>,
-    numbers: &Numbers,
-) -> SearchAnswer {
-    let hit = |hit: &query::Hit| travelling(hit, search, answer, mine, numbers);
+pub(super) fn answer(search: &Search, answer: &query::Answer, numbers: &Numbers) -> SearchAnswer {
+    let hit = |hit: &query::Hit| travelling(hit, search, answer, numbers);
     let fallback = answer.fallback.as_ref().map(|fallback| Fallback {
         engine: fallback.engine.name().into(),
         reason: fallback.reason.clone(),
@@ -337,14 +361,8 @@ fn reason(abstained: &Abstained) -> String {
     }
 }
 
-fn travelling(
-    hit: &query::Hit,
-    search: &Search,
-    answer: &query::Answer,
-    mine: &BTreeSet<AuthorId>,
-    numbers: &Numbers,
-) -> Hit {
-    let entry = translate::entry(&hit.found, mine);
+fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers: &Numbers) -> Hit {
+    let entry = translate::entry(&hit.found);
     let today = answer.as_of.day();
     Hit {
         one_liner: query::one_liner(&hit.found.view, numbers.one_liner_characters_max()),
@@ -359,9 +377,10 @@ fn travelling(
         thread: entry.registers.get("thread").cloned(),
         confirmed_days_ago: hit.confirmed.map(|day| today.days_since(day)),
         caveats: hit.caveats.iter().map(caveat).collect(),
+        competing_with: hit.caveats.iter().filter_map(rival).collect(),
         score: hit.placed.score + hit.role_bonus,
         relevance: hit.relevance.value,
-        explain: search.explain.then(|| explained(hit, answer, &entry.status_reason)),
+        explain: search.explain.then(|| explained(hit, answer, &entry)),
         id: entry.id,
         code: entry.code,
         kind: entry.kind,
@@ -375,14 +394,20 @@ fn travelling(
         status: entry.status,
         citations: entry.citations,
         author: entry.author,
+        author_name: entry.author_name,
         hop: entry.hop,
         trust: entry.trust,
+        weight: entry.weight,
+        foreign: entry.foreign,
+        corroborated: entry.corroborated,
+        contested: entry.contested,
+        proposals: entry.proposals,
         pinned: entry.pinned,
         note: entry.note,
     }
 }
 
-fn explained(hit: &query::Hit, answer: &query::Answer, status_reason: &str) -> Explained {
+fn explained(hit: &query::Hit, answer: &query::Answer, entry: &types::Entry) -> Explained {
     let signals = hit.placed.candidate.signals.named();
     let weights = answer.weights.per_signal().named();
     let adds = signals
@@ -398,8 +423,27 @@ fn explained(hit: &query::Hit, answer: &query::Answer, status_reason: &str) -> E
         pin_bonus: hit.placed.pin_bonus,
         role_bonus: hit.role_bonus,
         put_below: hit.placed.put_below.map(|entry| entry.to_string()),
-        status_reason: status_reason.to_owned(),
+        status_reason: entry.status_reason.clone(),
+        author_reason: entry.author_reason.clone(),
+        gate_reason: gate_reason(hit),
     }
+}
+
+fn gate_reason(hit: &query::Hit) -> String {
+    let judged = &hit.found.judged;
+    match (hit.found.gate(), judged.corroboration) {
+        _ if !hit.found.is_foreign() => "yours".into(),
+        (_, Corroboration::Here(times)) => format!("seen to work here, {times} times"),
+        (_, Corroboration::Members(count)) => format!("confirmed by {count} trusted members"),
+        (Gate::LastPlaces, _) => "a member's, not yet tried: last places only".into(),
+        _ => "not a member's, and not yet tried: only where everything is asked for".into(),
+    }
+}
+
+fn rival(caveat: &Caveat) -> Option<Rival> {
+    let Caveat::CompetesWith { entry, code, is_first, why } = caveat else { return None };
+    let (id, code, why) = (entry.to_string(), code.clone(), why.clone());
+    Some(Rival { id, code, listed_after: *is_first, why })
 }
 
 fn caveat(caveat: &Caveat) -> String {
@@ -409,9 +453,10 @@ fn caveat(caveat: &Caveat) -> String {
         Caveat::Contested(registers) => format!("contested: {}", registers.join(", ")),
         Caveat::Unchecked => "what it depends on was not checked".into(),
         Caveat::FailedWork => "from work that failed".into(),
-        Caveat::CompetesWith { entry, why } => {
-            format!("competes with {}: {why}", klnode_crdt::kind::code_digits(*entry))
-        }
-        Caveat::Uncorroborated => "nobody here has seen it work".into(),
+        Caveat::CompetesWith { code, why, .. } => format!("competes with {code}: {why}"),
+        Caveat::Proposals(1) => "1 proposal by others".into(),
+        Caveat::Proposals(count) => format!("{count} proposals by others"),
+        Caveat::Foreign { by } => format!("foreign: by {by}"),
+        Caveat::Uncorroborated => "uncorroborated: nobody here has seen it work".into(),
     }
 }

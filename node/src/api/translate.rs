@@ -3,16 +3,21 @@
 use super::errors::{ApiError, Kind as ErrorKind};
 use super::types;
 use crate::engine::NewEntry;
-use crate::query::Found;
+use crate::query::{Found, Reading, Standing};
+use crate::store;
 use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::gset::Presence;
-use klnode_crdt::ids::{AuthorId, WorkspaceId};
+use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::kind::{self, Kind};
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::writer::Claim;
-use std::collections::{BTreeMap, BTreeSet};
+use klnode_scoring::confidence;
+use std::collections::BTreeMap;
+
+/// Proposals that are listed with an entry; all are counted.
+const PROPOSED_MAX: usize = 100;
 
 fn invalid(message: String) -> ApiError {
     ApiError::new(ErrorKind::Invalid, message, None)
@@ -140,13 +145,12 @@ pub(super) fn edit(
 }
 
 /// A found entry as it is answered.
-pub(super) fn entry(found: &Found, mine: &BTreeSet<AuthorId>) -> types::Entry {
+pub(super) fn entry(found: &Found) -> types::Entry {
     let view = &found.view;
     let text = |register| view.text(register).unwrap_or_default().to_owned();
     let shown = [Register::TITLE, Register::CONTENT, Register::TYPE];
     let rest = view.registers.iter().filter(|(register, _)| !shown.contains(register));
-    let author = view.registers.get(&Register::CONTENT).map(|shown| shown.value.author);
-    let is_mine = author.is_some_and(|author| mine.contains(&author));
+    let author = found.author.as_deref();
     let posterior = &found.judged.confidence.posterior;
     let standing = &found.judged.standing;
     let sets: BTreeMap<String, Vec<String>> = view
@@ -179,9 +183,14 @@ pub(super) fn entry(found: &Found, mine: &BTreeSet<AuthorId>) -> types::Entry {
         observations: found.judged.confidence.effective_observations,
         status: format!("{:?}", standing.status).to_lowercase(),
         status_reason: reason(standing.reason),
-        author: author.map(|author| author.to_string()).unwrap_or_default(),
-        hop: is_mine.then_some(0),
-        trust: is_mine.then_some(1.0),
+        author: author.map(|by| by.author.to_string()).unwrap_or_default(),
+        author_name: author.map(|by| by.name.clone()).unwrap_or_default(),
+        author_reason: author.map(Standing::why).unwrap_or_default(),
+        hop: author.and_then(|by| by.hop).map(|hop| hop.0),
+        trust: author.map(|by| by.trust),
+        weight: author.map(|by| by.weight.value),
+        foreign: found.is_foreign(),
+        corroborated: found.is_corroborated(),
         contested: view
             .registers
             .iter()
@@ -189,10 +198,58 @@ pub(super) fn entry(found: &Found, mine: &BTreeSet<AuthorId>) -> types::Entry {
             .filter_map(|(register, _)| register.name().map(str::to_owned))
             .collect(),
         proposals: view.proposals.len(),
+        contributions: Vec::new(),
+        proposed: Vec::new(),
         pinned: found.overlay.is_pinned,
         muted: found.overlay.is_muted,
         invalidated: found.overlay.is_invalidated,
         note: found.overlay.note.clone(),
+    }
+}
+
+/// A found entry with what each author has to do with it.
+pub(super) fn whole_entry(
+    found: &Found,
+    reading: &Reading<'_>,
+) -> Result<types::Entry, store::Error> {
+    let contribution = |of: &confidence::Contribution| {
+        let by = reading.standing(of.author)?;
+        Ok(types::Contribution {
+            author: by.author.to_string(),
+            author_name: by.name.clone(),
+            hop: by.hop.map(|hop| hop.0),
+            trust: by.trust,
+            weight: of.standing.weight(),
+            alpha: of.alpha,
+            beta: of.beta,
+            offered: of.mass_offered,
+            bounds: of.bounds.iter().map(|bound| bounded(*bound).to_owned()).collect(),
+            reason: by.why(),
+        })
+    };
+    let contributions = &found.judged.confidence.contributions;
+    let contributions: Result<_, store::Error> = contributions.iter().map(contribution).collect();
+    let mut newest: Vec<_> = found.view.proposals.iter().collect();
+    newest.sort_by_key(|proposal| std::cmp::Reverse(proposal.stamp));
+    let proposed = newest.into_iter().take(PROPOSED_MAX).filter_map(|proposal| {
+        let register = proposal.register.name()?.to_owned();
+        Some(reading.standing(proposal.author).map(|by| types::Proposed {
+            author: by.author.to_string(),
+            author_name: by.name.clone(),
+            register,
+            text: proposal.text.clone(),
+            at: proposal.stamp.wall().as_millis(),
+        }))
+    });
+    let proposed: Result<_, store::Error> = proposed.collect();
+    Ok(types::Entry { contributions: contributions?, proposed: proposed?, ..entry(found) })
+}
+
+fn bounded(bound: confidence::Bound) -> &'static str {
+    match bound {
+        confidence::Bound::Member => "the most one member counts",
+        confidence::Bound::Peer(_) => "the most that comes through one peer",
+        confidence::Bound::NonMembers => "the most that all non-members count",
     }
 }
 

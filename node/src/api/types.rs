@@ -3,10 +3,12 @@
 //! Requests refuse unknown fields, so that a misspelt one is an error and not silence; answers may
 //! gain fields.
 
+mod authors;
 mod events;
 mod history;
 pub mod peers;
 
+pub use authors::{Contribution, Proposed, Rival};
 pub use events::{Event, EventsQuery};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 
@@ -168,14 +170,35 @@ pub struct Entry {
     pub status_reason: String,
     /// Who wrote the text that is shown.
     pub author: String,
+    /// What the author is called here: `you`, a peer's name, or the beginning of the key.
+    #[serde(default)]
+    pub author_name: String,
+    /// Why the author weighs what it weighs.
+    #[serde(default)]
+    pub author_reason: String,
     /// 0 for this node; absent for an author whose distance is unknown.
     pub hop: Option<u8>,
     /// How far the author is trusted; 1 for this node.
     pub trust: Option<f64>,
+    /// What the author's word weighs; 1 for this node.
+    #[serde(default)]
+    pub weight: Option<f64>,
+    /// Whether somebody else wrote the text that is shown.
+    #[serde(default)]
+    pub foreign: bool,
+    /// Whether the text has been seen to work, here or by members who are trusted.
+    #[serde(default)]
+    pub corroborated: bool,
     /// Registers with more than one unreplaced value, by name.
     pub contested: Vec<String>,
     /// Claims by authors whose word is not shown.
     pub proposals: usize,
+    /// What each author adds to the confidence, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contributions: Vec<Contribution>,
+    /// The newest of those claims, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proposed: Vec<Proposed>,
     /// Whether this node's operator pinned it.
     pub pinned: bool,
     /// Whether this node's operator muted it.

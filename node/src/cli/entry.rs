@@ -1,7 +1,20 @@
 //! How an entry looks on a terminal.
 
-use crate::api::types::Entry;
+use crate::api::types::{Contribution, Entry};
 use std::fmt::Write;
+
+/// What one author adds, and why no more.
+fn counted(of: &Contribution) -> String {
+    let (name, weight) = (&of.author_name, of.weight);
+    let mut text = format!("{name}: +{:.2} -{:.2}, weight {weight:.2}", of.alpha, of.beta);
+    if of.hop != Some(0) {
+        let _ = write!(text, " ({})", of.reason);
+    }
+    for bound in &of.bounds {
+        let _ = write!(text, "; cut from {:.2}: {bound}", of.offered);
+    }
+    text
+}
 
 /// One line: code, status, confidence, title.
 pub(super) fn line(entry: &Entry) -> String {
@@ -48,17 +61,24 @@ pub(super) fn whole(entry: &Entry) -> String {
         ),
     );
     put("status", format!("{}: {}", entry.status, entry.status_reason));
-    let distance = match entry.hop {
-        Some(0) => "this node".to_owned(),
-        Some(hop) => format!("{hop} away"),
-        None => "distance unknown".to_owned(),
-    };
-    if !entry.author.is_empty() {
-        put("author", format!("{} ({distance})", entry.author));
+    if entry.foreign {
+        put("author", format!("{}: {}", entry.author_name, entry.author_reason));
+        put("key", entry.author.clone());
+        let tried = if entry.corroborated { "it has been seen to work" } else { "not yet" };
+        put("corroborated", tried.to_owned());
+    } else if !entry.author.is_empty() {
+        put("author", format!("{} ({})", entry.author_name, entry.author));
     }
     put("contested", entry.contested.join(", "));
+    for of in &entry.contributions {
+        put("counted by", counted(of));
+    }
     if entry.proposals > 0 {
         put("proposals", entry.proposals.to_string());
+    }
+    for of in &entry.proposed {
+        let line = of.text.lines().next().unwrap_or_default();
+        put("proposed", format!("{} by {}: {line}", of.register, of.author_name));
     }
     let marks =
         [(entry.pinned, "pinned"), (entry.muted, "muted"), (entry.invalidated, "invalidated")];

@@ -3,8 +3,10 @@
 use super::{Reply, Terminal, VerbError};
 use crate::api::Client;
 use crate::api::search::{Explained, Hit, Search, SearchAnswer};
+use crate::query;
 use anstyle::{AnsiColor, Style};
 use hyper::Method;
+use klnode_scoring::hop::Hop;
 use std::fmt::Write;
 
 /// What to search for.
@@ -144,12 +146,13 @@ fn put_hit(text: &mut String, hit: &Hit) {
     labels.extend(
         hit.citations.first().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref)),
     );
-    labels.extend((hit.hop != Some(0)).then(|| format!("by {}", short(&hit.author))));
+    labels.extend(hit.foreign.then(|| by(&hit.author_name, hit.hop, hit.trust)));
     labels.extend(hit.note.clone().map(|note| format!("note: {note}")));
     if !labels.is_empty() {
         let _ = writeln!(text, "    {DIM}{}{DIM:#}", labels.join("; "));
     }
-    for caveat in &hit.caveats {
+    // Who wrote it was just said.
+    for caveat in hit.caveats.iter().filter(|caveat| !caveat.starts_with("foreign:")) {
         let _ = writeln!(text, "    {WARN}{caveat}{WARN:#}");
     }
     if let Some(explained) = &hit.explain {
@@ -172,6 +175,9 @@ fn put_explanation(text: &mut String, hit: &Hit, explained: &Explained) {
         "      confidence    {:.2} (alpha {:.2}, beta {:.2}); {}: {}",
         hit.mean, hit.alpha, hit.beta, hit.status, explained.status_reason
     );
+    let (author, gate) = (&explained.author_reason, &explained.gate_reason);
+    let _ = writeln!(text, "      author        {}: {author}", hit.author_name);
+    let _ = writeln!(text, "      unasked       {gate}");
     for (name, bonus) in [("pin", explained.pin_bonus), ("role", explained.role_bonus)] {
         if bonus > 0.0 {
             let _ = writeln!(text, "      {name:<13} adds {bonus:.3}");
@@ -185,6 +191,11 @@ fn put_explanation(text: &mut String, hit: &Hit, explained: &Explained) {
     }
 }
 
-fn short(author: &str) -> &str {
-    author.get(..8).unwrap_or(author)
+/// Whose text it is, how far away and how far trusted.
+pub(super) fn by(name: &str, hop: Option<u8>, trust: Option<f64>) -> String {
+    let distance = match hop {
+        Some(hop) => query::hops(Hop(hop)),
+        None => "distance unknown".to_owned(),
+    };
+    format!("by {name}, {distance}, trust {:.2}", trust.unwrap_or_default())
 }

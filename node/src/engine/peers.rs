@@ -3,13 +3,12 @@
 use super::command::{Receipt, Rejection};
 use super::ingest::Ingest;
 use crate::store::peers::rows::{
-    Approval, Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, WorkspaceRow,
+    Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, WorkspaceRow,
 };
 use crate::store::{Batch, Error};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
-use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::view::Entitlement;
 use klnode_federation::proto::Outgoing;
@@ -76,8 +75,7 @@ impl Ingest<'_> {
         let boot = self.writer.boot;
         match act {
             PeerAct::Put(peer, row) => {
-                let counts = row.is_mine && row.approval == Approval::Approved;
-                match counts {
+                match row.counts_as_mine() {
                     true => self.writer.mine.insert(*peer),
                     false => self.writer.mine.remove(peer),
                 };
@@ -172,11 +170,12 @@ impl Ingest<'_> {
         };
         let entitlement = Entitlement { mine: self.writer.mine.clone(), members };
         let view = held.view(self.now, &entitlement);
-        let Some(shown) = view.registers.get(&Register::CONTENT) else { return Ok(()) };
-        if self.writer.mine.contains(&shown.value.author) {
+        let Some(author) = view.author(&self.writer.mine) else { return Ok(()) };
+        if self.writer.mine.contains(&author) {
             return Ok(());
         }
-        let row = OutcomeRow { day: self.now.day(), is_success, entry, task: None };
-        batch.put_outcome(shown.value.author, &row)
+        let (day, text) = (self.now.day(), Some(view.text_digest()));
+        let row = OutcomeRow { day, is_success, entry, task: None, text };
+        batch.put_outcome(author, &row)
     }
 }

@@ -1,14 +1,14 @@
 //! What of an entry is found by: its words, its meaning, and what it is filtered by.
 
+use crate::store::peers::Society;
 use crate::store::{Error, Snapshot};
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::time::WallTime;
-use klnode_crdt::view::{Entitlement, State, View};
-use std::collections::BTreeSet;
+use klnode_crdt::view::{State, View};
 
 /// An entry as the index takes it in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,15 +41,16 @@ pub struct Scope {
 }
 
 impl Document {
-    /// The entry as `mine` read it at `now`; nothing if it is not to be found: raw episodic
-    /// entries are never surfaced, and what was taken back has no text.
+    /// The entry as it is shown at `now` in this `society`; nothing if it is not to be found: raw
+    /// episodic entries are never surfaced, and what was taken back has no text.
     pub fn read(
         snapshot: &Snapshot,
         entry: EntryId,
-        mine: &BTreeSet<AuthorId>,
+        society: &Society,
         now: WallTime,
     ) -> Result<Option<Self>, Error> {
-        let entitlement = Entitlement { mine: mine.clone(), members: BTreeSet::new() };
+        let workspace = snapshot.view_row(entry)?.and_then(|row| row.workspace);
+        let entitlement = society.entitlement(workspace);
         let view = snapshot.entry(entry)?.to_entry().view(now, &entitlement);
         Ok(Self::of(entry, &view))
     }

@@ -5,16 +5,18 @@
 //! are usually at the same place, and then the feed is read once for both.
 
 use super::document::Document;
+use super::entitled::Entitled;
 use super::keyword::{self, Keyword, KeywordError};
 use super::mark::Mark;
-use super::meaning::{Job, Reading};
+use super::meaning::{Job, Made, Reading};
 use super::{IndexError, Shared};
+use crate::store::peers::Society;
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::header::Facet;
-use klnode_crdt::ids::{AuthorId, EntryId, StoreId};
+use klnode_crdt::ids::{EntryId, StoreId};
 use klnode_crdt::time::WallTime;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +35,9 @@ pub(super) struct Follower {
     pub(super) shared: Arc<Shared>,
     pub(super) store: Store,
     pub(super) head: watch::Receiver<Seq>,
-    pub(super) mine: BTreeSet<AuthorId>,
-    pub(super) now: fn() -> WallTime,
+    pub(super) reading: Reading,
+    /// Whose words it is made of.
+    pub(super) entitled: Entitled,
     pub(super) keyword: keyword::Writer,
     pub(super) keyword_at: Seq,
     pub(super) meaning_at: Seq,
@@ -93,12 +96,14 @@ impl Follower {
         self.take_job()?;
         let head = *self.head.borrow_and_update();
         let behind = self.keyword_at.min(self.meaning_at);
+        let snapshot = self.store.snapshot()?;
+        let society = self.reading.society(&snapshot)?;
         if behind >= head {
             self.gather_until = None;
+            self.renew(&snapshot, &society)?;
             self.consider_job()?;
             return Ok(None);
         }
-        let snapshot = self.store.snapshot()?;
         if head.0 - behind.0 <= CHUNK_RECORDS_MAX as u64 {
             let now = Instant::now();
             match self.gather_until {
@@ -108,6 +113,7 @@ impl Follower {
                 None if !has_text(&snapshot, behind)? => {
                     (self.keyword_at, self.meaning_at) = (snapshot.head(), snapshot.head());
                     self.publish();
+                    self.renew(&snapshot, &society)?;
                     return Ok(None);
                 }
                 None => {
@@ -117,17 +123,19 @@ impl Follower {
             }
         }
         self.gather_until = None;
-        self.catch_up(&snapshot)?;
+        let (caught_up, renewed) =
+            (self.catch_up(&snapshot, &society), self.renew(&snapshot, &society));
+        caught_up.and(renewed)?;
         self.consider_job()?;
         Ok(Some(Instant::now()).filter(|_| *self.head.borrow() > snapshot.head()))
     }
 
     /// Takes in the feed up to the snapshot. Words go on while the embedder is away.
-    fn catch_up(&mut self, snapshot: &Snapshot) -> Result<(), IndexError> {
+    fn catch_up(&mut self, snapshot: &Snapshot, society: &Society) -> Result<(), IndexError> {
         let mut missing = Ok(());
         while self.keyword_at < snapshot.head() {
             let from = self.keyword_at;
-            let stretch = self.read(snapshot, from)?;
+            let stretch = self.read(snapshot, society, from)?;
             self.put_words(&stretch)?;
             self.keyword_at = stretch.mark.seq;
             if self.meaning_at == from && missing.is_ok() {
@@ -137,9 +145,35 @@ impl Follower {
         }
         missing?;
         while self.meaning_at < snapshot.head() {
-            let stretch = self.read(snapshot, self.meaning_at)?;
+            let stretch = self.read(snapshot, society, self.meaning_at)?;
             self.put_meaning(&stretch)?;
             self.publish();
+        }
+        Ok(())
+    }
+
+    /// Reads anew what is shown differently because others are entitled than before.
+    fn renew(&mut self, snapshot: &Snapshot, society: &Society) -> Result<(), IndexError> {
+        let entitled = Entitled::of(society);
+        let entries = self.entitled.changed(&entitled).entries(snapshot)?;
+        let (store, now) = (self.store.id(), (self.reading.now)());
+        for chunk in entries.chunks(CHUNK_RECORDS_MAX) {
+            let documents: BTreeMap<EntryId, Option<Document>> =
+                chunk.iter().map(|entry| (*entry, None)).collect();
+            let documents = read_documents(snapshot, society, documents, now)?;
+            let mark = Mark::at(store, snapshot, self.keyword_at)?;
+            let stretch = Stretch { mark, documents, is_erasing: false };
+            self.put_words(&stretch)?;
+            if let Some(meaning) = self.shared.meaning() {
+                let mark = Mark::at(store, snapshot, self.meaning_at)?;
+                meaning.put(&stretch.documents, &mark)?;
+            }
+        }
+        if self.entitled != entitled {
+            let path = &self.shared.folder;
+            let written = entitled.write(path);
+            written.map_err(|source| IndexError::Entitled { path: path.clone(), source })?;
+            self.entitled = entitled;
         }
         Ok(())
     }
@@ -179,8 +213,7 @@ impl Follower {
         if self.job.is_none() {
             let documents = self.shared.keyword.look().documents();
             if self.shared.is_refit_due(documents) {
-                let reading = Reading { mine: self.mine.clone(), now: self.now };
-                self.job = Some(Job::start(&self.shared, &self.store, reading, documents));
+                self.job = Some(Job::start(&self.shared, &self.store, self.reading, documents));
                 self.publish();
             }
         }
@@ -190,15 +223,17 @@ impl Follower {
     /// Puts vectors that are ready in place.
     fn take_job(&mut self) -> Result<(), IndexError> {
         let Some(job) = self.job.take_if(|job| job.is_finished()) else { return Ok(()) };
-        let (meaning, at) = job.finish(&self.shared.folder)?;
+        let Made { meaning, mark, entitled } = job.finish(&self.shared.folder)?;
         self.shared.replace_meaning(meaning);
-        self.meaning_at = at;
+        self.meaning_at = mark.seq;
+        // Where others are entitled by now, words and vectors are renewed together.
+        self.entitled = entitled;
         self.publish();
         Ok(())
     }
 
-    fn read(&self, snapshot: &Snapshot, from: Seq) -> Result<Stretch, Error> {
-        read_stretch(snapshot, self.store.id(), from, &self.mine, (self.now)())
+    fn read(&self, snapshot: &Snapshot, society: &Society, from: Seq) -> Result<Stretch, Error> {
+        read_stretch(snapshot, self.store.id(), from, society, (self.reading.now)())
     }
 }
 
@@ -227,7 +262,7 @@ fn read_stretch(
     snapshot: &Snapshot,
     store: StoreId,
     from: Seq,
-    mine: &BTreeSet<AuthorId>,
+    society: &Society,
     now: WallTime,
 ) -> Result<Stretch, Error> {
     let (mut upto, mut is_erasing) = (snapshot.head(), false);
@@ -249,13 +284,23 @@ fn read_stretch(
             break;
         }
     }
+    let documents = read_documents(snapshot, society, documents, now)?;
+    Ok(Stretch { mark: Mark::at(store, snapshot, upto)?, documents, is_erasing })
+}
+
+fn read_documents(
+    snapshot: &Snapshot,
+    society: &Society,
+    mut documents: BTreeMap<EntryId, Option<Document>>,
+    now: WallTime,
+) -> Result<BTreeMap<EntryId, Option<Document>>, Error> {
     for (entry, document) in &mut documents {
-        *document = match Document::read(snapshot, *entry, mine, now) {
+        *document = match Document::read(snapshot, *entry, society, now) {
             Err(Error::Damaged { .. }) => None,
             read => read?,
         };
     }
-    Ok(Stretch { mark: Mark::at(store, snapshot, upto)?, documents, is_erasing })
+    Ok(documents)
 }
 
 /// Opens the words, or begins them anew where they are not those of this feed.

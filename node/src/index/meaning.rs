@@ -8,14 +8,16 @@ use super::Shared;
 use super::document::Document;
 use super::embed::weights::Weights;
 use super::embed::{EmbedError, Embedder};
+use super::entitled::Entitled;
 use super::mark::Mark;
 use super::vectors::{BadVector, CheckpointError, Facts, Limits, Vectors};
+use crate::store::peers::Society;
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
 use klnode_scoring::relevance::Calibration;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,12 +75,19 @@ pub struct Meaning {
 }
 
 /// Who reads, and when.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Reading {
-    /// This node and the same person's others.
-    pub mine: BTreeSet<AuthorId>,
+    /// This node.
+    pub own: AuthorId,
     /// What the clock says.
     pub now: fn() -> WallTime,
+}
+
+impl Reading {
+    /// Who is who in a snapshot.
+    pub(super) fn society(&self, snapshot: &Snapshot) -> Result<Society, Error> {
+        Society::read(snapshot, self.own, (self.now)())
+    }
 }
 
 impl Meaning {
@@ -205,9 +214,19 @@ fn weights_file(folder: &Path) -> PathBuf {
     folder.join("weights.bin")
 }
 
+/// A generation that is ready.
+pub(super) struct Made {
+    /// The vectors.
+    pub(super) meaning: Meaning,
+    /// Up to which place in the feed they hold.
+    pub(super) mark: Mark,
+    /// Whose words they were made of.
+    pub(super) entitled: Entitled,
+}
+
 /// A generation in the making.
 pub(super) struct Job {
-    thread: JoinHandle<Result<(Meaning, Mark), MeaningError>>,
+    thread: JoinHandle<Result<Made, MeaningError>>,
     done: watch::Receiver<bool>,
     tally: Arc<Tally>,
 }
@@ -266,11 +285,11 @@ impl Job {
         let _ = self.done.clone().wait_for(|done| *done).await;
     }
 
-    /// Puts what came of it into the folder; with the place in the feed up to which it holds.
-    pub(super) fn finish(self, folder: &Path) -> Result<(Meaning, Seq), MeaningError> {
-        let (meaning, mark) = self.thread.join().map_err(|_| MeaningError::GivenUp)??;
-        meaning.take_place(folder, &mark)?;
-        Ok((meaning, mark.seq))
+    /// Puts what came of it into the folder.
+    pub(super) fn finish(self, folder: &Path) -> Result<Made, MeaningError> {
+        let made = self.thread.join().map_err(|_| MeaningError::GivenUp)??;
+        made.meaning.take_place(folder, &made.mark)?;
+        Ok(made)
     }
 
     /// Tells it to stop, and waits until it has.
@@ -288,9 +307,10 @@ fn make(
     reading: &Reading,
     tally: &Tally,
     documents: u64,
-) -> Result<(Meaning, Mark), MeaningError> {
+) -> Result<Made, MeaningError> {
     let snapshot = store.snapshot()?;
-    let mut texts = Texts::new(&snapshot, reading, tally)?;
+    let society = reading.society(&snapshot)?;
+    let mut texts = Texts::new(&snapshot, &society, reading, tally)?;
     let refitted = if documents >= FIT_DOCUMENTS_MIN {
         shared.model.refit(&mut texts.by_ref().map(|document| document.meaning()))
     } else {
@@ -302,7 +322,7 @@ fn make(
     let (identity, dims) = (embedder.identity().to_owned(), embedder.dims()?);
     let vectors = Vectors::empty(&shared.folder, &identity, dims, shared.limits);
     let mut meaning = Meaning { embedder, vectors, calibration: Calibration::BUILT_IN, fitted };
-    let mut texts = Texts::new(&snapshot, reading, tally)?;
+    let mut texts = Texts::new(&snapshot, &society, reading, tally)?;
     loop {
         let batch: Vec<Document> = texts.by_ref().take(BATCH_TEXTS).collect();
         if batch.is_empty() {
@@ -314,7 +334,7 @@ fn make(
     texts.end()?;
     meaning.calibration = calibrate(&meaning.embedder, &meaning.vectors);
     let mark = Mark::at(store.id(), &snapshot, snapshot.head())?;
-    Ok((meaning, mark))
+    Ok(Made { meaning, mark, entitled: Entitled::of(&society) })
 }
 
 /// A file is there whole or not at all.
@@ -328,6 +348,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// All documents of a store, one after another; stops at a fault, and says so at the end.
 struct Texts<'a> {
     snapshot: &'a Snapshot,
+    society: &'a Society,
     reading: &'a Reading,
     tally: &'a Tally,
     entries: Box<dyn Iterator<Item = Result<EntryId, Error>>>,
@@ -337,6 +358,7 @@ struct Texts<'a> {
 impl<'a> Texts<'a> {
     fn new(
         snapshot: &'a Snapshot,
+        society: &'a Society,
         reading: &'a Reading,
         tally: &'a Tally,
     ) -> Result<Self, MeaningError> {
@@ -345,7 +367,8 @@ impl<'a> Texts<'a> {
             Ok((_, row)) if row.is_forgotten || row.is_parked() => None,
             row => Some(row.map(|(entry, _)| entry)),
         });
-        Ok(Self { snapshot, reading, tally, entries: Box::new(entries), fault: None })
+        let (entries, fault) = (Box::new(entries), None);
+        Ok(Self { snapshot, society, reading, tally, entries, fault })
     }
 
     fn end(self) -> Result<(), MeaningError> {
@@ -366,7 +389,7 @@ impl Iterator for Texts<'_> {
             let read = self
                 .entries
                 .next()?
-                .and_then(|entry| Document::read(self.snapshot, entry, &self.reading.mine, now));
+                .and_then(|entry| Document::read(self.snapshot, entry, self.society, now));
             match read {
                 Ok(Some(document)) => return Some(document),
                 Ok(None) | Err(Error::Damaged { .. }) => {}

@@ -7,6 +7,7 @@
 
 pub mod document;
 pub mod embed;
+mod entitled;
 mod follow;
 pub mod keyword;
 mod mark;
@@ -19,13 +20,13 @@ pub mod words;
 use crate::store::rows::Seq;
 use crate::store::{Error, Store};
 use embed::Embedder;
+use entitled::Entitled;
 use follow::Follower;
 use keyword::{Keyword, KeywordError};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
-use meaning::{Meaning, MeaningError, Progress};
+use meaning::{Meaning, MeaningError, Progress, Reading};
 use shares::Shares;
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -53,6 +54,14 @@ pub enum IndexError {
     /// The vectors cannot be written.
     #[error("{0}")]
     Meaning(#[from] MeaningError),
+    /// It cannot be noted whose words it was made of.
+    #[error("note who is entitled in {path}: {source}")]
+    Entitled {
+        /// Where.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
 }
 
 /// How far the index is.
@@ -78,8 +87,8 @@ pub struct Setup {
     pub model: Arc<dyn Embedder>,
     /// When a graph takes over from the exact scan.
     pub limits: Limits,
-    /// This node and the same person's others.
-    pub mine: BTreeSet<AuthorId>,
+    /// This node.
+    pub own: AuthorId,
     /// What the clock says.
     pub now: fn() -> WallTime,
 }
@@ -154,7 +163,7 @@ pub fn start(
     store: Store,
     head: watch::Receiver<Seq>,
 ) -> Result<Running, IndexError> {
-    let Setup { folder, model, limits, mine, now } = setup;
+    let Setup { folder, model, limits, own, now } = setup;
     make_folder(&folder)?;
     let snapshot = store.snapshot()?;
     let (keyword, keyword_at) = follow::open_keyword(&folder, &store, &snapshot)?;
@@ -167,6 +176,7 @@ pub fn start(
         None => (None, snapshot.head()),
     };
     drop(snapshot);
+    let entitled = Entitled::read(&folder, own);
     let state = State {
         keyword: keyword_at,
         vectors: meaning.as_ref().map(|_| meaning_at),
@@ -187,8 +197,8 @@ pub fn start(
         shared,
         store,
         head,
-        mine,
-        now,
+        reading: Reading { own, now },
+        entitled,
         keyword: writer,
         keyword_at,
         meaning_at,

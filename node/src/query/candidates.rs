@@ -10,13 +10,14 @@ use crate::index::document::{Document, Filter};
 use crate::index::keyword::{self, Counted, Look};
 use crate::index::meaning::Meaning;
 use crate::index::vectors;
+use crate::store::peers::Society;
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot};
 use klnode_crdt::header::Facet;
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::WallTime;
 use klnode_scoring::relevance::{Asked, Calibration, Engines, Match, Relevance, relevance};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What is known of a candidate before either engine has said anything.
@@ -79,12 +80,12 @@ struct Tail {
 pub(super) fn find(
     index: &Index,
     snapshot: &Snapshot,
-    mine: &BTreeSet<AuthorId>,
+    society: &Society,
     question: &Question,
     now: WallTime,
 ) -> Result<Candidates, SearchError> {
     let state = index.state();
-    let tail = Tail::read(snapshot, state.keyword, mine, now)?;
+    let tail = Tail::read(snapshot, state.keyword, society, now)?;
     let look = index.words();
     let counted: Vec<Counted> = tail.counted.values().cloned().collect();
     let asked_words = look.question(&question.text, &counted, index.shares())?;
@@ -137,7 +138,7 @@ impl Tail {
     fn read(
         snapshot: &Snapshot,
         from: Seq,
-        mine: &BTreeSet<AuthorId>,
+        society: &Society,
         now: WallTime,
     ) -> Result<Self, Error> {
         let mut tail = Self { documents: BTreeMap::new(), counted: BTreeMap::new(), records: 0 };
@@ -155,7 +156,7 @@ impl Tail {
             }
         }
         for (entry, document) in &mut tail.documents {
-            *document = match Document::read(snapshot, *entry, mine, now) {
+            *document = match Document::read(snapshot, *entry, society, now) {
                 Err(Error::Damaged { .. }) => None,
                 read => read?,
             };

@@ -1,19 +1,22 @@
 //! From a view to a judgement: gathers what `scoring` asks for.
 
-use super::numbers::Numbers;
-use crate::store::rows::{UseRow, ViewRow};
+use super::Reading;
+use super::gate::{self, Corroboration, Gate};
+use super::standing::Standing;
+use crate::store::Error;
+use crate::store::rows::ViewRow;
 use klnode_crdt::gcounter::{Counted, Thousandths};
-use klnode_crdt::ids::AuthorId;
+use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::lww::Register;
-use klnode_crdt::time::{Day, WallTime};
+use klnode_crdt::time::Day;
 use klnode_crdt::view::{Counts, State, View};
 use klnode_scoring::admission::Decision;
-use klnode_scoring::confidence::{self, Author, Cell, Confidence, Standing};
+use klnode_scoring::confidence::{self, Author, Cell, Confidence};
 use klnode_scoring::decay::{Ageing, Class};
+use klnode_scoring::posterior::Posterior;
 use klnode_scoring::rank::signals::Check;
 use klnode_scoring::scan::Severity;
 use klnode_scoring::status::{self, Facts, SourceTask, Withdrawal, Writer};
-use std::collections::BTreeSet;
 
 /// How far an entry is believed, and where it stands.
 #[derive(Clone, Debug)]
@@ -24,39 +27,53 @@ pub struct Judged {
     pub standing: status::Standing,
     /// Whose text is shown.
     pub writer: Writer,
-    /// How often it has helped here.
+    /// How often the text that is shown has helped here.
     pub local_successes: u32,
+    /// Who has seen it work.
+    pub corroboration: Corroboration,
+    /// Whether it may enter a gated answer.
+    pub gate: Gate,
+}
+
+/// What this node itself has seen of the text that is shown.
+struct Local {
+    successes: u32,
+    posterior: Posterior,
 }
 
 pub(super) fn judge(
+    reading: &Reading<'_>,
+    entry: EntryId,
     view: &View,
     row: &ViewRow,
-    uses: &UseRow,
-    mine: &BTreeSet<AuthorId>,
-    now: WallTime,
-    numbers: &Numbers,
-) -> Judged {
-    let today = now.day();
+    author: Option<&Standing>,
+) -> Result<Judged, Error> {
+    let (today, mine, numbers) =
+        (reading.now.day(), &reading.society.mine, &reading.reader.numbers);
     let archived = view.archived_by.iter().filter(|(author, _)| mine.contains(author));
     let archived = archived.map(|(_, stamp)| stamp.wall().day()).min();
-    let class = match view.text(Register::DECAY_CLASS) {
-        Some("stable") => Class::Stable,
-        Some("permanent") => Class::Permanent,
-        _ => Class::Ephemeral,
-    };
-    let ageing = Ageing { class, archived, now: today };
+    let ageing = Ageing { class: class(view), archived, now: today };
     let cells: Vec<(AuthorId, Vec<Cell>)> =
         view.counts.iter().map(|(author, counts)| (*author, cells(counts, today))).collect();
-    let authors: Vec<Author<'_>> = cells
-        .iter()
-        .map(|(id, cells)| Author { id: *id, standing: standing(*id, mine), cells })
-        .collect();
+    let workspace = view.origin.as_ref().map(|origin| origin.workspace());
+    let mut authors: Vec<Author<'_>> = Vec::with_capacity(cells.len());
+    for (id, cells) in &cells {
+        authors.push(Author { id: *id, standing: reading.voice(*id, workspace)?, cells });
+    }
     let confidence = confidence::confidence(&authors, ageing, &numbers.confidence);
-    let own_successes = view.counts.iter().filter(|(author, _)| mine.contains(author));
+    let local = match author.filter(|author| !author.is_own()) {
+        Some(author) => of_foreign_text(reading, entry, view, author.author, &authors, ageing)?,
+        None => of_own_text(view, &confidence, reading),
+    };
     let newest = |counts: &Counts| counts.successes.iter().map(|cell| cell.age_days).min();
-    let revived_days = own_successes.clone().filter_map(|(_, counts)| newest(counts)).min();
+    let own = view.counts.iter().filter(|(author, _)| mine.contains(author));
+    let revived_days = own.filter_map(|(_, counts)| newest(counts)).min();
+    let uses = reading.snapshot.uses(entry)?;
     let facts = Facts {
-        writer: writer(view, mine),
+        writer: match author {
+            Some(author) if !author.is_own() => Writer::Foreign,
+            _ => Writer::Own,
+        },
         withdrawal: match view.state {
             State::Retracted | State::Forgotten => Withdrawal::Retracted,
             _ if archived.is_some() => Withdrawal::Archived,
@@ -65,11 +82,9 @@ pub(super) fn judge(
         scan: Severity::Safe,
         admission: Decision::Accept,
         source_task: SourceTask::NotSucceeded,
-        local_successes: own_successes
-            .map(|(_, counts)| u32::try_from(counts.successes.len()).unwrap_or(u32::MAX))
-            .fold(0, u32::saturating_add),
+        local_successes: local.successes,
         posterior: confidence.posterior,
-        own_posterior: confidence.own,
+        own_posterior: local.posterior,
         predicates: Check::Nothing,
         created: row.first_seen.day(),
         served: (uses.served > 0).then(|| uses.last_served.day()),
@@ -79,24 +94,56 @@ pub(super) fn judge(
     };
     let standing = status::status(&facts, today, &numbers.status);
     let (writer, local_successes) = (facts.writer, facts.local_successes);
-    Judged { confidence, standing, writer, local_successes }
+    let by = author.map(|author| author.author);
+    let corroboration = gate::corroboration(reading, view, by, local_successes)?;
+    let gate = gate::gate(reading, view, author, corroboration);
+    Ok(Judged { confidence, standing, writer, local_successes, corroboration, gate })
 }
 
-/// Until nodes are paired every other author is unknown, and weighs nothing.
-fn standing(author: AuthorId, mine: &BTreeSet<AuthorId>) -> Standing {
-    if mine.contains(&author) {
-        Standing::Own
-    } else {
-        Standing::NonMember { weight: 0.0, via: author, via_weight: 0.0 }
+fn class(view: &View) -> Class {
+    match view.text(Register::DECAY_CLASS) {
+        Some("stable") => Class::Stable,
+        Some("permanent") => Class::Permanent,
+        _ => Class::Ephemeral,
     }
 }
 
-fn writer(view: &View, mine: &BTreeSet<AuthorId>) -> Writer {
-    let shown = view.registers.get(&Register::CONTENT).map(|shown| shown.value.author);
-    match shown {
-        Some(author) if !mine.contains(&author) => Writer::Foreign,
-        _ => Writer::Own,
-    }
+fn of_own_text(view: &View, confidence: &Confidence, reading: &Reading<'_>) -> Local {
+    let own = view.counts.iter().filter(|(author, _)| reading.society.mine.contains(author));
+    let successes = own
+        .map(|(_, counts)| u32::try_from(counts.successes.len()).unwrap_or(u32::MAX))
+        .fold(0, u32::saturating_add);
+    Local { successes, posterior: confidence.own }
+}
+
+/// Of somebody else's text only what was observed of this very text counts: whoever has earned a
+/// place may not put another text there. Counters do not say of which text they speak, and stamps
+/// are their author's word; so it goes by the outcomes that were noted here, and by own cells since
+/// the first of them.
+fn of_foreign_text(
+    reading: &Reading<'_>,
+    entry: EntryId,
+    view: &View,
+    author: AuthorId,
+    authors: &[Author<'_>],
+    ageing: Ageing,
+) -> Result<Local, Error> {
+    let text = Some(view.text_digest());
+    let outcomes = reading.outcomes(author)?;
+    let of_text = outcomes.iter().filter(|row| row.entry == entry && row.text == text);
+    let successes = of_text.clone().filter(|row| row.is_success).count();
+    let since = of_text.map(|row| row.day).min();
+    let is_since = |cell: &&Cell| since.is_some_and(|since| cell.day >= since);
+    let own = authors.iter().filter(|author| author.standing == confidence::Standing::Own);
+    let own: Vec<(AuthorId, Vec<Cell>)> = own
+        .map(|author| (author.id, author.cells.iter().filter(is_since).copied().collect()))
+        .collect();
+    let own: Vec<Author<'_>> = own
+        .iter()
+        .map(|(id, cells)| Author { id: *id, standing: confidence::Standing::Own, cells })
+        .collect();
+    let posterior = confidence::confidence(&own, ageing, &reading.reader.numbers.confidence).own;
+    Ok(Local { successes: u32::try_from(successes).unwrap_or(u32::MAX), posterior })
 }
 
 fn cells(counts: &Counts, today: Day) -> Vec<Cell> {

@@ -1,11 +1,13 @@
 //! The numbers of judgement, from the configuration to what `scoring` asks for.
 
+use super::gate;
 use klnode_config::Config;
 use klnode_config::sections as of;
+use klnode_scoring::hop::Hop;
 use klnode_scoring::rank::signals;
 use klnode_scoring::rank::{PerSignal, Weights};
 use klnode_scoring::role::Role;
-use klnode_scoring::{budget, confidence, conflict, cooccurrence, decay, rank, status};
+use klnode_scoring::{budget, confidence, conflict, cooccurrence, decay, rank, status, trust};
 
 /// The numbers of judgement, from the configuration.
 #[derive(Clone, Debug)]
@@ -22,6 +24,10 @@ pub struct Numbers {
     pub(super) cooccurrence: cooccurrence::Params,
     /// When two entries contradict.
     pub(super) conflict: conflict::Params,
+    /// How far authors are trusted, and what they weigh.
+    pub(super) trust: trust::Params,
+    /// What may enter an answer unasked.
+    pub(super) gate: gate::Params,
     /// What each signal weighs.
     pub(super) weights: Weights,
     /// How long one-liners and previews are, in characters.
@@ -62,6 +68,8 @@ impl Numbers {
             budget: budget(&config.retrieval),
             cooccurrence: cooccurrence(&config.cooccurrence),
             conflict: conflict(&config.conflict),
+            trust: trust(&config.trust, &config.confidence.weight),
+            gate: gate(&config.gate),
             weights: weights(&config.retrieval.weights),
             summary_characters_max: config.retrieval.tiers.summary_characters_max.as_usize(),
             preview_characters_max: config.retrieval.tiers.preview_characters_max.as_usize(),
@@ -152,6 +160,31 @@ fn conflict(of: &of::Conflict) -> conflict::Params {
         citations_half: of.composite.provenance_half.get(),
         threshold_base: of.composite.threshold_base.get(),
         threshold_over_mass: of.composite.threshold_spread.get(),
+    }
+}
+
+fn trust(of: &of::Trust, weight: &of::Weight) -> trust::Params {
+    trust::Params {
+        prior_alpha: of.prior_alpha.get(),
+        prior_beta: of.prior_beta.get(),
+        success: of.success_step.get(),
+        failure: of.failure_step.get(),
+        successes_per_day_max: of.successes_per_day_max.get(),
+        window: of.recent_outcomes.as_usize(),
+        fade_after_days: of.fade_after.get(),
+        fade_gamma: of.fade_per_day.get(),
+        hop_factor: weight.hop_discount.get(),
+        weight_max: weight.foreign_max.get(),
+        hop_max: Hop(u8::try_from(of.hop_max.get()).unwrap_or(u8::MAX)),
+    }
+}
+
+fn gate(of: &of::Gate) -> gate::Params {
+    gate::Params {
+        last_places_max: of.uncorroborated_places_max.as_usize(),
+        successes_min: of.corroborating_successes_min.get(),
+        members_min: of.corroborating_members_min.get(),
+        trust_min: of.corroborating_trust_min.get(),
     }
 }
 

@@ -119,10 +119,21 @@ pub enum Caveat {
     CompetesWith {
         /// The other.
         entry: EntryId,
+        /// Its citation code.
+        code: String,
+        /// Whether this one is listed before it.
+        is_first: bool,
         /// Why this one is listed where it is.
-        why: &'static str,
+        why: String,
     },
-    /// Nobody here or among the members has seen it work.
+    /// So many claims by authors whose word is not shown.
+    Proposals(usize),
+    /// Somebody else wrote the text.
+    Foreign {
+        /// What the author is called here.
+        by: String,
+    },
+    /// Nobody here, and too few trusted members, have seen it work.
     Uncorroborated,
 }
 

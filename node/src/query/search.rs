@@ -1,28 +1,27 @@
 //! From a question to an answer: candidates, views, judgement, order, and as much as fits.
 
-use super::candidates::{self, Candidate, Candidates, SearchError, dot};
+use super::candidates::{self, Candidate, Candidates, SearchError};
 use super::excerpt;
+use super::gate::Gate;
 use super::question::{Abstained, Answer, Audience, Caveat, Hit, Question};
-use super::{Cancel, Found, Reader};
+use super::rivals::{self, Rivalry};
+use super::{Cancel, Found, Reader, Reading};
 use crate::index::Index;
 use crate::index::document::{Scope, lineage};
 use crate::store::Snapshot;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::ids::EntryId;
+use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::View;
-use klnode_scoring::budget::{self, Coverage, Item};
-use klnode_scoring::conflict::{self, Contradiction, Polarity, Resolution, Side, Subject};
+use klnode_scoring::budget::{self, Coverage, Item, Reason};
 use klnode_scoring::cooccurrence;
 use klnode_scoring::rank::{self, Origin, Overlay, PerSignal, Ranking, signals};
-use klnode_scoring::recency::recency;
 use klnode_scoring::relevance::{Relevance, judge};
 use klnode_scoring::role;
-use klnode_scoring::status::Writer;
 use klnode_scoring::thompson;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Views that are read at a time, the most relevant first.
 const READ_AT_A_TIME: usize = 24;
@@ -32,18 +31,16 @@ const READ_MAX: usize = 400;
 const PAIRED_MAX: usize = 10;
 /// What came nearest is told of so many.
 const NEAREST_MAX: usize = 10;
-/// How near in meaning two texts are that are about the same thing.
-const RELATED_MIN: f64 = 0.45;
 /// A hit needs this share of the relevance that the best one needs.
 const HIT_SHARE: f64 = 0.6;
 
 /// A candidate that was read and may answer.
-struct Read {
-    found: Found,
-    scope: Scope,
+pub(super) struct Read {
+    pub(super) found: Found,
+    pub(super) scope: Scope,
     relevance: Relevance,
     freshness: signals::Freshness,
-    confirmed: Option<Day>,
+    pub(super) confirmed: Option<Day>,
 }
 
 impl Reader {
@@ -56,46 +53,65 @@ impl Reader {
         now: WallTime,
         cancel: &Cancel,
     ) -> Result<Answer, SearchError> {
-        let mut answer = self.blank(index, snapshot, now);
+        self.at(snapshot, now)?.search(index, question, cancel)
+    }
+}
+
+impl Reading<'_> {
+    fn search(
+        &self,
+        index: &Index,
+        question: &Question,
+        cancel: &Cancel,
+    ) -> Result<Answer, SearchError> {
+        let mut answer = self.blank(index);
         if question.role.is_some_and(|of| !role::is_served(of, question.course)) {
             answer.abstained = Some(Abstained::NotAsked);
             return Ok(answer);
         }
-        let found = candidates::find(index, snapshot, &self.mine, question, now)?;
+        let found = candidates::find(index, self.snapshot, &self.society, question, self.now)?;
         (answer.index_lag, answer.fallback) = (found.tail_records, found.fallback.clone());
         if !found.has_words {
             answer.abstained = Some(Abstained::NoWords);
             return Ok(answer);
         }
-        let read = self.read_best(snapshot, question, &found, now, cancel)?;
+        let read = self.read_best(question, &found, cancel)?;
         let relevances: Vec<Relevance> = read.iter().map(|read| read.relevance).collect();
         let verdict = judge(&relevances, &found.asked, found.engines, &found.calibration);
         let (score, score_min, is_answer) = (verdict.best, verdict.answer_min, !verdict.abstains());
         let hit_min = if is_answer { score_min * HIT_SHARE } else { f64::INFINITY };
-        let (ranking, bonuses) = self.rank(snapshot, question, &read, hit_min, now)?;
+        let (mut ranking, bonuses) = self.rank(question, &read, hit_min)?;
         let mut read: BTreeMap<EntryId, Read> =
             read.into_iter().map(|read| (read.found.entry, read)).collect();
-        let caveats = self.caveats(&read, &ranking, &found, now);
+        if question.audience == Audience::Gated {
+            answer.left_out = self.keep_gate(&mut ranking, &read);
+        }
+        let rivalries =
+            rivals::find(&ranking.placed, &read, &found, &self.reader.numbers, self.now);
+        ranking.placed = rivals::order(ranking.placed, &rivalries);
+        if question.audience == Audience::Gated {
+            put_untried_last(&mut ranking, &read);
+        }
         if !is_answer {
             answer.abstained = Some(Abstained::NothingRelevant { score, score_min });
         }
         answer.is_weak = is_answer && score < score_min * 1.1;
         answer.nearest = nearest(&ranking, &mut read);
-        self.fill(&mut answer, question, &ranking, read, &bonuses, caveats);
+        self.fill(&mut answer, question, &ranking, read, &bonuses, &rivalries);
         Ok(answer)
     }
 
-    fn blank(&self, index: &Index, snapshot: &Snapshot, now: WallTime) -> Answer {
+    fn blank(&self, index: &Index) -> Answer {
         Answer {
             hits: Vec::new(),
             abstained: None,
             nearest: Vec::new(),
             left_out: Vec::new(),
             fallback: None,
-            weights: self.numbers.weights,
+            weights: self.reader.numbers.weights,
             tokens: 0,
-            head: snapshot.head(),
-            as_of: now,
+            head: self.snapshot.head(),
+            as_of: self.now,
             index_lag: 0,
             rebuild: index.state().rebuild,
             is_weak: false,
@@ -105,10 +121,8 @@ impl Reader {
     /// Reads the most relevant candidates until there are enough that may answer.
     fn read_best(
         &self,
-        snapshot: &Snapshot,
         question: &Question,
         found: &Candidates,
-        now: WallTime,
         cancel: &Cancel,
     ) -> Result<Vec<Read>, SearchError> {
         let enough = question.hits_max.max(READ_AT_A_TIME);
@@ -118,7 +132,7 @@ impl Reader {
                 if cancel.is_cancelled() {
                     return Err(SearchError::GivenUp);
                 }
-                read.extend(self.read_one(snapshot, question, candidate, now)?);
+                read.extend(self.read_one(question, candidate)?);
             }
             if read.len() >= enough {
                 break;
@@ -130,12 +144,10 @@ impl Reader {
     /// Reads a candidate; nothing if it may not answer after all.
     fn read_one(
         &self,
-        snapshot: &Snapshot,
         question: &Question,
         candidate: &Candidate,
-        now: WallTime,
     ) -> Result<Option<Read>, SearchError> {
-        let Some(found) = self.read(snapshot, candidate.entry, now)? else { return Ok(None) };
+        let Some(found) = self.read(candidate.entry)? else { return Ok(None) };
         let status = found.judged.standing.status;
         let is_shown = status.is_retrieved() || question.also.contains(&status);
         let Some(scope) = Scope::of(&found.view).filter(|scope| question.filter.admits(scope))
@@ -143,39 +155,36 @@ impl Reader {
             return Ok(None);
         };
         let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
-        let is_foreign = found.judged.writer == Writer::Foreign;
-        let is_gated =
-            question.audience == Audience::Gated && is_foreign && !found.is_corroborated();
-        if !is_shown || is_hidden || is_gated {
+        let is_kept_out = question.audience == Audience::Gated && found.gate() == Gate::Shut;
+        if !is_shown || is_hidden || is_kept_out {
             return Ok(None);
         }
-        let (confirmed, made) = (confirmed(&found.view, now), found.first_seen.day());
+        let (confirmed, made) = (confirmed(&found.view, self.now), found.first_seen.day());
         let check = match has_predicates(&found.view) {
             true => signals::Check::Unchecked,
             false => signals::Check::Nothing,
         };
         let day = confirmed.unwrap_or(made);
-        let freshness = signals::freshness(check, day, now.day(), &self.numbers.signals);
+        let freshness =
+            signals::freshness(check, day, self.now.day(), &self.reader.numbers.signals);
         let relevance = candidate.relevance;
         Ok(Some(Read { found, scope, relevance, freshness, confirmed }))
     }
 
     fn rank(
         &self,
-        snapshot: &Snapshot,
         question: &Question,
         read: &[Read],
         relevance_min: f64,
-        now: WallTime,
     ) -> Result<(Ranking, BTreeMap<EntryId, f64>), SearchError> {
         let mut candidates = Vec::with_capacity(read.len());
         let mut bonuses = BTreeMap::new();
         for (place, one) in read.iter().enumerate() {
             let others = read.iter().take(PAIRED_MAX).filter(|_| place < PAIRED_MAX);
-            let tie = self.strongest_tie(snapshot, one.found.entry, others, now)?;
+            let tie = self.strongest_tie(one.found.entry, others)?;
             let posterior = &one.found.judged.confidence.posterior;
             let status = one.found.judged.standing.status;
-            let numbers = &self.numbers.signals;
+            let numbers = &self.reader.numbers.signals;
             let signals = PerSignal {
                 semantic: one.relevance.value,
                 thompson: thompson::sample(posterior, one.found.entry, question.sampling),
@@ -184,12 +193,12 @@ impl Reader {
                 thread: signals::thread(one.scope.thread.as_ref(), question.thread.as_ref()),
                 cooccurrence: signals::cooccurrence(tie, numbers),
             };
-            let origin = match one.found.judged.writer {
-                Writer::Own => Origin::Local,
-                // Until nodes are paired nobody else has any weight.
-                Writer::Foreign => {
-                    Origin::Foreign { weight: 0.0, lower_bound: posterior.lower_bound() }
-                }
+            let origin = match one.found.author.as_ref().filter(|author| !author.is_own()) {
+                None => Origin::Local,
+                Some(author) => Origin::Foreign {
+                    weight: author.weight.value,
+                    lower_bound: self.reader.kept.lower_bound(posterior),
+                },
             };
             let overlay = if one.found.overlay.is_pinned { Overlay::Pinned } else { Overlay::None };
             let tags = one.scope.tags.iter().flat_map(|tag| lineage(tag));
@@ -204,30 +213,46 @@ impl Reader {
                 overlay,
             });
         }
-        let weights = &self.numbers.weights;
-        let mut ranking = rank::rank(&candidates, relevance_min, weights, &self.numbers.rank);
+        let numbers = &self.reader.numbers;
+        let mut ranking = rank::rank(&candidates, relevance_min, &numbers.weights, &numbers.rank);
         let bonus = |placed: &rank::Placed| {
             bonuses.get(&placed.candidate.entry).copied().unwrap_or_default()
         };
         // A preference moves entries among their equals; sorting is stable for the rest.
         if !bonuses.is_empty() {
             ranking.placed.sort_by(|a, b| (b.score + bonus(b)).total_cmp(&(a.score + bonus(a))));
+            ranking.placed = rank::local_verified_first(ranking.placed);
         }
         Ok((ranking, bonuses))
     }
 
+    /// Of what nobody here has tried only the best few may enter; returns what is left out.
+    fn keep_gate(
+        &self,
+        ranking: &mut Ranking,
+        read: &BTreeMap<EntryId, Read>,
+    ) -> Vec<(EntryId, Reason)> {
+        let (mut left_out, mut untried) = (Vec::new(), 0);
+        ranking.placed.retain(|placed| {
+            untried += usize::from(is_untried(placed, read));
+            let is_kept =
+                !is_untried(placed, read) || untried <= self.reader.numbers.gate.last_places_max;
+            left_out.extend((!is_kept).then_some((placed.candidate.entry, Reason::TooMany)));
+            is_kept
+        });
+        left_out
+    }
+
     fn strongest_tie<'r>(
         &self,
-        snapshot: &Snapshot,
         entry: EntryId,
         others: impl Iterator<Item = &'r Read>,
-        now: WallTime,
     ) -> Result<f64, SearchError> {
         let mut strongest = 0.0_f64;
         for other in others.filter(|other| other.found.entry != entry) {
-            let Some(pair) = snapshot.pair(entry, other.found.entry)? else { continue };
-            let days = now.day().days_since(pair.at.day());
-            let faded = cooccurrence::faded(pair.weight, days, &self.numbers.cooccurrence);
+            let Some(pair) = self.snapshot.pair(entry, other.found.entry)? else { continue };
+            let days = self.now.day().days_since(pair.at.day());
+            let faded = cooccurrence::faded(pair.weight, days, &self.reader.numbers.cooccurrence);
             strongest = strongest.max(faded.unwrap_or_default());
         }
         Ok(strongest)
@@ -241,113 +266,80 @@ impl Reader {
         ranking: &Ranking,
         mut read: BTreeMap<EntryId, Read>,
         bonuses: &BTreeMap<EntryId, f64>,
-        mut caveats: BTreeMap<EntryId, Vec<Caveat>>,
+        rivalries: &[Rivalry],
     ) {
-        let placed = match question.audience {
-            Audience::Gated => &ranking.placed[..],
-            // A person sees the best in their order; categories are for answers that are injected.
-            Audience::All => &ranking.placed[..ranking.placed.len().min(question.hits_max)],
-        };
-        let item = |placed: &rank::Placed| {
+        let numbers = &self.reader.numbers;
+        let placed = choice(question, ranking, rivalries);
+        let item = |placed: &&rank::Placed| {
             let read = read.get(&placed.candidate.entry)?;
-            Some(Item {
-                entry: placed.candidate.entry,
-                kind: read.scope.kind.unwrap_or(Kind::Lesson),
-                relevance: read.relevance.value,
-                tokens: excerpt::tokens(&read.found, &self.numbers),
-            })
+            let kind = match question.audience {
+                Audience::Gated => read.scope.kind.unwrap_or(Kind::Lesson),
+                // Categories are for answers that are injected.
+                Audience::All => Kind::Lesson,
+            };
+            let tokens = excerpt::tokens(&read.found, numbers);
+            Some(Item { entry: read.found.entry, kind, relevance: read.relevance.value, tokens })
         };
         let items: Vec<Item> = placed.iter().filter_map(item).collect();
-        let sources: std::collections::BTreeSet<_> = items
+        let sources: BTreeSet<AuthorId> = items
             .iter()
-            .filter_map(|item| read.get(&item.entry))
-            .filter_map(|read| read.found.author())
+            .filter_map(|item| read.get(&item.entry)?.found.author.as_ref())
+            .map(|author| author.author)
             .collect();
         let score = placed.first().map_or(0.0, |first| first.score);
-        let params = budget::Params { entries_max: question.hits_max, ..self.numbers.budget };
+        let params = budget::Params { entries_max: question.hits_max, ..numbers.budget };
         let coverage = Coverage { sources: sources.len(), score };
         let form = budget::form(question.tier, coverage, &params);
         let tokens_max = question.tokens_max.unwrap_or(u32::MAX);
-        let fitted = budget::fit(&items, form, tokens_max, &params);
-        (answer.tokens, answer.left_out) = (fitted.tokens, fitted.left_out);
+        let pairs: Vec<budget::Rivals> =
+            rivalries.iter().map(|rivalry| (rivalry.one, rivalry.two)).collect();
+        let fitted = budget::fit(&items, &pairs, form, tokens_max, &params);
+        answer.tokens = fitted.tokens;
+        answer.left_out.splice(0..0, fitted.left_out);
+        let order: Vec<EntryId> = fitted.shown.iter().map(|shown| shown.entry).collect();
+        let mut competing = rivals::caveats(&order, rivalries, &read);
         for shown in fitted.shown {
             let place = ranking.placed.iter().find(|placed| placed.candidate.entry == shown.entry);
             let Some((placed, read)) = place.zip(read.remove(&shown.entry)) else { continue };
             let bonus = bonuses.get(&shown.entry).copied().unwrap_or_default();
-            let caveats = caveats.remove(&shown.entry).unwrap_or_default();
+            let mut caveats = own_caveats(&read);
+            caveats.extend(competing.remove(&shown.entry).unwrap_or_default());
             answer.hits.push(hit(*placed, read, shown.form, bonus, caveats));
         }
     }
+}
 
-    /// What must be said along with each entry that was placed.
-    fn caveats(
-        &self,
-        read: &BTreeMap<EntryId, Read>,
-        ranking: &Ranking,
-        found: &Candidates,
-        now: WallTime,
-    ) -> BTreeMap<EntryId, Vec<Caveat>> {
-        let placed: Vec<&Read> =
-            ranking.placed.iter().filter_map(|placed| read.get(&placed.candidate.entry)).collect();
-        let mut caveats: BTreeMap<EntryId, Vec<Caveat>> =
-            placed.iter().map(|read| (read.found.entry, own_caveats(read))).collect();
-        for (place, one) in placed.iter().enumerate().take(PAIRED_MAX) {
-            for two in placed.iter().take(PAIRED_MAX).skip(place + 1) {
-                let Some(resolution) = self.contradict(one, two, found, now) else { continue };
-                let (of_one, of_two) = match resolution {
-                    Resolution::Competing { .. } => {
-                        ("neither is clearly better", "neither is clearly better")
-                    }
-                    Resolution::Dominates { winner: Side::A, .. }
-                    | Resolution::Outweighs { winner: Side::A, .. } => {
-                        ("more speaks for it", "more speaks for the other")
-                    }
-                    _ => ("more speaks for the other", "more speaks for it"),
-                };
-                let (a, b) = (one.found.entry, two.found.entry);
-                caveats.entry(a).or_default().push(Caveat::CompetesWith { entry: b, why: of_one });
-                caveats.entry(b).or_default().push(Caveat::CompetesWith { entry: a, why: of_two });
-            }
-        }
-        caveats
+/// What may be shown: all of an injected answer's, since it is chosen by category; for a person the
+/// best in their order, and what contradicts them.
+fn choice<'r>(
+    question: &Question,
+    ranking: &'r Ranking,
+    rivalries: &[Rivalry],
+) -> Vec<&'r rank::Placed> {
+    if question.audience == Audience::Gated {
+        return ranking.placed.iter().collect();
     }
-
-    /// Whether two hits say opposite things about the same, and which is listed first.
-    fn contradict(
-        &self,
-        one: &Read,
-        two: &Read,
-        found: &Candidates,
-        now: WallTime,
-    ) -> Option<Resolution> {
-        let (first, second) = (polarity(&one.found.view), polarity(&two.found.view));
-        if first == second || first == Polarity::Neutral || second == Polarity::Neutral {
-            return None;
-        }
-        let texts = [excerpt::whole(&one.found.view), excerpt::whole(&two.found.view)];
-        let meaning = found.meaning.as_ref()?;
-        let vectors = meaning.embedder.embed(&[&texts[0], &texts[1]]).ok()?;
-        let tags = [one, two].map(|read| read.scope.tags.iter().cloned().collect());
-        let [ours, theirs] = &tags;
-        let contradiction = conflict::contradiction(
-            Subject { polarity: first, tags: ours },
-            Subject { polarity: second, tags: theirs },
-            meaning.calibration.meaning(dot(&vectors[0], &vectors[1])),
-            RELATED_MIN,
-            &self.numbers.conflict,
-        );
-        let Contradiction::Found { .. } = contradiction else { return None };
-        let claim = |read: &Read| conflict::Claim {
-            posterior: read.found.judged.confidence.posterior,
-            recency: recency(
-                read.confirmed.unwrap_or(read.found.first_seen.day()),
-                now.day(),
-                self.numbers.signals.freshness_half_life_days,
-            ),
-            citations: u32::try_from(read.found.view.citations.len()).unwrap_or(u32::MAX),
+    let best: BTreeSet<EntryId> =
+        ranking.placed.iter().take(question.hits_max).map(|one| one.candidate.entry).collect();
+    let is_shown = |placed: &&rank::Placed| {
+        let entry = placed.candidate.entry;
+        let contradicts = |rivalry: &Rivalry| {
+            (rivalry.one == entry && best.contains(&rivalry.two))
+                || (rivalry.two == entry && best.contains(&rivalry.one))
         };
-        Some(conflict::resolve(&claim(one), &claim(two), &self.numbers.conflict))
-    }
+        best.contains(&entry) || rivalries.iter().any(contradicts)
+    };
+    ranking.placed.iter().filter(is_shown).collect()
+}
+
+/// Whether a hit stands for what nobody who counts has tried.
+fn is_untried(placed: &rank::Placed, read: &BTreeMap<EntryId, Read>) -> bool {
+    let read = read.get(&placed.candidate.entry);
+    read.is_some_and(|read| read.found.gate() == Gate::LastPlaces)
+}
+
+fn put_untried_last(ranking: &mut Ranking, read: &BTreeMap<EntryId, Read>) {
+    ranking.placed.sort_by_key(|placed| is_untried(placed, read));
 }
 
 fn hit(
@@ -402,18 +394,16 @@ fn own_caveats(read: &Read) -> Vec<Caveat> {
     if view.text(Register::FAILED_WORK).is_some_and(|flag| flag == "true") {
         caveats.push(Caveat::FailedWork);
     }
-    if read.found.judged.writer == Writer::Foreign && !read.found.is_corroborated() {
-        caveats.push(Caveat::Uncorroborated);
+    if !view.proposals.is_empty() {
+        caveats.push(Caveat::Proposals(view.proposals.len()));
+    }
+    if let Some(author) = read.found.author.as_ref().filter(|author| !author.is_own()) {
+        caveats.push(Caveat::Foreign { by: author.name.clone() });
+        if !read.found.is_corroborated() {
+            caveats.push(Caveat::Uncorroborated);
+        }
     }
     caveats
-}
-
-fn polarity(view: &View) -> Polarity {
-    match view.text(Register::POLARITY) {
-        Some("positive") => Polarity::Positive,
-        Some("negative") => Polarity::Negative,
-        _ => Polarity::Neutral,
-    }
 }
 
 fn has_predicates(view: &View) -> bool {

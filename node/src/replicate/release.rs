@@ -16,11 +16,12 @@ use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{State, View};
 use klnode_federation::proto::filter::{Filter, Reach, Rule, Subject, Verdict};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Decides what passes.
 #[derive(Clone, Debug)]
 pub struct Examiner {
-    reader: Reader,
+    reader: Arc<Reader>,
     egress: config::Filter,
     ingress: config::Filter,
 }
@@ -57,7 +58,7 @@ pub(super) enum Turn {
 
 impl Examiner {
     /// With the filters of the configuration for peers that have none of their own.
-    pub fn new(reader: Reader, filters: &config::Filters) -> Self {
+    pub fn new(reader: Arc<Reader>, filters: &config::Filters) -> Self {
         Self { reader, egress: filters.egress.clone(), ingress: filters.ingress.clone() }
     }
 

@@ -64,7 +64,7 @@ impl Node {
         let handle = engine.handle();
         let setup = indexing(home, config, author)?;
         let index = index::start(setup, handle.store().clone(), handle.head())?;
-        let reader = Reader { mine: [author].into(), numbers: Numbers::new(config) };
+        let reader = Arc::new(Reader::new(author, Numbers::new(config)));
         let examiner = Examiner::new(reader.clone(), &config.filter);
         let replication = match network {
             Network::None => None,
@@ -77,7 +77,7 @@ impl Node {
             engine: handle,
             index: index.index(),
             seeds: Arc::new(AtomicU64::new(seed())),
-            reader: Arc::new(reader),
+            reader,
             author,
             home: Arc::new(home.path().to_owned()),
             now,
@@ -125,13 +125,7 @@ fn indexing(home: &Home, config: &Config, author: AuthorId) -> Result<index::Set
     };
     // A server is not waited for: without it there are answers by keywords.
     let model = embed::open(embedder_settings(config)?)?;
-    Ok(index::Setup {
-        folder: home.layout().index_folder(),
-        model,
-        limits,
-        mine: [author].into(),
-        now,
-    })
+    Ok(index::Setup { folder: home.layout().index_folder(), model, limits, own: author, now })
 }
 
 fn replication(

@@ -24,7 +24,7 @@ fn check(
     shown: &[(u8, Form)],
     left_out: &[(u8, Reason)],
 ) -> Fitted {
-    let given = fit(items, form, tokens_max, &Params::default());
+    let given = fit(items, &[], form, tokens_max, &Params::default());
     let id = |name| EntryId::from_bytes([name; 16]);
     let shown: Vec<Shown> =
         shown.iter().map(|&(name, form)| Shown { entry: id(name), form }).collect();
@@ -124,7 +124,9 @@ fn any_answer_fits_its_budget_and_accounts_for_every_entry() {
             })
             .collect();
         let tokens_max = random.below(600);
-        let given = fit(&items, Full, tokens_max, &Params::default());
+        let mut any = || EntryId::from_bytes([random.below(9) as u8; 16]);
+        let rivals = [(any(), any()), (any(), any())];
+        let given = fit(&items, &rivals, Full, tokens_max, &Params::default());
         assert!(given.tokens <= u64::from(tokens_max), "seed {seed}");
         assert!(given.shown.len() <= 5, "seed {seed}");
         assert_eq!(given.shown.len() + given.left_out.len(), items.len(), "seed {seed}");
@@ -132,4 +134,23 @@ fn any_answer_fits_its_budget_and_accounts_for_every_entry() {
         let all_lines = given.shown.iter().all(|shown| shown.form == Line);
         assert!(!dropped || all_lines, "seed {seed}: dropped one while another was long");
     }
+}
+
+#[test]
+fn who_sees_one_of_two_rivals_sees_the_other() {
+    let id = |name: u8| EntryId::from_bytes([name; 16]);
+    let shown = |relevances: &[f64], rivals: &[(u8, u8)], tokens_max, entries_max| {
+        let rivals: Vec<_> = rivals.iter().map(|&(one, two)| (id(one), id(two))).collect();
+        let params = Params { entries_max, ..Params::default() };
+        let given = fit(&lessons(relevances), &rivals, Line, tokens_max, &params);
+        given.shown.iter().map(|shown| shown.entry.as_bytes()[0]).collect::<Vec<u8>>()
+    };
+    let six = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4];
+    assert_eq!(shown(&six, &[], 999, 5), [1, 2, 3, 4, 5]);
+    assert_eq!(shown(&six, &[(1, 6)], 999, 5), [1, 2, 3, 4, 6]);
+    assert_eq!(shown(&six, &[(6, 5)], 999, 5), [1, 2, 3, 5, 6]);
+    assert_eq!(shown(&six, &[(1, 5), (1, 6)], 999, 2), [1, 5], "there is room for two");
+    assert_eq!(shown(&six, &[(1, 6)], 999, 1), [1], "there is room for one");
+    // Too few tokens: what stands alone goes first.
+    assert_eq!(shown(&[0.9, 0.2, 0.1], &[(2, 3)], 20, 5), [2, 3]);
 }

@@ -8,6 +8,7 @@ use super::stream::{self, Gone, Pieces};
 use super::types::ExportQuery;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::server::Service;
+use crate::store::peers::Society;
 use crate::store::rows::ViewRow;
 use crate::store::{self, Snapshot};
 use axum::extract::rejection::QueryRejection;
@@ -19,9 +20,7 @@ use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::payload::Payload;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
-use klnode_crdt::view::Entitlement;
 use serde::Serialize;
-use std::collections::BTreeSet;
 
 /// Bytes of what is readable in a line, and of records in a line, before another is begun.
 const PART_BYTES_MAX: usize = 1024 * 1024;
@@ -44,8 +43,8 @@ pub(super) async fn export(
     });
     let workspace = workspace.transpose()?;
     let snapshot = service.snapshot()?;
-    let mine = service.reader.mine.clone();
-    let export = Export { snapshot, node: service.author, mine, workspace };
+    let society = Society::read(&snapshot, service.author, END_OF_TIME)?;
+    let export = Export { snapshot, node: service.author, society, workspace };
     stream::pieces("application/x-ndjson", move |pieces| {
         if let Err(Stop::Store(error)) = export.write(pieces) {
             tracing::error!(%error, "an export was broken off");
@@ -57,7 +56,7 @@ pub(super) async fn export(
 struct Export {
     snapshot: Snapshot,
     node: AuthorId,
-    mine: BTreeSet<AuthorId>,
+    society: Society,
     workspace: Option<WorkspaceId>,
 }
 
@@ -123,8 +122,9 @@ impl Export {
 
     fn write_entry(&self, entry: EntryId, pieces: &mut Pieces) -> Result<(), Stop> {
         let held = self.snapshot.entry(entry)?;
-        let entitlement = Entitlement { mine: self.mine.clone(), members: BTreeSet::new() };
-        let view = held.to_entry().view(END_OF_TIME, &entitlement);
+        let whole = held.to_entry();
+        let workspace = whole.origin.as_ref().map(|origin| origin.workspace());
+        let view = whole.view(END_OF_TIME, &self.society.entitlement(workspace));
         let mut line = Line::of(entry, &view);
         line.overlay = Overlay::of(self.snapshot.overlay(entry)?);
         if json(&line).len() > PART_BYTES_MAX {

@@ -63,6 +63,7 @@ fn page(service: &Service, query: ListQuery, cancel: &Cancel) -> Result<List, Ap
     };
     let mut entries = Vec::new();
     let mut next = None;
+    let reading = service.reader.at(&snapshot, (service.now)())?;
     for row in snapshot.entries_between(first, [0xFF; 16])? {
         let (entry, row) = row?;
         if row.is_forgotten || row.is_parked() {
@@ -72,7 +73,7 @@ fn page(service: &Service, query: ListQuery, cancel: &Cancel) -> Result<List, Ap
             next = entries.last().map(|last: &Entry| last.id.clone());
             break;
         }
-        entries.push(service.read(&snapshot, entry)?);
+        entries.extend(reading.read(entry)?.map(|found| translate::entry(&found)));
     }
     Ok(List { entries, next })
 }

@@ -85,18 +85,19 @@ fn named(service: &Service, entry: EntryId) -> Answered<Named> {
 }
 
 impl Service {
-    /// An entry, read and judged.
+    /// An entry, read and judged, with what each author has to do with it.
     fn read(&self, snapshot: &Snapshot, entry: EntryId) -> Result<Entry, ApiError> {
-        let found = self.reader.read(snapshot, entry, (self.now)())?;
+        let reading = self.reader.at(snapshot, (self.now)())?;
+        let found = reading.read(entry)?;
         let found = found
             .ok_or_else(|| ApiError::new(Kind::NotFound, format!("find entry {entry}"), None))?;
         if snapshot.tombstone(entry)?.is_some() {
             let message = format!("show entry {entry}: it was forgotten");
             return Err(ApiError::new(Kind::Forgotten, message, None));
         }
-        let mut read = translate::entry(&found, &self.reader.mine);
+        let mut read = translate::whole_entry(&found, &reading)?;
         if let Some(origin) = &found.view.origin {
-            read.workspace = self.society(snapshot)?.name(origin.workspace());
+            read.workspace = reading.society.name(origin.workspace());
         }
         Ok(read)
     }

@@ -45,8 +45,7 @@ pub(super) async fn search(
             is_weak: answered.is_weak,
         }));
     }
-    let reader = &service.reader;
-    Ok(Answer(search::answer(&search, &answered, &reader.mine, &reader.numbers)))
+    Ok(Answer(search::answer(&search, &answered, &service.reader.numbers)))
 }
 
 /// What was acknowledged before the question is found by it, however much that is.

@@ -78,6 +78,14 @@ impl Snapshot {
         rows.map(|row| rows::decode("outcomes", row?.1.value())).collect()
     }
 
+    /// The number of the newest outcome of an author's texts. Numbers are never given out again.
+    pub fn last_outcome(&self, author: AuthorId) -> Result<Option<u64>, Error> {
+        let (first, last) = span::<40>(author.as_bytes());
+        let table = self.transaction.open_table(OUTCOMES)?;
+        let newest = table.range::<&[u8; 40]>(&first..=&last)?.next_back().transpose()?;
+        Ok(newest.map(|(at, _)| u64::from_be_bytes(part(at.value(), 32))))
+    }
+
     /// What passes of an entry between this node and a peer.
     pub fn release(&self, peer: AuthorId, entry: EntryId) -> Result<ReleaseRow, Error> {
         let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);

@@ -63,6 +63,14 @@ pub struct PeerRow {
     pub equal_at: Option<WallTime>,
 }
 
+impl PeerRow {
+    /// Whether it speaks for this node's person: approved as another node of the same person, and
+    /// not blocked, as one that was lost is.
+    pub fn counts_as_mine(&self) -> bool {
+        self.is_mine && self.approval == Approval::Approved && !self.is_blocked
+    }
+}
+
 /// What a workspace is here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceRow {
@@ -141,6 +149,9 @@ pub struct OutcomeRow {
     /// In which task.
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
+    /// Which text of it: what was observed of one says nothing about the one that replaces it.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Digest>,
 }
 
 /// What is known between this node and a peer about a forgotten entry.

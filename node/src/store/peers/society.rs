@@ -40,8 +40,7 @@ impl Society {
     /// As a snapshot shows it to `own`.
     pub fn read(snapshot: &Snapshot, own: AuthorId, now: WallTime) -> Result<Self, Error> {
         let peers: BTreeMap<AuthorId, PeerRow> = snapshot.peers()?.into_iter().collect();
-        let is_mine =
-            |(_, row): &(&AuthorId, &PeerRow)| row.is_mine && row.approval == Approval::Approved;
+        let is_mine = |(_, row): &(&AuthorId, &PeerRow)| row.counts_as_mine();
         let mine = peers.iter().filter(is_mine).map(|(peer, _)| *peer).chain([own]).collect();
         let mut workspaces = BTreeMap::new();
         for (id, row) in snapshot.workspaces()? {

@@ -53,7 +53,7 @@ impl Batch {
         let mut mine = Vec::new();
         for peer in self.peers()? {
             let row = self.peer(peer)?;
-            if row.is_some_and(|row| row.is_mine && row.approval == Approval::Approved) {
+            if row.is_some_and(|row| row.counts_as_mine()) {
                 mine.push(peer);
             }
         }
@@ -92,8 +92,11 @@ impl Batch {
         Ok(())
     }
 
-    /// Who belongs to a workspace.
+    /// Who belongs to a workspace; nobody to one that is not known here, as for readers.
     pub(crate) fn charter(&self, id: WorkspaceId, now: WallTime) -> Result<Charter, Error> {
+        if self.transaction.open_table(WORKSPACES)?.get(id.as_bytes())?.is_none() {
+            return Ok(Charter::default());
+        }
         let records = self.records(charter::entry(id))?;
         Ok(Charter::read(id, &Entry::assemble(records.iter()), now))
     }
@@ -112,21 +115,29 @@ impl Batch {
         Ok(())
     }
 
-    /// Notes what a text led to, once for each task and entry; outside of tasks once a day.
+    /// Notes what a text led to, once for each task and entry; outside of tasks once a day. Where
+    /// the entry has another text since, the row is of that one from now on.
     pub(crate) fn put_outcome(&self, author: AuthorId, row: &OutcomeRow) -> Result<(), Error> {
         let (first, last) = span::<40>(author.as_bytes());
         let mut table = self.transaction.open_table(OUTCOMES)?;
-        let mut held = Vec::new();
+        let (mut held, mut same) = (Vec::new(), None);
         for one in table.range::<&[u8; 40]>(&first..=&last)? {
             let (at, one) = one?;
             let one: OutcomeRow = rows::decode("outcomes", one.value())?;
             let is_same = one.entry == row.entry
                 && one.task == row.task
                 && (one.task.is_some() || (one.day, one.is_success) == (row.day, row.is_success));
-            if is_same {
+            if is_same && one.text == row.text {
                 return Ok(());
             }
+            if is_same {
+                same = Some((*at.value(), OutcomeRow { text: row.text, ..one }));
+            }
             held.push(*at.value());
+        }
+        if let Some((at, row)) = same {
+            table.insert(&at, rows::encode(&row).as_slice())?;
+            return Ok(());
         }
         let next = held.last().map_or(0, |at| u64::from_be_bytes(part(at, 32)) + 1);
         table.insert(

@@ -1,0 +1,100 @@
+//! What may enter an answer that nobody looks at before it is acted upon.
+//!
+//! A foreign text enters once it has been seen to work: here, or by two members who are trusted
+//! themselves. Until then a member's text may take one of the last places, labelled, so that a
+//! colleague's knowledge gets its chance; anyone else's stays out. Own texts are not concerned.
+
+use super::Reading;
+use super::standing::Standing;
+use crate::store::Error;
+use klnode_crdt::ids::AuthorId;
+use klnode_crdt::time::Day;
+use klnode_crdt::view::{Counts, View};
+
+/// Who has seen a text work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corroboration {
+    /// This node, so many times.
+    Here(u32),
+    /// So many members of the entry's workspace who are trusted, each independently.
+    Members(u32),
+    /// Nobody who counts.
+    None,
+}
+
+/// Whether an entry may enter a gated answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// It may: it is own, or has been seen to work.
+    Open,
+    /// In one of the last places, labelled: a member says so, and nobody has tried it.
+    LastPlaces,
+    /// It may not.
+    Shut,
+}
+
+/// Numbers of the gate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Params {
+    pub(super) last_places_max: usize,
+    pub(super) successes_min: u32,
+    pub(super) members_min: u32,
+    pub(super) trust_min: f64,
+}
+
+/// Who has seen the shown text of an entry work.
+pub(super) fn corroboration(
+    reading: &Reading<'_>,
+    view: &View,
+    author: Option<AuthorId>,
+    local_successes: u32,
+) -> Result<Corroboration, Error> {
+    let params = &reading.reader.numbers.gate;
+    if local_successes >= params.successes_min {
+        return Ok(Corroboration::Here(local_successes));
+    }
+    let Some(workspace) = view.origin.as_ref().map(|origin| origin.workspace()) else {
+        return Ok(Corroboration::None);
+    };
+    // What was confirmed before the text was written was another text.
+    let since = view.text_day().unwrap_or_default();
+    let mut members = 0;
+    for (by, counts) in &view.counts {
+        let is_other = Some(*by) != author && !reading.society.mine.contains(by);
+        if !is_other || !has_confirmed(counts, since, reading.now.day()) {
+            continue;
+        }
+        if reading.is_fellow_in(*by, workspace) {
+            let of = reading.standing(*by)?;
+            members += u32::from(of.trust >= params.trust_min && of.weight.value > 0.0);
+        }
+    }
+    Ok(match members >= params.members_min {
+        true => Corroboration::Members(members),
+        false => Corroboration::None,
+    })
+}
+
+fn has_confirmed(counts: &Counts, since: Day, today: Day) -> bool {
+    let day = |age_days: u32| Day(today.0.saturating_sub(age_days));
+    counts.confirmations.iter().any(|cell| cell.amount.0 > 0 && day(cell.age_days) >= since)
+}
+
+/// Whether a foreign text may enter a gated answer.
+pub(super) fn gate(
+    reading: &Reading<'_>,
+    view: &View,
+    author: Option<&Standing>,
+    corroboration: Corroboration,
+) -> Gate {
+    let Some(author) = author.filter(|author| !author.is_own()) else { return Gate::Open };
+    let workspace = view.origin.as_ref().map(|origin| origin.workspace());
+    let is_member = workspace.is_some_and(|id| reading.is_fellow_in(author.author, id));
+    if corroboration != Corroboration::None {
+        Gate::Open
+    } else if is_member && author.weight.value > 0.0 {
+        Gate::LastPlaces
+    } else {
+        Gate::Shut
+    }
+}

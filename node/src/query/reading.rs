@@ -1,0 +1,110 @@
+//! Who reads, by which numbers, and one reading: a snapshot, a moment, and who is who in it.
+
+use super::gate::{Corroboration, Gate};
+use super::judge::{self, Judged};
+use super::numbers::Numbers;
+use super::standing::{Kept, Standing};
+use crate::store::peers::Society;
+use crate::store::peers::rows::OutcomeRow;
+use crate::store::rows::OverlayRow;
+use crate::store::{Error, Snapshot};
+use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::time::WallTime;
+use klnode_crdt::view::View;
+use klnode_scoring::status::Writer;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Who reads, and by which numbers.
+#[derive(Debug)]
+pub struct Reader {
+    /// This node.
+    pub own: AuthorId,
+    /// The numbers of judgement.
+    pub numbers: Numbers,
+    pub(super) kept: Kept,
+}
+
+/// One reading of the store: everything in it is judged by one state of affairs.
+pub struct Reading<'a> {
+    /// Who is who.
+    pub society: Society,
+    pub(super) reader: &'a Reader,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) now: WallTime,
+    pub(super) standings: RefCell<BTreeMap<AuthorId, Arc<Standing>>>,
+    pub(super) outcomes: RefCell<BTreeMap<AuthorId, Arc<Vec<OutcomeRow>>>>,
+}
+
+/// An entry as it is answered.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Which.
+    pub entry: EntryId,
+    /// What it says.
+    pub view: View,
+    /// How far it is believed.
+    pub judged: Judged,
+    /// Who answers for the text that is shown; nobody where there is none.
+    pub author: Option<Arc<Standing>>,
+    /// The operator's marks on it.
+    pub overlay: OverlayRow,
+    /// When it was first seen here.
+    pub first_seen: WallTime,
+}
+
+impl Found {
+    /// Whether somebody else wrote the text that is shown.
+    pub fn is_foreign(&self) -> bool {
+        self.judged.writer == Writer::Foreign
+    }
+
+    /// Whether it has been seen to work, here or by members who are trusted.
+    pub fn is_corroborated(&self) -> bool {
+        self.judged.corroboration != Corroboration::None
+    }
+
+    /// Whether it may enter an answer that nobody looks at first.
+    pub fn gate(&self) -> Gate {
+        self.judged.gate
+    }
+}
+
+impl Reader {
+    /// A node that reads.
+    pub fn new(own: AuthorId, numbers: Numbers) -> Self {
+        Self { own, numbers, kept: Kept::default() }
+    }
+
+    /// Begins a reading.
+    pub fn at<'a>(&'a self, snapshot: &'a Snapshot, now: WallTime) -> Result<Reading<'a>, Error> {
+        let society = Society::read(snapshot, self.own, now)?;
+        let (standings, outcomes) = (RefCell::default(), RefCell::default());
+        Ok(Reading { society, reader: self, snapshot, now, standings, outcomes })
+    }
+
+    /// Reads one entry; nothing if this node has never heard of it.
+    pub fn read(
+        &self,
+        snapshot: &Snapshot,
+        entry: EntryId,
+        now: WallTime,
+    ) -> Result<Option<Found>, Error> {
+        self.at(snapshot, now)?.read(entry)
+    }
+}
+
+impl Reading<'_> {
+    /// Reads one entry; nothing if this node has never heard of it.
+    pub fn read(&self, entry: EntryId) -> Result<Option<Found>, Error> {
+        let Some(row) = self.snapshot.view_row(entry)? else { return Ok(None) };
+        let entitlement = self.society.entitlement(row.workspace);
+        let view = self.snapshot.entry(entry)?.to_entry().view(self.now, &entitlement);
+        let author = view.author(&self.society.mine);
+        let author = author.map(|author| self.standing(author)).transpose()?;
+        let judged = judge::judge(self, entry, &view, &row, author.as_deref())?;
+        let overlay = self.snapshot.overlay(entry)?;
+        Ok(Some(Found { entry, view, judged, author, overlay, first_seen: row.first_seen }))
+    }
+}

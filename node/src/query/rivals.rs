@@ -1,0 +1,205 @@
+//! Hits that say opposite things about the same: found, put in order, and named to each other.
+//!
+//! Both are always shown. Which is listed first says nothing about which is true: it is the one for
+//! which clearly more speaks, and the caveat says what.
+
+use super::candidates::{Candidates, dot};
+use super::excerpt;
+use super::numbers::Numbers;
+use super::question::Caveat;
+use super::search::Read;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::kind;
+use klnode_crdt::lww::Register;
+use klnode_crdt::time::WallTime;
+use klnode_crdt::view::View;
+use klnode_scoring::conflict::{
+    self, Contradiction, Criterion, Polarity, Resolution, Side, Subject,
+};
+use klnode_scoring::rank::{self, Placed};
+use klnode_scoring::recency::recency;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Hits that are compared with each other, from the first on.
+const COMPARED_MAX: usize = 40;
+/// How near in meaning two texts are that are about the same thing.
+const RELATED_MIN: f64 = 0.45;
+
+/// Two hits that say opposite things.
+pub(super) struct Rivalry {
+    pub(super) one: EntryId,
+    pub(super) two: EntryId,
+    resolution: Resolution,
+}
+
+impl Rivalry {
+    /// The one for which clearly more speaks, and the other.
+    fn decided(&self) -> Option<(EntryId, EntryId)> {
+        let winner = match &self.resolution {
+            Resolution::Dominates { winner, .. } | Resolution::Outweighs { winner, .. } => *winner,
+            Resolution::Competing { .. } => return None,
+        };
+        Some(match winner {
+            Side::A => (self.one, self.two),
+            Side::B => (self.two, self.one),
+        })
+    }
+
+    /// What is better about the winner.
+    fn grounds(&self) -> String {
+        match &self.resolution {
+            Resolution::Dominates { better_on, .. } => {
+                let name = |criterion: &Criterion| match criterion {
+                    Criterion::Evidence => "evidence",
+                    Criterion::Recency => "recency",
+                    Criterion::Provenance => "citations",
+                };
+                let names: Vec<&str> = better_on.iter().map(name).collect();
+                format!("better on {}", names.join(" and "))
+            }
+            Resolution::Outweighs { difference, threshold, .. } => {
+                format!("more speaks for it, by {difference:.2} where {threshold:.2} decide")
+            }
+            Resolution::Competing { difference, threshold } => {
+                format!("neither is clearly better, by {difference:.2} where {threshold:.2} decide")
+            }
+        }
+    }
+}
+
+/// All pairs of the best hits that contradict each other.
+pub(super) fn find(
+    placed: &[Placed],
+    read: &BTreeMap<EntryId, Read>,
+    found: &Candidates,
+    numbers: &Numbers,
+    now: WallTime,
+) -> Vec<Rivalry> {
+    let compared = placed.iter().take(COMPARED_MAX);
+    let compared: Vec<Sided<'_>> =
+        compared.filter_map(|placed| Sided::of(read.get(&placed.candidate.entry)?)).collect();
+    let pairs = compared.iter().enumerate().flat_map(|(at, one)| {
+        let others = compared[at + 1..].iter().filter(|two| one.may_contradict(two, numbers));
+        others.map(move |two| (one, two))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    let entries: BTreeSet<EntryId> =
+        pairs.iter().flat_map(|(one, two)| [one.entry(), two.entry()]).collect();
+    let Some(meaning) = found.meaning.as_ref().filter(|_| !entries.is_empty()) else {
+        return Vec::new();
+    };
+    let texts: Vec<String> =
+        entries.iter().map(|entry| excerpt::whole(&read[entry].found.view)).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    // An embedder that is away says nothing about what is alike: then nothing is known to compete.
+    let Ok(vectors) = meaning.embedder.embed(&texts) else { return Vec::new() };
+    let vectors: BTreeMap<EntryId, Vec<f32>> = entries.into_iter().zip(vectors).collect();
+    let rivals = pairs.into_iter().filter_map(|(one, two)| {
+        let cosine = dot(&vectors[&one.entry()], &vectors[&two.entry()]);
+        let near = meaning.calibration.meaning(cosine);
+        let is_found = matches!(one.against(two, near, numbers), Contradiction::Found { .. });
+        let (a, b) = (one.claim(numbers, now), two.claim(numbers, now));
+        let resolution = conflict::resolve(&a, &b, &numbers.conflict);
+        is_found.then(|| Rivalry { one: one.entry(), two: two.entry(), resolution })
+    });
+    rivals.collect()
+}
+
+/// Puts the one for which clearly more speaks before the other; the last pass of ranking holds.
+pub(super) fn order(mut placed: Vec<Placed>, rivalries: &[Rivalry]) -> Vec<Placed> {
+    let mut has_moved = false;
+    for (winner, loser) in rivalries.iter().filter_map(Rivalry::decided) {
+        let place = |entry| placed.iter().position(|one| one.candidate.entry == entry);
+        if let (Some(from), Some(to)) = (place(winner), place(loser)) {
+            if from > to {
+                let moved = placed.remove(from);
+                placed.insert(to, moved);
+                has_moved = true;
+            }
+        }
+    }
+    if has_moved { rank::local_verified_first(placed) } else { placed }
+}
+
+/// What is to be said of rivals, by entry, given the order in which they are listed.
+pub(super) fn caveats(
+    order: &[EntryId],
+    rivalries: &[Rivalry],
+    read: &BTreeMap<EntryId, Read>,
+) -> BTreeMap<EntryId, Vec<Caveat>> {
+    let mut caveats: BTreeMap<EntryId, Vec<Caveat>> = BTreeMap::new();
+    let place = |entry| order.iter().position(|one| *one == entry).unwrap_or(usize::MAX);
+    for rivalry in rivalries {
+        let grounds = rivalry.grounds();
+        for (entry, other) in [(rivalry.one, rivalry.two), (rivalry.two, rivalry.one)] {
+            let is_first = place(entry) < place(other);
+            let why = match rivalry.decided() {
+                None => grounds.clone(),
+                Some((winner, _)) => match (winner == entry, is_first) {
+                    (true, true) => format!("listed first: {grounds}"),
+                    (false, false) => format!("listed after it: the other is {grounds}"),
+                    (true, false) => format!("{grounds}; what was tried here is listed first"),
+                    (false, true) => format!("tried here; but the other is {grounds}"),
+                },
+            };
+            let code = read.get(&other).map_or_else(|| kind::code_digits(other), code);
+            let caveat = Caveat::CompetesWith { entry: other, code, is_first, why };
+            caveats.entry(entry).or_default().push(caveat);
+        }
+    }
+    caveats
+}
+
+fn code(read: &Read) -> String {
+    let entry = read.found.entry;
+    read.scope.kind.map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry))
+}
+
+/// A hit that speaks for or against something.
+struct Sided<'a> {
+    read: &'a Read,
+    polarity: Polarity,
+    tags: BTreeSet<String>,
+}
+
+impl<'a> Sided<'a> {
+    fn of(read: &'a Read) -> Option<Self> {
+        let polarity = polarity(&read.found.view);
+        let tags = read.scope.tags.iter().cloned().collect();
+        (polarity != Polarity::Neutral).then_some(Self { read, polarity, tags })
+    }
+
+    fn entry(&self) -> EntryId {
+        self.read.found.entry
+    }
+
+    fn against(&self, other: &Self, near: f64, numbers: &Numbers) -> Contradiction {
+        let ours = Subject { polarity: self.polarity, tags: &self.tags };
+        let theirs = Subject { polarity: other.polarity, tags: &other.tags };
+        conflict::contradiction(ours, theirs, near, RELATED_MIN, &numbers.conflict)
+    }
+
+    /// Whether they contradict if their texts are about the same thing.
+    fn may_contradict(&self, other: &Self, numbers: &Numbers) -> bool {
+        matches!(self.against(other, 1.0, numbers), Contradiction::Found { .. })
+    }
+
+    fn claim(&self, numbers: &Numbers, now: WallTime) -> conflict::Claim {
+        let found = &self.read.found;
+        let day = self.read.confirmed.unwrap_or(found.first_seen.day());
+        let half_life = numbers.signals.freshness_half_life_days;
+        conflict::Claim {
+            posterior: found.judged.confidence.posterior,
+            recency: recency(day, now.day(), half_life),
+            citations: u32::try_from(found.view.citations.len()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+fn polarity(view: &View) -> Polarity {
+    match view.text(Register::POLARITY) {
+        Some("positive") => Polarity::Positive,
+        Some("negative") => Polarity::Negative,
+        _ => Polarity::Neutral,
+    }
+}

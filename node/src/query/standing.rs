@@ -1,0 +1,305 @@
+//! What an author is to this node: how far away, how far trusted, and what its word weighs.
+//!
+//! Found out anew from every snapshot, since a peer may be blocked or convicted at any moment. Only
+//! quantiles are kept from one answer to the next: an exact one is dear, and says the same until
+//! something new is observed or a day has passed.
+
+use super::Reading;
+use crate::store::Error;
+use crate::store::peers::Society;
+use crate::store::peers::rows::OutcomeRow;
+use klnode_crdt::ids::{AuthorId, WorkspaceId};
+use klnode_crdt::time::Day;
+use klnode_scoring::confidence;
+use klnode_scoring::hop::{self, Hop, Relation};
+use klnode_scoring::outcome::Verdict;
+use klnode_scoring::posterior::Posterior;
+use klnode_scoring::trust::{self, Observed, Reason, Trust, Weight};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Quantiles that are kept of each kind; when there are more, all are computed again.
+const KEPT_MAX: usize = 4_096;
+/// Characters of a key that tell most people apart.
+const SHORT_KEY: usize = 8;
+/// Longer names are cut: a name is one word in a line.
+const NAME_CHARACTERS_MAX: usize = 40;
+
+/// What an author is to this node, with what led to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// Who.
+    pub author: AuthorId,
+    /// What it is called here: `you`, a peer's name, or the beginning of its key.
+    pub name: String,
+    /// What it is to this node.
+    pub relation: Relation,
+    /// How far away it is; none if nobody near knows.
+    pub hop: Option<Hop>,
+    /// Through whom an author is known that is neither paired nor a fellow member.
+    pub via: Option<Via>,
+    /// How far it is trusted, in [0, 1]; 1 for this node and the same person's others.
+    pub trust: f64,
+    /// What that rests on; none for this node and the same person's others.
+    pub evidence: Option<Trust>,
+    /// What its word weighs, and why.
+    pub weight: Weight,
+}
+
+/// The paired peer through which an author is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Via {
+    /// Which.
+    pub peer: AuthorId,
+    /// What it is called here.
+    pub name: String,
+    /// How far from it the author is, as it says.
+    pub claim: u8,
+    /// What the peer's own word weighs.
+    pub weight: f64,
+}
+
+impl Standing {
+    /// Whether it is this node, or another of the same person.
+    pub fn is_own(&self) -> bool {
+        self.relation == Relation::Own
+    }
+
+    /// Why it weighs what it weighs, in one line.
+    pub fn why(&self) -> String {
+        let mut why = match (self.relation, &self.via) {
+            (Relation::Own, _) => return "yours: full weight".to_owned(),
+            (Relation::Paired, _) => "a paired peer".to_owned(),
+            (Relation::Member, _) => "a fellow member".to_owned(),
+            (Relation::Other, Some(via)) => format!("known through {}", via.name),
+            (Relation::Other, None) => "known through nobody paired".to_owned(),
+        };
+        if let Some(hop) = self.hop {
+            let _ = write!(why, ", {}", hops(hop));
+        }
+        if let Some(evidence) = &self.evidence {
+            let (alpha, beta) = (evidence.all.alpha(), evidence.all.beta());
+            let _ = write!(why, "; trust {:.2} from Beta({alpha:.1}, {beta:.1})", self.trust);
+        }
+        let value = self.weight.value;
+        let _ = match self.weight.reason {
+            Reason::Own => Ok(()),
+            Reason::Discounted => write!(why, "; weight {value:.2}: trust, less for each hop"),
+            Reason::Capped => write!(why, "; weight {value:.2}, the most anyone else has"),
+            Reason::TooFar => write!(why, "; weight 0: too far away, or nobody knows how far"),
+            Reason::Blocked => write!(why, "; weight 0: it is blocked"),
+            Reason::Equivocating => {
+                write!(why, "; weight 0: it signed two different things as one")
+            }
+        };
+        why
+    }
+}
+
+/// A distance in words.
+pub fn hops(hop: Hop) -> String {
+    if hop == Hop::NEAR { "1 hop".to_owned() } else { format!("{} hops", hop.0) }
+}
+
+impl Reading<'_> {
+    /// What an author is to this node.
+    pub fn standing(&self, author: AuthorId) -> Result<Arc<Standing>, Error> {
+        if let Some(known) = self.standings.borrow().get(&author) {
+            return Ok(Arc::clone(known));
+        }
+        let found = Arc::new(self.find_standing(author)?);
+        self.standings.borrow_mut().insert(author, Arc::clone(&found));
+        Ok(found)
+    }
+
+    fn find_standing(&self, author: AuthorId) -> Result<Standing, Error> {
+        let name = name(&self.society, author);
+        if self.society.mine.contains(&author) {
+            let weight = Weight { value: 1.0, reason: Reason::Own };
+            let (relation, hop) = (Relation::Own, Some(Hop::OWN));
+            let (via, trust, evidence) = (None, 1.0, None);
+            return Ok(Standing { author, name, relation, hop, via, trust, evidence, weight });
+        }
+        let relation = self.relation(author);
+        let claims = match relation {
+            Relation::Other => self.claims(author)?,
+            _ => Vec::new(),
+        };
+        let params = &self.reader.numbers.trust;
+        let distances: Vec<u8> = claims.iter().map(|via| via.claim).collect();
+        let hop = hop::hop(relation, &distances, params.hop_max);
+        let evidence = self.trust(author)?;
+        let is_blocked = self.society.peers.get(&author).is_some_and(|row| row.is_blocked);
+        let standing = if is_blocked {
+            trust::Standing::Blocked
+        } else if self.snapshot.equivocation(author)?.is_some() {
+            trust::Standing::Equivocating
+        } else {
+            hop.map_or(trust::Standing::Unknown, trust::Standing::At)
+        };
+        let weight = trust::weight(evidence.value, standing, params);
+        let (via, trust) = (nearest(claims), evidence.value);
+        let evidence = Some(evidence);
+        Ok(Standing { author, name, relation, hop, via, trust, evidence, weight })
+    }
+
+    fn relation(&self, author: AuthorId) -> Relation {
+        if self.society.is_approved(author) {
+            Relation::Paired
+        } else if self.society.is_fellow(author) {
+            Relation::Member
+        } else {
+            Relation::Other
+        }
+    }
+
+    /// What paired, unblocked peers say of the distance of an author.
+    fn claims(&self, author: AuthorId) -> Result<Vec<Via>, Error> {
+        let mut claims = Vec::new();
+        for (peer, claim) in self.snapshot.distances(author)? {
+            let is_blocked = self.society.peers.get(&peer).is_some_and(|row| row.is_blocked);
+            if is_blocked || !self.society.is_approved(peer) {
+                continue;
+            }
+            let of = self.standing(peer)?;
+            claims.push(Via { peer, name: of.name.clone(), claim, weight: of.weight.value });
+        }
+        Ok(claims)
+    }
+
+    /// What an author's observations of an entry of `workspace` count as.
+    pub(super) fn voice(
+        &self,
+        author: AuthorId,
+        workspace: Option<WorkspaceId>,
+    ) -> Result<confidence::Standing, Error> {
+        let of = self.standing(author)?;
+        let weight = of.weight.value;
+        if of.is_own() {
+            return Ok(confidence::Standing::Own);
+        }
+        if workspace.is_some_and(|id| self.is_fellow_in(author, id)) {
+            return Ok(confidence::Standing::Member { weight });
+        }
+        Ok(match &of.via {
+            Some(via) => {
+                confidence::Standing::NonMember { weight, via: via.peer, via_weight: via.weight }
+            }
+            // Paired, or a fellow member: it answers for itself.
+            None => confidence::Standing::NonMember { weight, via: author, via_weight: weight },
+        })
+    }
+
+    /// Whether an author belongs to a workspace that this node belongs to as well.
+    pub(super) fn is_fellow_in(&self, author: AuthorId, workspace: WorkspaceId) -> bool {
+        let society = &self.society;
+        society.is_member(author, workspace)
+            && society.mine.iter().any(|own| society.is_member(*own, workspace))
+    }
+
+    /// What the texts of an author led to here.
+    pub(super) fn outcomes(&self, author: AuthorId) -> Result<Arc<Vec<OutcomeRow>>, Error> {
+        if let Some(known) = self.outcomes.borrow().get(&author) {
+            return Ok(Arc::clone(known));
+        }
+        let read = Arc::new(self.snapshot.outcomes(author)?);
+        self.outcomes.borrow_mut().insert(author, Arc::clone(&read));
+        Ok(read)
+    }
+
+    fn trust(&self, author: AuthorId) -> Result<Trust, Error> {
+        let (newest, today) = (self.snapshot.last_outcome(author)?, self.now.day());
+        // Strangers have no history: one quantile serves them all.
+        let of = newest.map(|_| author);
+        if let Some((at, day, known)) = self.reader.kept.trusts().get(&of) {
+            if (*at, *day) == (newest, today) {
+                return Ok(*known);
+            }
+        }
+        let observed = observed(&self.outcomes(author)?);
+        let found = trust::trust(&observed, today, &self.reader.numbers.trust);
+        keep(&mut self.reader.kept.trusts(), of, (newest, today, found));
+        Ok(found)
+    }
+}
+
+/// Outcomes as trust is computed from.
+pub(super) fn observed(outcomes: &[OutcomeRow]) -> Vec<Observed> {
+    let verdict = |is_success| if is_success { Verdict::Success } else { Verdict::Failure };
+    let of = |row: &OutcomeRow| Observed { day: row.day, verdict: verdict(row.is_success) };
+    outcomes.iter().map(of).collect()
+}
+
+/// The peer with the least claim. Whatever is claimed below one counts as one, and among equals the
+/// peer that weighs most: no peer can take another's acquaintances down with itself.
+fn nearest(claims: Vec<Via>) -> Option<Via> {
+    claims.into_iter().min_by(|one, two| {
+        let by_claim = one.claim.max(Hop::NEAR.0).cmp(&two.claim.max(Hop::NEAR.0));
+        by_claim.then(two.weight.total_cmp(&one.weight)).then(one.peer.cmp(&two.peer))
+    })
+}
+
+/// What an author is called here. A peer chooses its own name, so nobody is called `you`, and two
+/// of one name are told apart by their keys.
+pub(super) fn name(society: &Society, author: AuthorId) -> String {
+    if author == society.own {
+        return "you".to_owned();
+    }
+    let key = author.to_string();
+    let short = &key[..SHORT_KEY];
+    let called = |row: &crate::store::peers::rows::PeerRow| cleaned(&row.name);
+    let Some(name) = society.peers.get(&author).map(called) else { return short.to_owned() };
+    let is_taken = |(other, row): (&AuthorId, _)| *other != author && called(row) == name;
+    if name.is_empty() || name.eq_ignore_ascii_case("you") {
+        short.to_owned()
+    } else if society.peers.iter().any(is_taken) {
+        format!("{name} ({short})")
+    } else {
+        name
+    }
+}
+
+fn cleaned(name: &str) -> String {
+    let shown: String = name.chars().filter(|one| !one.is_control()).collect();
+    shown.trim().chars().take(NAME_CHARACTERS_MAX).collect()
+}
+
+type KeptTrusts = BTreeMap<Option<AuthorId>, (Option<u64>, Day, Trust)>;
+type KeptBounds = BTreeMap<(u64, u64), f64>;
+
+/// Quantiles that were computed before.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    trusts: Mutex<KeptTrusts>,
+    bounds: Mutex<KeptBounds>,
+}
+
+impl Kept {
+    fn trusts(&self) -> MutexGuard<'_, KeptTrusts> {
+        self.trusts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lower bound of a posterior.
+    pub(super) fn lower_bound(&self, of: &Posterior) -> f64 {
+        let at = (of.alpha().to_bits(), of.beta().to_bits());
+        let kept = || self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kept().get(&at) {
+            return *known;
+        }
+        // Computed without the lock: others need not wait for it.
+        let found = of.lower_bound();
+        keep(&mut kept(), at, found);
+        found
+    }
+}
+
+fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, at: K, value: V) {
+    if kept.len() >= KEPT_MAX {
+        kept.clear();
+    }
+    kept.insert(at, value);
+}
+
+#[cfg(test)]
+mod tests;
