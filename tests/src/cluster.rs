@@ -228,7 +228,7 @@ impl Cluster {
         let new = NewEntry {
             workspace: id,
             memory: Memory::Episodic,
-            kind: Kind::Entity,
+            kind: Kind::Signal,
             title: "team".into(),
             content: "# Settings".into(),
             registers: Vec::new(),

@@ -153,7 +153,7 @@ impl Core {
         let new = NewEntry {
             workspace: id,
             memory: Memory::Episodic,
-            kind: Kind::Entity,
+            kind: Kind::Signal,
             title: name.to_owned(),
             content: "# Settings of this workspace, as TOML.\n".to_owned(),
             registers: Vec::new(),
