@@ -4,6 +4,7 @@
 //! what replication does. A verdict that holds something back names the rule.
 
 use klnode_crdt::ids::WorkspaceId;
+use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -196,7 +197,7 @@ impl Filter {
                 },
             ),
             (Rule::Memory, self.memories.contains(&of.memory.code())),
-            (Rule::Type, self.types.contains(&of.kind)),
+            (Rule::Type, self.takes_type(&of.kind)),
             (Rule::TagDenied, !any_covers(&self.tags_deny, &of.tags)),
             (
                 Rule::TagNotAllowed,
@@ -208,6 +209,14 @@ impl Filter {
             (Rule::Status, self.statuses.contains(&of.status)),
         ];
         rules.into_iter().find(|(_, passes)| !passes).map(|(rule, _)| rule)
+    }
+}
+
+impl Filter {
+    /// An entry whose type was taken back has none: it passes where every type does.
+    fn takes_type(&self, kind: &str) -> bool {
+        let takes_all = || Kind::ALL.iter().all(|(_, name, ..)| self.types.contains(*name));
+        self.types.contains(kind) || (kind.is_empty() && takes_all())
     }
 }
 

@@ -272,8 +272,16 @@ impl<W: Writer> Replica<W> {
                 Output::Received(peer, receipts) => PeerAct::Received(peer, receipts),
                 Output::Told(peer, receipts) => PeerAct::Told(peer, receipts),
             };
+            let is_news = matches!(acts, PeerAct::Received(..));
             if let Err(rejection) = self.note(vec![acts]) {
                 tracing::warn!(%rejection, "what a peer brought about could not be written");
+            }
+            if is_news {
+                // Whoever brought the tombstone hears that more have erased the entry.
+                let view = self.view(now)?;
+                for peer in view.society.peers.keys() {
+                    outputs.extend(self.machine.handle(Input::Queued(*peer), &view, at));
+                }
             }
         }
         self.note_equal()

@@ -19,7 +19,7 @@ use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
 use klnode_crdt::limits::LIVE_SLOTS_MAX;
-use klnode_crdt::record::{Absence, Record};
+use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use redb::{Database, ReadableTable, ReadableTableMetadata, WriteTransaction};
 
@@ -180,9 +180,7 @@ impl Batch {
             return Err(Error::damaged("the head of the feed", "it points at a record"));
         }
         self.transaction.open_table(HELD)?.insert(&held_key(record), &at)?;
-        if record.absence() != Some(Absence::Stripped) {
-            self.transaction.open_table(DIGESTS)?.insert(record.digest().as_bytes(), &at)?;
-        }
+        self.transaction.open_table(DIGESTS)?.insert(record.digest().as_bytes(), &at)?;
         Ok(seq)
     }
 

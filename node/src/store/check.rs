@@ -15,7 +15,7 @@ use super::tables::{
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
-use klnode_crdt::record::{Absence, Record};
+use klnode_crdt::record::Record;
 use klnode_crdt::time::Hlc;
 use redb::{ReadableTable, ReadableTableMetadata};
 use std::ops::ControlFlow;
@@ -119,10 +119,8 @@ impl Snapshot {
         if held.is_none_or(|held| *held.value() != seq.0.to_be_bytes()) {
             return damaged("it is not found by its entry");
         }
-        let is_wanted = record.absence() == Some(Absence::Stripped);
         match self.record(record.digest())? {
             Some(found) if found == *record => Ok(()),
-            None if is_wanted => Ok(()),
             _ => damaged("it is not found by its digest"),
         }
     }

@@ -15,7 +15,7 @@ use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{EntryRecords, Holding};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
-use klnode_crdt::record::Record;
+use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::WallTime;
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
 use std::collections::BTreeMap;
@@ -187,7 +187,8 @@ impl Snapshot {
     /// Whether a record is held and whole as far as it can be: one that came without its payload
     /// is still wanted.
     pub fn holds(&self, digest: Digest) -> Result<bool, Error> {
-        Ok(self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?.is_some())
+        let record = self.record(digest)?;
+        Ok(record.is_some_and(|record| record.absence() != Some(Absence::Stripped)))
     }
 
     /// The tombstone of an entry.

@@ -9,7 +9,7 @@
 //! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64 |
 //! | `records` | sequence number 8 | a live record: this table is also the feed |
 //! | `held` | entry 16, author 32, facet 1, digest 32 | sequence number 8 of the record |
-//! | `digests` | digest 32 | sequence number 8 of the record, unless it came without its payload |
+//! | `digests` | digest 32 | sequence number 8 of the record |
 //! | `views` | entry 16 | what listings need without reading records |
 //! | `epochs` | first sequence number 8, boot 8 | moment 8: when that process start took over |
 //! | `tombstones` | entry 16 | sequence number 8 of the tombstone, the only record left of it |
