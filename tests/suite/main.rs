@@ -19,6 +19,7 @@ mod process;
 mod search;
 mod session;
 mod signatures;
+mod society;
 mod store;
 mod tidy;
 mod writers;
