@@ -95,28 +95,28 @@ impl Shared {
         let (owner, nonce) = (SecretKey::from_bytes(&[owner_seed; 32]), Nonce::default());
         let id = WorkspaceId::of(owner.author(), nonce);
         let mut shared = Self { id, owner, held: Holding::default() };
-        shared.say(vec![Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())]);
+        shared.say(&[Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())]);
         shared
     }
 
     /// Lists a member.
     pub fn admit(&mut self, member: AuthorId) {
-        self.say(vec![Claim::Add(TextSet::MEMBERS, member.to_string())]);
+        self.say(&[Claim::Add(TextSet::MEMBERS, member.to_string())]);
     }
 
     /// Strikes a member off.
     pub fn expel(&mut self, member: AuthorId) {
-        self.say(vec![Claim::Withdraw(TextSet::MEMBERS, member.to_string())]);
+        self.say(&[Claim::Withdraw(TextSet::MEMBERS, member.to_string())]);
     }
 
-    fn say(&mut self, claims: Vec<Claim>) {
+    fn say(&mut self, claims: &[Claim]) {
         let entry = charter::entry(self.id);
         let writer = Writer { key: &self.owner, boot: Boot(1), entry, own: &self.held };
         let count = u16::try_from(self.held.records().len()).unwrap_or(u16::MAX);
         let counter = self.held.records().map(|record| record.header().counter).max();
         let stamp = Hlc::new(START, count + u16::try_from(counter.unwrap_or(0)).unwrap_or(0));
         let origin = Some(charter::origin(self.id));
-        let record = writer.claim(&self.held.to_entry(), origin, &claims, stamp).expect("fits");
+        let record = writer.claim(&self.held.to_entry(), origin, claims, stamp).expect("fits");
         self.held.merge(record);
     }
 

@@ -212,10 +212,10 @@ impl Reading<'_> {
         let (newest, today) = (self.snapshot.last_outcome(author)?, self.now.day());
         // Strangers have no history: one quantile serves them all.
         let of = newest.map(|_| author);
-        if let Some((at, day, known)) = self.reader.kept.trusts().get(&of) {
-            if (*at, *day) == (newest, today) {
-                return Ok(*known);
-            }
+        if let Some((at, day, known)) = self.reader.kept.trusts().get(&of)
+            && (*at, *day) == (newest, today)
+        {
+            return Ok(*known);
         }
         let observed = observed(&self.outcomes(author)?);
         let found = trust::trust(&observed, today, &self.reader.numbers.trust);
