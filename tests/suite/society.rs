@@ -112,6 +112,25 @@ fn two_failures_put_a_new_peer_below_a_stranger_and_a_repeated_one_counts_once()
 }
 
 #[test]
+fn a_reader_that_goes_on_hears_of_new_outcomes_and_of_days_that_pass() {
+    let (mut node, mut peer) = pair();
+    let entries = texts(&mut node, &mut peer, 2);
+    let reader = node.reader();
+    let trust = |node: &Node| {
+        let snapshot = node.engine.store().snapshot().unwrap();
+        let reading = reader.at(&snapshot, node.now).unwrap();
+        reading.standing(peer.author()).unwrap().trust
+    };
+    near(trust(&node), 0.1);
+    node.succeed(entries[0]);
+    near(trust(&node), 0.3162);
+    node.wait_days(60);
+    assert!(trust(&node) < 0.3, "it fades");
+    node.observe(entries[1], Failure);
+    assert!(trust(&node) < 0.1);
+}
+
+#[test]
 fn blocked_and_convicted_authors_weigh_nothing() {
     let (mut node, mut peer) = pair();
     let entry = node.create("ours");
