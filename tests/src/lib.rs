@@ -7,5 +7,6 @@ pub mod measure;
 pub mod node;
 pub mod script;
 pub mod served;
+pub mod society;
 pub mod source;
 pub mod transcript;

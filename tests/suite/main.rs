@@ -21,6 +21,7 @@ mod replication;
 mod search;
 mod session;
 mod signatures;
+mod society;
 mod store;
 mod tidy;
 mod writers;

@@ -199,3 +199,15 @@ pub(super) fn by(name: &str, hop: Option<u8>, trust: Option<f64>) -> String {
     };
     format!("by {name}, {distance}, trust {:.2}", trust.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::by;
+
+    #[test]
+    fn an_author_takes_one_short_line() {
+        assert_eq!(by("alice", Some(1), Some(0.3162)), "by alice, 1 hop, trust 0.32");
+        assert_eq!(by("1a2b3c4d", Some(3), Some(0.1)), "by 1a2b3c4d, 3 hops, trust 0.10");
+        assert_eq!(by("1a2b3c4d", None, None), "by 1a2b3c4d, distance unknown, trust 0.00");
+    }
+}

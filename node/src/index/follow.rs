@@ -38,6 +38,8 @@ pub(super) struct Follower {
     pub(super) reading: Reading,
     /// Whose words it is made of.
     pub(super) entitled: Entitled,
+    /// Whether that was compared with who is entitled now, since there were these words or vectors.
+    pub(super) is_compared: bool,
     pub(super) keyword: keyword::Writer,
     pub(super) keyword_at: Seq,
     pub(super) meaning_at: Seq,
@@ -96,14 +98,16 @@ impl Follower {
         self.take_job()?;
         let head = *self.head.borrow_and_update();
         let behind = self.keyword_at.min(self.meaning_at);
-        let snapshot = self.store.snapshot()?;
-        let society = self.reading.society(&snapshot)?;
         if behind >= head {
             self.gather_until = None;
-            self.renew(&snapshot, &society)?;
+            if !self.is_compared {
+                let snapshot = self.store.snapshot()?;
+                self.renew(&snapshot, &self.reading.society(&snapshot)?)?;
+            }
             self.consider_job()?;
             return Ok(None);
         }
+        let snapshot = self.store.snapshot()?;
         if head.0 - behind.0 <= CHUNK_RECORDS_MAX as u64 {
             let now = Instant::now();
             match self.gather_until {
@@ -113,7 +117,6 @@ impl Follower {
                 None if !has_text(&snapshot, behind)? => {
                     (self.keyword_at, self.meaning_at) = (snapshot.head(), snapshot.head());
                     self.publish();
-                    self.renew(&snapshot, &society)?;
                     return Ok(None);
                 }
                 None => {
@@ -123,6 +126,7 @@ impl Follower {
             }
         }
         self.gather_until = None;
+        let society = self.reading.society(&snapshot)?;
         let (caught_up, renewed) =
             (self.catch_up(&snapshot, &society), self.renew(&snapshot, &society));
         caught_up.and(renewed)?;
@@ -175,6 +179,7 @@ impl Follower {
             written.map_err(|source| IndexError::Entitled { path: path.clone(), source })?;
             self.entitled = entitled;
         }
+        self.is_compared = true;
         Ok(())
     }
 
@@ -227,7 +232,7 @@ impl Follower {
         self.shared.replace_meaning(meaning);
         self.meaning_at = mark.seq;
         // Where others are entitled by now, words and vectors are renewed together.
-        self.entitled = entitled;
+        (self.entitled, self.is_compared) = (entitled, false);
         self.publish();
         Ok(())
     }

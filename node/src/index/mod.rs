@@ -199,6 +199,7 @@ pub fn start(
         head,
         reading: Reading { own, now },
         entitled,
+        is_compared: false,
         keyword: writer,
         keyword_at,
         meaning_at,

@@ -110,12 +110,12 @@ pub(super) fn order(mut placed: Vec<Placed>, rivalries: &[Rivalry]) -> Vec<Place
     let mut has_moved = false;
     for (winner, loser) in rivalries.iter().filter_map(Rivalry::decided) {
         let place = |entry| placed.iter().position(|one| one.candidate.entry == entry);
-        if let (Some(from), Some(to)) = (place(winner), place(loser)) {
-            if from > to {
-                let moved = placed.remove(from);
-                placed.insert(to, moved);
-                has_moved = true;
-            }
+        if let (Some(from), Some(to)) = (place(winner), place(loser))
+            && from > to
+        {
+            let moved = placed.remove(from);
+            placed.insert(to, moved);
+            has_moved = true;
         }
     }
     if has_moved { rank::local_verified_first(placed) } else { placed }

@@ -212,10 +212,10 @@ impl Reading<'_> {
         let (newest, today) = (self.snapshot.last_outcome(author)?, self.now.day());
         // Strangers have no history: one quantile serves them all.
         let of = newest.map(|_| author);
-        if let Some((at, day, known)) = self.reader.kept.trusts().get(&of) {
-            if (*at, *day) == (newest, today) {
-                return Ok(*known);
-            }
+        if let Some((at, day, known)) = self.reader.kept.trusts().get(&of)
+            && (*at, *day) == (newest, today)
+        {
+            return Ok(*known);
         }
         let observed = observed(&self.outcomes(author)?);
         let found = trust::trust(&observed, today, &self.reader.numbers.trust);
@@ -302,4 +302,78 @@ fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, at: K, value: V) {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::store::peers::rows::PeerRow;
+
+    fn author(byte: u8) -> AuthorId {
+        AuthorId::from_bytes([byte; 32])
+    }
+
+    fn via(peer: u8, claim: u8, weight: f64) -> Via {
+        Via { peer: author(peer), name: format!("peer {peer}"), claim, weight }
+    }
+
+    #[test]
+    fn an_author_is_known_through_the_nearest_peer_and_of_equals_the_weightiest() {
+        for (claims, expect) in [
+            (vec![], None),
+            (vec![via(1, 3, 0.5), via(2, 2, 0.1)], Some(2)),
+            (vec![via(1, 2, 0.1), via(2, 2, 0.5)], Some(2)),
+            // A claim of nothing at all does not come before that of a neighbour.
+            (vec![via(1, 0, 0.0), via(2, 1, 0.5)], Some(2)),
+            (vec![via(2, 1, 0.5), via(1, 1, 0.5)], Some(1)),
+        ] {
+            let given = nearest(claims.clone()).map(|via| via.peer);
+            assert_eq!(given, expect.map(author), "{claims:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_chooses_a_name_that_is_taken_or_means_the_reader() {
+        let called = |names: &[&str]| {
+            let row = |name: &&str| PeerRow { name: (*name).to_owned(), ..PeerRow::default() };
+            let peers = (2..).zip(names).map(|(byte, name)| (author(byte), row(name))).collect();
+            let society = Society { own: author(1), peers, ..Society::default() };
+            (1..=3).map(|byte| name(&society, author(byte))).collect::<Vec<_>>()
+        };
+        assert_eq!(called(&["alice"]), ["you", "alice", "03030303"]);
+        assert_eq!(called(&["ann", "ann"]), ["you", "ann (02020202)", "ann (03030303)"]);
+        assert_eq!(called(&[" YOU ", "\n"]), ["you", "02020202", "03030303"]);
+        assert_eq!(called(&[&"x".repeat(99), "a\tb"]), ["you", &"x".repeat(40), "ab"]);
+    }
+
+    #[test]
+    fn a_kept_quantile_is_the_one_that_would_be_computed() {
+        let (kept, posterior) = (Kept::default(), Posterior::new(7.0, 3.0));
+        assert_eq!(kept.lower_bound(&posterior), posterior.lower_bound());
+        assert_eq!(kept.lower_bound(&posterior), posterior.lower_bound());
+        for alpha in 0..=KEPT_MAX {
+            keep(&mut kept.bounds.lock().unwrap(), (alpha as u64, 0), 0.5);
+        }
+        assert!(kept.bounds.lock().unwrap().len() <= KEPT_MAX);
+    }
+
+    #[test]
+    fn a_standing_says_why() {
+        let evidence = trust::trust(&[], Day(0), &trust::Params::default());
+        let weight = Weight { value: 0.049, reason: Reason::Discounted };
+        let of = Standing {
+            author: author(9),
+            name: "09090909".into(),
+            relation: Relation::Other,
+            hop: Some(Hop(2)),
+            via: Some(via(2, 1, 0.07)),
+            trust: evidence.value,
+            evidence: Some(evidence),
+            weight,
+        };
+        assert_eq!(
+            of.why(),
+            "known through peer 2, 2 hops; trust 0.10 from Beta(1.0, 1.0); weight 0.05: trust, \
+             less for each hop"
+        );
+        let blocked = Weight { value: 0.0, reason: Reason::Blocked };
+        assert!(Standing { weight: blocked, ..of }.why().ends_with("weight 0: it is blocked"));
+    }
+}

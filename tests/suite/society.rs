@@ -1,0 +1,599 @@
+//! Who is who, and what that does to judgement: strangers, peers, members, liars, and the crowds
+//! that one liar invents.
+
+use klnode::api::Limits;
+use klnode::engine::{Arrival, Command, PeerAct};
+use klnode::query::{Audience, Caveat, Corroboration, Gate, Hit};
+use klnode::store::peers::rows::PeerRow;
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::holding::EntryRecords;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::lww::Register;
+use klnode_crdt::tally::Observation::{Confirmation, Failure, Success};
+use klnode_crdt::writer::Claim;
+use klnode_scoring::hop::{Hop, Relation};
+use klnode_scoring::status::Status;
+use klnode_scoring::trust::Reason;
+use klnode_tests::node::{Node, exchange, lesson};
+use klnode_tests::served::{Doors, Served};
+use klnode_tests::society::{Indexed, Shared, Stranger, bring, paired};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+fn near(given: f64, expected: f64) {
+    assert!((given - expected).abs() < 1e-4, "{given}, not {expected}");
+}
+
+fn mean(node: &Node, entry: EntryId) -> f64 {
+    node.found(entry).judged.confidence.posterior.mean()
+}
+
+/// A node and a peer it is paired with.
+fn pair() -> (Node, Node) {
+    let (mut node, peer) = (Node::start(1, 1), Node::start(2, 2));
+    node.meet(peer.author(), paired("alice"));
+    (node, peer)
+}
+
+/// Texts of the peer that the node holds.
+fn texts(node: &mut Node, peer: &mut Node, count: u32) -> Vec<EntryId> {
+    let made = (0..count).map(|number| peer.create(&format!("text {number}"))).collect();
+    peer.send_to(node);
+    made
+}
+
+#[test]
+fn a_new_peer_weighs_little_and_its_failures_hardly_move_an_entry() {
+    let (mut node, mut peer) = pair();
+    let of = node.standing(peer.author());
+    assert_eq!((of.name.as_str(), of.relation, of.hop), ("alice", Relation::Paired, Some(Hop(1))));
+    near(of.trust, 0.1);
+    near(of.weight.value, 0.1 * 0.7);
+    let entry = node.create("ours");
+    node.send_to(&mut peer);
+    let many = Thousandths(100_000);
+    peer.run(Command::Observe { entry, of: Failure, amount: many }).unwrap();
+    peer.send_to(&mut node);
+    // A hundred failures at 0.07 are 7, of which 20 times 0.07 count.
+    near(mean(&node, entry), 5.0 / 11.4);
+    node.observe(entry, Success);
+    node.observe(entry, Success);
+    assert!(mean(&node, entry) > 0.5, "two own successes weigh more");
+}
+
+#[test]
+fn an_author_of_whom_nobody_near_has_heard_weighs_nothing() {
+    let mut node = Node::start(1, 1);
+    let stranger = Stranger::new(1);
+    let entry = node.create("ours");
+    bring(&mut node, vec![stranger.observes(entry, Failure, 100)], stranger.author());
+    let of = node.standing(stranger.author());
+    assert_eq!((of.relation, of.hop, of.weight.reason), (Relation::Other, None, Reason::TooFar));
+    assert_eq!(of.name, stranger.author().to_string()[..8]);
+    near(mean(&node, entry), 0.5);
+}
+
+#[test]
+fn texts_that_help_raise_their_authors_weight_up_to_a_half() {
+    let (mut node, mut peer) = pair();
+    let entries = texts(&mut node, &mut peer, 11);
+    for entry in &entries[..5] {
+        node.succeed(*entry);
+    }
+    near(node.standing(peer.author()).trust, 0.1_f64.powf(1.0 / 6.0));
+    node.succeed(entries[5]);
+    near(node.standing(peer.author()).trust, 0.1_f64.powf(1.0 / 6.0));
+    node.wait_days(1);
+    for entry in &entries[6..] {
+        node.succeed(*entry);
+    }
+    let of = node.standing(peer.author());
+    assert_eq!((of.weight.value, of.weight.reason), (0.5, Reason::Capped));
+    assert!(of.why().ends_with("weight 0.50, the most anyone else has"), "{}", of.why());
+    for entry in &entries[..5] {
+        node.observe(*entry, Failure);
+    }
+    assert!(node.standing(peer.author()).trust < 0.1, "five bad ones after ten good ones");
+}
+
+#[test]
+fn two_failures_put_a_new_peer_below_a_stranger_and_a_repeated_one_counts_once() {
+    let (mut node, mut peer) = pair();
+    let entries = texts(&mut node, &mut peer, 2);
+    for _ in 0..5 {
+        node.observe(entries[0], Failure);
+    }
+    near(node.standing(peer.author()).trust, 0.0345);
+    node.observe(entries[1], Failure);
+    let of = node.standing(peer.author());
+    near(of.trust, 1.0 - 0.9_f64.powf(1.0 / 5.0));
+    assert!(of.weight.value < 0.02, "{}", of.why());
+}
+
+#[test]
+fn a_reader_that_goes_on_hears_of_new_outcomes_and_of_days_that_pass() {
+    let (mut node, mut peer) = pair();
+    let entries = texts(&mut node, &mut peer, 2);
+    let reader = node.reader();
+    let trust = |node: &Node| {
+        let snapshot = node.engine.store().snapshot().unwrap();
+        let reading = reader.at(&snapshot, node.now).unwrap();
+        reading.standing(peer.author()).unwrap().trust
+    };
+    near(trust(&node), 0.1);
+    node.succeed(entries[0]);
+    near(trust(&node), 0.3162);
+    node.wait_days(60);
+    assert!(trust(&node) < 0.3, "it fades");
+    node.observe(entries[1], Failure);
+    assert!(trust(&node) < 0.1);
+}
+
+#[test]
+fn blocked_and_convicted_authors_weigh_nothing() {
+    let (mut node, mut peer) = pair();
+    let entry = node.create("ours");
+    node.send_to(&mut peer);
+    peer.observe(entry, Failure);
+    peer.send_to(&mut node);
+    assert!(mean(&node, entry) < 0.5);
+    node.meet(peer.author(), PeerRow { is_blocked: true, ..paired("alice") });
+    let of = node.standing(peer.author());
+    assert_eq!((of.weight.value, of.weight.reason), (0.0, Reason::Blocked));
+    near(mean(&node, entry), 0.5);
+    // Its other self: a key that signs two things in one place.
+    node.meet(peer.author(), paired("alice"));
+    let liar = Stranger::new(1);
+    node.meet(liar.author(), paired("bob"));
+    bring(&mut node, vec![liar.observes(entry, Failure, 1)], liar.author());
+    near(node.standing(liar.author()).weight.value, 0.07);
+    bring(&mut node, vec![liar.observes(entry, Success, 1)], liar.author());
+    let of = node.standing(liar.author());
+    assert_eq!((of.weight.value, of.weight.reason), (0.0, Reason::Equivocating));
+}
+
+#[test]
+fn a_lost_node_of_the_same_person_speaks_for_nobody_once_it_is_blocked() {
+    let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
+    let mine = PeerRow { is_mine: true, ..paired("laptop") };
+    node.meet(peer.author(), mine.clone());
+    let entry = texts(&mut node, &mut peer, 1)[0];
+    assert!(!node.found(entry).is_foreign());
+    assert_eq!(node.standing(peer.author()).weight.value, 1.0);
+    node.meet(peer.author(), PeerRow { is_blocked: true, ..mine });
+    assert!(node.found(entry).is_foreign());
+    assert_eq!(node.standing(peer.author()).weight.value, 0.0);
+}
+
+#[test]
+fn further_away_weighs_less_and_what_a_blocked_peer_says_of_distances_is_not_heard() {
+    let (mut node, peer) = pair();
+    let [near_one, far] = [Stranger::new(1).author(), Stranger::new(2).author()];
+    node.note(vec![
+        PeerAct::Distance(near_one, peer.author(), 0),
+        PeerAct::Distance(far, peer.author(), 2),
+    ]);
+    let weights = [peer.author(), near_one, far].map(|author| node.standing(author).weight.value);
+    for (given, hops) in weights.into_iter().zip([1, 2, 3]) {
+        near(given, 0.1 * 0.7_f64.powi(hops));
+    }
+    assert_eq!(node.standing(near_one).via.unwrap().name, "alice");
+    node.note(vec![PeerAct::Distance(far, peer.author(), 3)]);
+    assert_eq!(node.standing(far).weight.reason, Reason::TooFar);
+    node.meet(peer.author(), PeerRow { is_blocked: true, ..paired("alice") });
+    assert_eq!(node.standing(near_one).hop, None);
+}
+
+#[test]
+fn a_thousand_invented_identities_weigh_no_more_than_the_peer_that_brings_them() {
+    let (mut node, peer) = pair();
+    let entry = node.create("ours");
+    let crowd: Vec<Stranger> = (0..1_000).map(Stranger::new).collect();
+    let distances =
+        crowd.iter().map(|one| PeerAct::Distance(one.author(), peer.author(), 1)).collect();
+    node.note(distances);
+    let records = crowd.iter().map(|one| one.observes(entry, Failure, 1_000)).collect();
+    bring(&mut node, records, peer.author());
+    let found = node.found(entry);
+    assert_eq!(found.judged.confidence.contributions.len(), 1_000);
+    let beta = found.judged.confidence.posterior.beta();
+    near(beta, 5.0 + 20.0 * 0.07);
+}
+
+#[test]
+fn names_are_the_peers_own_and_deceive_nobody() {
+    let mut node = Node::start(1, 1);
+    let [one, two, three, four] = [1, 2, 3, 4].map(|number| Stranger::new(number).author());
+    for (peer, name) in [(one, "alice"), (two, "alice"), (three, "You"), (four, "\x1b[31mdave\n")] {
+        node.meet(peer, paired(name));
+    }
+    let short = |author: klnode_crdt::ids::AuthorId| author.to_string()[..8].to_owned();
+    assert_eq!(node.standing(node.author()).name, "you");
+    assert_eq!(node.standing(one).name, format!("alice ({})", short(one)));
+    assert_eq!(node.standing(three).name, short(three));
+    assert_eq!(node.standing(four).name, "[31mdave");
+}
+
+/// A node in a workspace with two members, alice and bob; carol is paired and no member.
+struct Team {
+    node: Node,
+    alice: Node,
+    bob: Node,
+    carol: Node,
+    shared: Shared,
+}
+
+impl Team {
+    fn new() -> Self {
+        let mut shared = Shared::new(9);
+        let mut nodes = [1, 2, 3, 4].map(|seed| Node::start(seed, u64::from(seed)));
+        for member in &nodes[..3] {
+            shared.admit(member.author());
+        }
+        for node in &mut nodes {
+            shared.tell(node);
+        }
+        let [mut node, alice, bob, carol] = nodes;
+        for (peer, name) in [(&alice, "alice"), (&bob, "bob"), (&carol, "carol")] {
+            node.meet(peer.author(), paired(name));
+        }
+        Self { node, alice, bob, carol, shared }
+    }
+
+    fn exchange(&mut self) {
+        for peer in [&mut self.alice, &mut self.bob, &mut self.carol] {
+            exchange(&mut self.node, peer);
+        }
+    }
+}
+
+fn retext(node: &mut Node, entry: EntryId, content: &str) {
+    node.claim(entry, Claim::Set(Register::CONTENT, content.into()));
+}
+
+#[test]
+fn a_members_text_is_shown_and_anyone_elses_is_a_proposal() {
+    let mut team = Team::new();
+    let entry = team.node.create_in(team.shared.id, "who may speak");
+    team.exchange();
+    retext(&mut team.carol, entry, "Carol knows better.");
+    team.exchange();
+    let found = team.node.found(entry);
+    assert!(!found.is_foreign());
+    assert_eq!(found.view.proposals.len(), 1);
+    retext(&mut team.alice, entry, "Alice knows better.");
+    team.exchange();
+    let found = team.node.found(entry);
+    assert_eq!(found.view.text(Register::CONTENT), Some("Alice knows better."));
+    let author = found.author.as_ref().unwrap();
+    assert_eq!((author.name.as_str(), found.is_foreign()), ("alice", true));
+    team.shared.expel(team.alice.author());
+    team.shared.tell(&mut team.node);
+    let found = team.node.found(entry);
+    assert!(!found.is_foreign());
+    assert_eq!(found.view.proposals.len(), 2);
+}
+
+#[test]
+fn a_member_that_is_not_paired_is_one_hop_away_and_counts_as_a_member() {
+    let mut team = Team::new();
+    let mut dave = Node::start(5, 5);
+    team.shared.admit(dave.author());
+    team.shared.tell(&mut team.node);
+    let of = team.node.standing(dave.author());
+    assert_eq!((of.relation, of.hop), (Relation::Member, Some(Hop(1))));
+    let entry = team.node.create_in(team.shared.id, "counted");
+    team.node.send_to(&mut dave);
+    let many = Thousandths(1_000_000);
+    dave.run(Command::Observe { entry, of: Failure, amount: many }).unwrap();
+    dave.send_to(&mut team.node);
+    near(team.node.found(entry).judged.confidence.posterior.beta(), 5.0 + 20.0 * 0.07);
+}
+
+#[test]
+fn another_text_by_somebody_else_starts_again_whatever_it_says_of_its_age() {
+    let mut team = Team::new();
+    let entry = team.alice.create_in(team.shared.id, "bait");
+    team.exchange();
+    assert_eq!(team.node.found(entry).judged.standing.status, Status::Candidate);
+    for _ in 0..4 {
+        team.node.succeed(entry);
+    }
+    let found = team.node.found(entry);
+    assert_eq!(found.judged.standing.status, Status::Verified);
+    assert_eq!(found.judged.corroboration, Corroboration::Here(1));
+    // The switch: title, content or summary, from a clock that is years behind.
+    for register in [Register::CONTENT, Register::TITLE, Register::SUMMARY] {
+        team.alice.now = klnode_crdt::time::WallTime::from_millis(1_000);
+        team.alice.claim(entry, Claim::Set(register, "Run this as root.".into()));
+        team.exchange();
+        let found = team.node.found(entry);
+        assert_eq!(found.view.text(register), Some("Run this as root."));
+        assert_eq!(found.judged.standing.status, Status::Candidate, "{register:?}");
+        assert_eq!(found.gate(), Gate::LastPlaces, "{register:?}");
+        team.node.succeed(entry);
+        assert_eq!(team.node.found(entry).gate(), Gate::Open, "{register:?}");
+    }
+}
+
+#[test]
+fn a_member_who_rewrites_an_own_title_answers_for_the_entry() {
+    let mut team = Team::new();
+    let entry = team.node.create_in(team.shared.id, "ours");
+    for _ in 0..4 {
+        team.node.succeed(entry);
+    }
+    assert_eq!(team.node.found(entry).judged.standing.status, Status::Verified);
+    team.exchange();
+    team.alice.retitle(entry, "Run this as root");
+    team.exchange();
+    let found = team.node.found(entry);
+    assert_eq!(found.author.as_ref().unwrap().name, "alice");
+    assert_eq!(found.judged.standing.status, Status::Candidate);
+    team.node.observe(entry, Failure);
+    near(team.node.standing(team.alice.author()).trust, 0.0345);
+}
+
+fn entries(hits: &[Hit]) -> Vec<EntryId> {
+    hits.iter().map(|hit| hit.found.entry).collect()
+}
+
+#[test]
+fn untried_texts_of_members_take_the_last_two_places_and_anyone_elses_none() {
+    let mut team = Team::new();
+    let title = |number: u32| format!("retry the billing gateway with backoff {number}");
+    let own: Vec<EntryId> =
+        (0..2).map(|number| team.node.create_in(team.shared.id, &title(number))).collect();
+    let hers: Vec<EntryId> =
+        (2..5).map(|number| team.alice.create_in(team.shared.id, &title(number))).collect();
+    let carols = team.carol.create(&title(5));
+    team.exchange();
+    let index = Indexed::start(&team.node);
+    let ask = |node: &Node, audience| index.ask(node, "retry billing gateway backoff", audience);
+    let gated = ask(&team.node, Audience::Gated);
+    assert_eq!(gated.hits.len(), 4);
+    let (first, last) = gated.hits.split_at(2);
+    assert!(first.iter().all(|hit| own.contains(&hit.found.entry)));
+    for hit in last {
+        assert!(hers.contains(&hit.found.entry));
+        assert!(hit.caveats.contains(&Caveat::Uncorroborated));
+        assert!(hit.caveats.contains(&Caveat::Foreign { by: "alice".into() }));
+    }
+    assert_eq!(gated.left_out.len(), 1);
+    let all = ask(&team.node, Audience::All);
+    assert_eq!(all.hits.len(), 5);
+    let question = klnode::query::Question::new("retry billing gateway backoff", 9);
+    let snapshot = team.node.engine.store().snapshot().unwrap();
+    let (reader, cancel) = (team.node.reader(), klnode::query::Cancel::default());
+    let all = reader.search(&index.index(), &snapshot, &question, team.node.now, &cancel).unwrap();
+    let hit = all.hits.iter().find(|hit| hit.found.entry == carols).expect("all are shown");
+    assert!(hit.caveats.contains(&Caveat::Uncorroborated));
+    // Tried here: it may enter like any other.
+    team.node.succeed(hers[2]);
+    let gated = ask(&team.node, Audience::Gated);
+    assert_eq!(gated.hits.len(), 5);
+    let place = entries(&gated.hits).iter().position(|entry| *entry == hers[2]).unwrap();
+    assert!(place < 3, "{:?}", entries(&gated.hits));
+    team.node.succeed(carols);
+    assert!(entries(&ask(&team.node, Audience::Gated).hits).contains(&carols));
+}
+
+#[test]
+fn two_trusted_members_who_confirm_it_open_the_gate_and_nobody_else_does() {
+    let mut team = Team::new();
+    let mut dave = Node::start(5, 5);
+    team.shared.admit(dave.author());
+    team.shared.tell(&mut team.node);
+    let entry = dave.create_in(team.shared.id, "confirmed elsewhere");
+    dave.send_to(&mut team.node);
+    let other = team.alice.create_in(team.shared.id, "alice's");
+    let third = team.bob.create_in(team.shared.id, "bob's");
+    team.exchange();
+    for peer in [&mut team.alice, &mut team.bob, &mut team.carol, &mut dave] {
+        team.node.send_to(peer);
+        peer.observe(entry, Confirmation);
+        peer.send_to(&mut team.node);
+    }
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces, "nobody is trusted yet");
+    team.node.succeed(other);
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces, "one is not enough");
+    team.node.succeed(third);
+    let found = team.node.found(entry);
+    assert_eq!(found.judged.corroboration, Corroboration::Members(2));
+    assert_eq!(found.gate(), Gate::Open);
+    assert_eq!(found.judged.standing.status, Status::Candidate, "until it is tried here");
+    team.node.meet(team.bob.author(), PeerRow { is_blocked: true, ..paired("bob") });
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+}
+
+#[test]
+fn what_members_confirmed_before_a_text_was_rewritten_is_not_about_it() {
+    let mut team = Team::new();
+    let (others, thirds) = (
+        team.alice.create_in(team.shared.id, "alice's"),
+        team.bob.create_in(team.shared.id, "bob's"),
+    );
+    let mut dave = Node::start(5, 5);
+    team.shared.admit(dave.author());
+    team.shared.tell(&mut team.node);
+    let entry = dave.create_in(team.shared.id, "first text");
+    dave.send_to(&mut team.node);
+    team.exchange();
+    for trusted in [others, thirds] {
+        team.node.succeed(trusted);
+    }
+    team.alice.observe(entry, Confirmation);
+    team.bob.observe(entry, Confirmation);
+    team.exchange();
+    assert_eq!(team.node.found(entry).gate(), Gate::Open);
+    for node in [&mut team.node, &mut dave] {
+        node.wait_days(1);
+    }
+    retext(&mut dave, entry, "Another text.");
+    dave.send_to(&mut team.node);
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+}
+
+/// Asks until the answer is as expected, or patience ends.
+fn await_answer(index: &Indexed, node: &Node, text: &str, is_expected: impl Fn(&[Hit]) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let answer = index.ask(node, text, Audience::All);
+        let is_caught_up = answer.index_lag == 0 && index.index().meaning().is_some();
+        if is_caught_up && is_expected(&answer.hits) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{text}: {:?}", entries(&answer.hits));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_index_finds_the_words_of_members_from_the_moment_they_are_members() {
+    let mut team = Team::new();
+    let mut dave = Node::start(5, 5);
+    let entry = team.node.create_in(team.shared.id, "pipelines");
+    team.node.send_to(&mut dave);
+    retext(&mut dave, entry, "Xylophonecipher and quartzflute.");
+    dave.send_to(&mut team.node);
+    let index = Indexed::start(&team.node);
+    let word = "xylophonecipher quartzflute";
+    await_answer(&index, &team.node, word, <[Hit]>::is_empty);
+    team.shared.admit(dave.author());
+    team.shared.tell(&mut team.node);
+    index.follow(&team.node);
+    await_answer(&index, &team.node, word, |hits| entries(hits) == [entry]);
+    team.shared.expel(dave.author());
+    team.shared.tell(&mut team.node);
+    index.follow(&team.node);
+    await_answer(&index, &team.node, word, <[Hit]>::is_empty);
+}
+
+#[test]
+fn hits_that_say_the_opposite_are_shown_together_and_name_each_other() {
+    let mut team = Team::new();
+    let new = |polarity: &str, title: &str| klnode::engine::NewEntry {
+        workspace: team.shared.id,
+        registers: vec![(Register::POLARITY, polarity.into())],
+        claims: ["retry", "billing"].map(|tag| Claim::Add(TextSet::TAGS, tag.into())).to_vec(),
+        ..lesson(title)
+    };
+    let against = new("negative", "retry the billing gateway with backoff: never");
+    let dos: Vec<_> = (0..3)
+        .map(|number| new("neutral", &format!("retry the billing gateway with backoff {number}")))
+        .collect();
+    let yes = new("positive", "retry the billing gateway with backoff: always");
+    for new in dos {
+        let entry = team.node.create_new(new);
+        for _ in 0..6 {
+            team.node.succeed(entry);
+        }
+    }
+    let yes = team.node.create_new(yes);
+    for _ in 0..30 {
+        team.node.succeed(yes);
+    }
+    let against = team.alice.create_new(against);
+    team.exchange();
+    let index = Indexed::start(&team.node);
+    await_answer(&index, &team.node, "retry billing gateway", |hits| !hits.is_empty());
+    let snapshot = team.node.engine.store().snapshot().unwrap();
+    let (reader, cancel) = (team.node.reader(), klnode::query::Cancel::default());
+    for audience in [Audience::All, Audience::Gated] {
+        let question = klnode::query::Question {
+            audience,
+            ..klnode::query::Question::new("retry billing gateway backoff", 3)
+        };
+        let now = team.node.now;
+        let answer = reader.search(&index.index(), &snapshot, &question, now, &cancel).unwrap();
+        let order = entries(&answer.hits);
+        assert_eq!(order.len(), 3, "{audience:?}");
+        let place = |entry| order.iter().position(|one| *one == entry).expect("shown");
+        assert!(place(yes) < place(against), "{audience:?}");
+        let named = |entry: EntryId, other: EntryId| {
+            let caveats = &answer.hits[place(entry)].caveats;
+            let of = caveats.iter().find_map(|caveat| match caveat {
+                Caveat::CompetesWith { entry, is_first, why, .. } if *entry == other => {
+                    Some((*is_first, why.clone()))
+                }
+                _ => None,
+            });
+            of.expect("named")
+        };
+        let (is_first, why) = named(yes, against);
+        assert!(is_first && why.starts_with("listed first: "), "{why}");
+        let (is_first, why) = named(against, yes);
+        assert!(!is_first && why.starts_with("listed after it: "), "{why}");
+    }
+}
+
+#[test]
+fn a_report_says_how_trust_came_about() {
+    let (mut node, mut peer) = pair();
+    let entries = texts(&mut node, &mut peer, 8);
+    for entry in &entries[..6] {
+        node.succeed(*entry);
+    }
+    node.wait_days(10);
+    node.observe(entries[7], Failure);
+    node.wait_days(25);
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let reader = node.reader();
+    let report = reader.trust_report(&snapshot, peer.author(), node.now).unwrap();
+    assert_eq!((report.successes, report.failures, report.successes_ignored), (6, 1, 1));
+    // Five of 35 days ago, five days into fading; the failure is not old enough.
+    near(report.alpha, 1.0 + 5.0 * 0.98_f64.powi(5));
+    near(report.beta, 3.0);
+    assert_eq!((report.fading.after_days, report.fading.outcomes), (30, 6));
+    assert!(report.fading.left < 1.0 && report.fading.left > 0.9, "{:?}", report.fading);
+    near(report.standing.trust, report.of_all.min(report.of_recent));
+    assert_eq!(report.series.len(), 60);
+    let on = |ago: usize| report.series[59 - ago].1;
+    near(on(36), 0.1);
+    near(on(35), 0.1_f64.powf(1.0 / 6.0));
+    assert!(on(25) < on(26));
+    near(on(0), report.standing.trust);
+}
+
+#[test]
+fn answers_name_the_author_with_distance_trust_and_weight() {
+    let served = Served::start(Limits::default(), Doors::Socket);
+    let mut peer = Node::start(2, 2);
+    let entry = peer.create("retry the billing gateway");
+    let put = PeerAct::Put(peer.author(), Box::new(paired("alice")));
+    served.engine.submit_blocking(Command::Peers(vec![put])).unwrap();
+    let stranger = Stranger::new(1);
+    let title = Claim::Set(Register::TITLE, "Do as I say".into());
+    let EntryRecords::Live(authors) = peer.records(entry) else { panic!("forgotten") };
+    let mut records: Vec<_> = authors.values().flat_map(|held| held.records().cloned()).collect();
+    records.push(stranger.claims(entry, title));
+    records.push(stranger.observes(entry, Failure, 3));
+    let from = peer.author();
+    let arrivals = records.into_iter().map(|record| Arrival { record, from }).collect();
+    served.engine.submit_blocking(Command::Ingest(arrivals)).unwrap();
+    let search = json!({"query": "retry billing gateway", "all": true, "explain": true});
+    let answer = served.json("POST", "/v1/search", &search).json();
+    let hit = &answer["hits"][0];
+    assert_eq!(hit["author"], from.to_string());
+    assert_eq!(hit["author_name"], "alice");
+    assert_eq!((&hit["hop"], &hit["foreign"]), (&json!(1), &json!(true)));
+    near(hit["trust"].as_f64().unwrap(), 0.1);
+    near(hit["weight"].as_f64().unwrap(), 0.07);
+    assert_eq!((&hit["corroborated"], &hit["proposals"]), (&json!(false), &json!(1)));
+    let caveats: Vec<&str> =
+        hit["caveats"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    let untried = "uncorroborated: nobody here has seen it work";
+    assert_eq!(caveats, ["1 proposal by others", "foreign: by alice", untried]);
+    let explained = hit["explain"]["author_reason"].as_str().unwrap();
+    assert!(explained.starts_with("a paired peer, 1 hop; trust 0.10"), "{explained}");
+    let gated = json!({"query": "retry billing gateway"});
+    let answer = served.json("POST", "/v1/search", &gated).json();
+    assert_eq!(answer["hits"], json!([]));
+    let shown = served.json("GET", &format!("/v1/entries/{entry}"), &json!(null)).json();
+    let counted = &shown["contributions"][0];
+    assert_eq!((&counted["weight"], &counted["hop"]), (&json!(0.0), &json!(null)));
+    assert_eq!(counted["author"], stranger.author().to_string());
+    assert_eq!(shown["proposed"][0]["text"], "Do as I say");
+    assert_eq!(shown["proposed"][0]["author_name"], stranger.author().to_string()[..8]);
+}
