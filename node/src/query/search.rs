@@ -254,7 +254,6 @@ impl Reader {
                 entry: placed.candidate.entry,
                 kind: read.scope.kind.unwrap_or(Kind::Lesson),
                 relevance: read.relevance.value,
-                tokens: excerpt::tokens(&read.found, &self.numbers),
             })
         };
         let items: Vec<Item> = placed.iter().filter_map(item).collect();
@@ -268,7 +267,10 @@ impl Reader {
         let coverage = Coverage { sources: sources.len(), score };
         let form = budget::form(question.tier, coverage, &params);
         let tokens_max = question.tokens_max.unwrap_or(u32::MAX);
-        let fitted = budget::fit(&items, form, tokens_max, &params);
+        let tokens = |entry: EntryId, form: budget::Form| {
+            read.get(&entry).map_or(0, |read| excerpt::tokens(&read.found, form, &self.numbers))
+        };
+        let fitted = budget::fit(&items, form, tokens_max, &params, tokens);
         (answer.tokens, answer.left_out) = (fitted.tokens, fitted.left_out);
         for shown in fitted.shown {
             let place = ranking.placed.iter().find(|placed| placed.candidate.entry == shown.entry);
