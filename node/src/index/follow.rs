@@ -7,7 +7,7 @@
 use super::document::Document;
 use super::keyword::{self, Keyword, KeywordError};
 use super::mark::Mark;
-use super::meaning::{Job, Reading};
+use super::meaning::{Job, Progress, Reading};
 use super::{IndexError, Shared};
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
@@ -25,6 +25,11 @@ use tokio::time::Instant;
 const CHUNK_RECORDS_MAX: usize = 4_000;
 /// Changes of text wait so long for others to share a commit; a search reads them meanwhile.
 const GATHER_TIME: Duration = Duration::from_millis(200);
+/// A generation that has been outgrown is replaced when no text has come for so long: during an
+/// import it would be outgrown again before the next one is there.
+const QUIET_TIME: Duration = Duration::from_secs(1);
+/// Where there is never quiet, it is replaced so long after it was outgrown.
+const QUIET_WAIT_MAX: Duration = Duration::from_secs(60);
 /// After a failure it is tried again so much later.
 const RETRY_TIME: Duration = Duration::from_secs(10);
 
@@ -39,6 +44,10 @@ pub(super) struct Follower {
     pub(super) keyword_at: Seq,
     pub(super) meaning_at: Seq,
     pub(super) job: Option<Job>,
+    /// Since when a job is due that has not been started.
+    pub(super) due_since: Option<Instant>,
+    /// When text was last taken in.
+    pub(super) text_at: Instant,
     /// Changes of text wait until then for others to share a commit.
     pub(super) gather_until: Option<Instant>,
 }
@@ -95,8 +104,7 @@ impl Follower {
         let behind = self.keyword_at.min(self.meaning_at);
         if behind >= head {
             self.gather_until = None;
-            self.consider_job()?;
-            return Ok(None);
+            return Ok(self.consider_job());
         }
         let snapshot = self.store.snapshot()?;
         if head.0 - behind.0 <= CHUNK_RECORDS_MAX as u64 {
@@ -108,7 +116,7 @@ impl Follower {
                 None if !has_text(&snapshot, behind)? => {
                     (self.keyword_at, self.meaning_at) = (snapshot.head(), snapshot.head());
                     self.publish();
-                    return Ok(None);
+                    return Ok(self.consider_job());
                 }
                 None => {
                     self.gather_until = Some(now + GATHER_TIME);
@@ -118,8 +126,10 @@ impl Follower {
         }
         self.gather_until = None;
         self.catch_up(&snapshot)?;
-        self.consider_job()?;
-        Ok(Some(Instant::now()).filter(|_| *self.head.borrow() > snapshot.head()))
+        self.text_at = Instant::now();
+        let job_at = self.consider_job();
+        let is_behind = *self.head.borrow() > snapshot.head();
+        Ok(if is_behind { Some(Instant::now()) } else { job_at })
     }
 
     /// Takes in the feed up to the snapshot. Words go on while the embedder is away.
@@ -165,7 +175,10 @@ impl Follower {
 
     fn publish(&self) {
         let vectors = self.shared.meaning().map(|_| self.meaning_at);
-        let (keyword, rebuild) = (self.keyword_at, self.job.as_ref().map(Job::progress));
+        let keyword = self.keyword_at;
+        let due = || Progress { done: 0, total: self.shared.keyword.look().documents() };
+        let rebuild = self.job.as_ref().map(Job::progress);
+        let rebuild = rebuild.or_else(|| self.due_since.map(|_| due()));
         self.shared.state.send_modify(|state| {
             (state.keyword, state.vectors, state.rebuild) = (keyword, vectors, rebuild);
             // Words are wiped before they are published, vectors when they are written.
@@ -174,25 +187,38 @@ impl Follower {
     }
 
     /// Starts to embed everything anew where that is due: another model, or a store that has
-    /// doubled since its words were last weighed.
-    fn consider_job(&mut self) -> Result<(), IndexError> {
-        if self.job.is_none() {
-            let documents = self.shared.keyword.look().documents();
-            if self.shared.is_refit_due(documents) {
-                let reading = Reading { mine: self.mine.clone(), now: self.now };
-                self.job = Some(Job::start(&self.shared, &self.store, reading, documents));
-                self.publish();
-            }
+    /// doubled since its words were last weighed. Returns when to look again.
+    fn consider_job(&mut self) -> Option<Instant> {
+        let documents = self.shared.keyword.look().documents();
+        if self.job.is_some() || !self.shared.is_refit_due(documents) {
+            self.due_since = None;
+            return None;
         }
-        Ok(())
+        let now = Instant::now();
+        let due_since = *self.due_since.get_or_insert(now);
+        let at = (self.text_at + QUIET_TIME).min(due_since + QUIET_WAIT_MAX);
+        // Where there are no vectors at all, nobody waits for quiet.
+        if at > now && self.shared.meaning().is_some() {
+            self.publish();
+            return Some(at);
+        }
+        self.due_since = None;
+        let reading = Reading { mine: self.mine.clone(), now: self.now };
+        self.job = Some(Job::start(&self.shared, &self.store, reading, documents));
+        self.publish();
+        None
     }
 
     /// Puts vectors that are ready in place.
     fn take_job(&mut self) -> Result<(), IndexError> {
         let Some(job) = self.job.take_if(|job| job.is_finished()) else { return Ok(()) };
-        let (meaning, at) = job.finish(&self.shared.folder)?;
+        let (meaning, mark) = job.finish()?;
+        // What was forgotten meanwhile may have been wiped already, and must not come back.
+        let snapshot = self.store.snapshot()?;
+        meaning.remove_all(&erased_since(&snapshot, mark.seq)?);
+        meaning.take_place(&self.shared.folder, &mark)?;
         self.shared.replace_meaning(meaning);
-        self.meaning_at = at;
+        self.meaning_at = mark.seq;
         self.publish();
         Ok(())
     }
@@ -207,6 +233,25 @@ async fn finished(job: Option<&Job>) {
         Some(job) => job.finished().await,
         None => std::future::pending().await,
     }
+}
+
+/// Entries of which text was taken back or forgotten after a place in the feed.
+fn erased_since(snapshot: &Snapshot, from: Seq) -> Result<BTreeSet<EntryId>, Error> {
+    let mut erased = BTreeSet::new();
+    for change in snapshot.changes_since(from)? {
+        match change {
+            Ok(change) if is_erasing(change.record.header().facet) => {
+                erased.insert(change.record.entry());
+            }
+            Ok(_) | Err(Error::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(erased)
+}
+
+fn is_erasing(facet: Facet) -> bool {
+    matches!(facet, Facet::Retraction | Facet::Tombstone)
 }
 
 /// Whether anything after a place in the feed changes what can be found.
@@ -230,7 +275,7 @@ fn read_stretch(
     mine: &BTreeSet<AuthorId>,
     now: WallTime,
 ) -> Result<Stretch, Error> {
-    let (mut upto, mut is_erasing) = (snapshot.head(), false);
+    let (mut upto, mut erases) = (snapshot.head(), false);
     let mut documents = BTreeMap::new();
     for (count, change) in snapshot.changes_since(from)?.enumerate() {
         let change = match change {
@@ -240,7 +285,7 @@ fn read_stretch(
             Err(error) => return Err(error),
         };
         let facet = change.record.header().facet;
-        is_erasing |= matches!(facet, Facet::Retraction | Facet::Tombstone);
+        erases |= is_erasing(facet);
         if facet != Facet::Tally {
             documents.insert(change.record.entry(), None);
         }
@@ -255,7 +300,8 @@ fn read_stretch(
             read => read?,
         };
     }
-    Ok(Stretch { mark: Mark::at(store, snapshot, upto)?, documents, is_erasing })
+    let mark = Mark::at(store, snapshot, upto)?;
+    Ok(Stretch { mark, documents, is_erasing: erases })
 }
 
 /// Opens the words, or begins them anew where they are not those of this feed.
@@ -273,6 +319,9 @@ pub(super) fn open_keyword(
         Ok(None) => "there is none".to_owned(),
         Err(error) => error.to_string(),
     };
-    tracing::info!(why, "building the keyword index");
+    match snapshot.head() {
+        Seq(0) => tracing::debug!(why, "beginning a keyword index"),
+        _ => tracing::info!(why, "building the keyword index"),
+    }
     Ok((Keyword::create(&path)?, Seq(0)))
 }

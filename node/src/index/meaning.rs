@@ -100,6 +100,10 @@ impl Meaning {
         });
         let (vectors, note) = match opened {
             Ok(opened) => opened,
+            Err(why) if snapshot.head() == Seq(0) => {
+                tracing::debug!(why, "there is nothing to make vectors of");
+                return Ok(None);
+            }
             Err(why) => {
                 tracing::info!(why, "the vectors are made anew");
                 return Ok(None);
@@ -154,8 +158,15 @@ impl Meaning {
         Ok(())
     }
 
+    /// Takes entries out, until the next checkpoint from memory alone.
+    pub(super) fn remove_all(&self, entries: &BTreeSet<EntryId>) {
+        for entry in entries {
+            self.vectors.remove(*entry);
+        }
+    }
+
     /// Takes the place of what stands in the folder.
-    fn take_place(&self, folder: &Path, mark: &Mark) -> Result<(), MeaningError> {
+    pub(super) fn take_place(&self, folder: &Path, mark: &Mark) -> Result<(), MeaningError> {
         let path = weights_file(folder);
         let written = match self.embedder.weights() {
             Some(weights) => write_whole(&path, &weights.to_bytes()),
@@ -266,11 +277,9 @@ impl Job {
         let _ = self.done.clone().wait_for(|done| *done).await;
     }
 
-    /// Puts what came of it into the folder; with the place in the feed up to which it holds.
-    pub(super) fn finish(self, folder: &Path) -> Result<(Meaning, Seq), MeaningError> {
-        let (meaning, mark) = self.thread.join().map_err(|_| MeaningError::GivenUp)??;
-        meaning.take_place(folder, &mark)?;
-        Ok((meaning, mark.seq))
+    /// What came of it, with the place in the feed up to which it holds.
+    pub(super) fn finish(self) -> Result<(Meaning, Mark), MeaningError> {
+        self.thread.join().map_err(|_| MeaningError::GivenUp)?
     }
 
     /// Tells it to stop, and waits until it has.
