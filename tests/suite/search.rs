@@ -175,6 +175,28 @@ fn filters_hold_and_marks_of_the_operator_hide_and_lift() {
 }
 
 #[test]
+fn a_filter_holds_in_each_engine_however_many_others_are_nearer() {
+    let node = Asked::new();
+    let home = node.path().join("lines.jsonl");
+    let line =
+        |n: usize| format!("{{\"title\":\"Rotate signing keys {n}\",\"content\":\"Now.\"}}\n");
+    std::fs::write(&home, (0..130).map(line).collect::<String>()).unwrap();
+    assert!(node.run(&["import", home.to_str().unwrap()]).status.success());
+    let content = "Somebody should rotate those keys at some time, signing or not.";
+    let tagged = node.add("An old note", content, &["--tag", "auth"]);
+    node.settle();
+    for engine in ["vectors", "keyword", "hybrid"] {
+        let more = ["--engine", engine, "--tag", "auth", "--nearest"];
+        let answer = node.run(&[&["search", "rotate signing keys", "--json"], &more[..]].concat());
+        let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
+        let listed = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
+        let all: Vec<Value> = [listed("hits"), listed("nearest")].concat();
+        let codes: Vec<&str> = all.iter().filter_map(|hit| hit["code"].as_str()).collect();
+        assert_eq!(codes, [tagged.as_str()], "{engine}: {answer}");
+    }
+}
+
+#[test]
 fn an_answer_keeps_to_its_budget_and_says_what_did_not_fit() {
     let node = Asked::new();
     for number in 0..8 {

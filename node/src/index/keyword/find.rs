@@ -153,3 +153,84 @@ impl PartialEq for Hit {
 }
 
 impl Eq for Hit {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::document::{Document, Scope};
+    use crate::index::keyword::{Keyword, Writer};
+    use crate::index::shares::Shares;
+    use klnode_crdt::ids::WorkspaceId;
+    use klnode_crdt::origin::Memory;
+
+    const COUNT: usize = 10;
+
+    /// Texts of 5 to 40 words, of which the first are in most of them and the last in few.
+    fn document(number: u64) -> Document {
+        let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut next = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let length = 5 + next(36);
+        let words: Vec<String> = (0..length)
+            .map(|_| {
+                let among = 1 + next(60);
+                format!("w{}q", next(among))
+            })
+            .collect();
+        let scope = Scope {
+            workspace: WorkspaceId::MAIN,
+            memory: Memory::Semantic,
+            kind: None,
+            thread: None,
+            tags: vec![if number.is_multiple_of(3) { "third".into() } else { "other".into() }],
+        };
+        let mut id = [7; 16];
+        id[..8].copy_from_slice(&number.to_be_bytes());
+        let entry = EntryId::from_bytes(id);
+        let (title, labels) = (String::new(), String::new());
+        Document { entry, title, content: words.join(" "), labels, scope }
+    }
+
+    #[test]
+    fn what_is_found_weighs_as_much_as_the_best_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let keyword = Keyword::create(folder.path()).unwrap();
+        let mut writer = Writer::new(&keyword).unwrap();
+        let documents: Vec<Document> = (0..900).map(document).collect();
+        let mark = format!("{} 0 0", "00".repeat(16)).parse().unwrap();
+        for some in documents.chunks(400) {
+            some.iter().for_each(|document| writer.put(document).unwrap());
+            writer.commit(&mark).unwrap();
+        }
+        documents[..50].iter().for_each(|document| writer.remove(document.entry));
+        writer.commit(&mark).unwrap();
+        let look = keyword.look();
+        let left = &documents[50..];
+        for (query, tags) in [
+            ("w0q w1q w2q w3q", vec![]),
+            ("w0q w1q w2q w30q w45q w59q", vec![]),
+            ("w58q w59q w0q", vec!["third".to_owned()]),
+            ("w40q", vec![]),
+        ] {
+            let filter = Filter { tags, ..Filter::default() };
+            let question = look.question(query, &[], &Shares::default()).unwrap();
+            let found = look.find(&question, &filter, COUNT).unwrap();
+            let admitted = left.iter().filter(|document| filter.admits(&document.scope));
+            let entries: Vec<EntryId> = admitted.map(|document| document.entry).collect();
+            let all = look.weigh(&look.places(&entries).unwrap(), &question).unwrap();
+            let mut weights: Vec<f64> = all.iter().map(|(_, weight)| *weight).collect();
+            weights.sort_by(|a, b| b.total_cmp(a));
+            let matching = weights.iter().filter(|weight| **weight > 0.0).count();
+            assert_eq!(found.len(), COUNT.min(matching), "{query}");
+            // tantivy rounds what a word tells: nearly equal ones may change places.
+            let least = weights[found.len() - 1] * 0.98;
+            for (entry, weight) in look.weigh(&found, &question).unwrap() {
+                assert!(entries.contains(&entry) && weight >= least, "{query}: {weight} {least}");
+            }
+        }
+    }
+}
