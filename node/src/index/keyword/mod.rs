@@ -64,6 +64,12 @@ pub enum KeywordError {
         /// Where.
         path: PathBuf,
     },
+    /// What was to go is still being read.
+    #[error("wipe the keyword index at {path}: its old files are still in use")]
+    InUse {
+        /// Where.
+        path: PathBuf,
+    },
     /// It was written by another version.
     #[error("use the keyword index at {path}: it was written by another version")]
     Layout {
