@@ -33,3 +33,39 @@ pub(super) fn most(product: i32, query: &Query, scale: f32, slack: f32) -> f32 {
     let about = 16.0 * product as f32 - (128.0 - LOWER_MEAN) * query.sum;
     about * (scale * query.scale) + slack
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel::{Kernel, words};
+    use super::super::rows::{Quantised, cosine};
+    use super::*;
+    use quickcheck::{TestResult, quickcheck};
+
+    #[test]
+    fn no_cosine_is_greater_than_its_bound() {
+        #[expect(clippy::needless_pass_by_value, reason = "quickcheck hands values over")]
+        fn law(numbers: Vec<(i8, i8)>, length: u16) -> TestResult {
+            let length = usize::from(length % 700) + 1;
+            let numbers = numbers.iter().cycle().take(length);
+            let (row, asked): (Vec<f32>, Vec<f32>) =
+                numbers.map(|(a, b)| (f32::from(*a), f32::from(*b))).unzip();
+            if row.is_empty() {
+                return TestResult::discard();
+            }
+            let (row, query) = (Quantised::new(&row), Query::new(&asked));
+            let mut lines = vec![Line::ZERO; kernel::lines_of(row.codes.len())];
+            kernel::pack(&row.codes, &mut lines);
+            let mut halves = vec![Line::ZERO; lines_of(lines.len())];
+            let slack = pack(&row.codes, row.scale, &lines, &mut halves);
+            let exact = Kernel::best().dot(words(&lines), &query.words);
+            let exact = cosine(exact, row.scale * query.scale);
+            let mut product = [0];
+            Kernel::best().halves(query.even(), words(&halves), &mut product);
+            let bound = most(product[0], &query, row.scale, slack);
+            assert!(bound >= exact, "{bound} {exact}");
+            assert!(bound <= exact + 2.0 * slack, "{bound} {exact} {slack}");
+            TestResult::passed()
+        }
+        quickcheck(law as fn(Vec<(i8, i8)>, u16) -> TestResult);
+    }
+}

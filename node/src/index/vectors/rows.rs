@@ -66,7 +66,6 @@ pub(super) fn scale_of(codes: &[u8]) -> f32 {
 pub(super) struct Query {
     pub(super) words: Vec<u64>,
     pub(super) scale: f32,
-    /// The same words, padded to an even number of lines.
     even: Vec<u64>,
     /// All codes, added up.
     pub(super) sum: f32,
@@ -82,6 +81,11 @@ impl Query {
         let even = kernel::words(&lines).to_vec();
         let sum = codes.iter().map(|code| i32::from(code.cast_signed())).sum::<i32>() as f32;
         Self { words, scale, even, sum }
+    }
+
+    /// Its words, padded to an even number of lines.
+    pub(super) fn even(&self) -> &[u64] {
+        &self.even
     }
 }
 
@@ -343,7 +347,7 @@ impl Rows {
                 let start = at * CHUNK_ROWS + first;
                 let some = self.len().saturating_sub(start).min(BLOCK_ROWS);
                 let products = &mut products[..some];
-                kernel.halves(&query.even, kernel::words(lines), products);
+                kernel.halves(query.even(), kernel::words(lines), products);
                 let bounds = chunk.scales[first..].iter().zip(&chunk.slacks[first..]);
                 for (row, (product, (scale, slack))) in (start..).zip(products.iter().zip(bounds)) {
                     if !top.reaches(coarse::most(*product, query, *scale, *slack)) {
