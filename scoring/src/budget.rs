@@ -95,30 +95,6 @@ pub fn form(tier: Tier, coverage: Coverage, params: &Params) -> Form {
     }
 }
 
-/// What each form of an entry costs, in tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tokens {
-    /// One line.
-    pub line: u32,
-    /// Title and summary.
-    pub summary: u32,
-    /// A preview as well.
-    pub standard: u32,
-    /// Everything.
-    pub full: u32,
-}
-
-impl Tokens {
-    fn of(&self, form: Form) -> u32 {
-        match form {
-            Form::Line => self.line,
-            Form::Summary => self.summary,
-            Form::Standard => self.standard,
-            Form::Full => self.full,
-        }
-    }
-}
-
 /// An entry that ranking placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Item {
@@ -128,8 +104,6 @@ pub struct Item {
     pub kind: Kind,
     /// How relevant it is to the query.
     pub relevance: f64,
-    /// What it costs.
-    pub tokens: Tokens,
 }
 
 /// An entry of the answer.
@@ -164,15 +138,16 @@ pub struct Fitted {
 /// Two entries that say opposite things: whoever sees one is to see the other.
 pub type Rivals = (EntryId, EntryId);
 
-/// Fits `items`, best first, into `tokens_max`, each in `form` where there is room. Of `rivals`
-/// both are shown, as long as there is room for two.
+/// Fits `items`, best first, into so many tokens, each in a form where there is room. Of `rivals`
+/// both are shown, as long as there is room for two. What a form of an entry costs is asked only of
+/// those that may be shown.
 #[must_use]
 pub fn fit(
     items: &[Item],
     rivals: &[Rivals],
-    form: Form,
-    tokens_max: u32,
+    (form, tokens_max): (Form, u32),
     params: &Params,
+    tokens: impl Fn(EntryId, Form) -> u32,
 ) -> Fitted {
     let chosen = choose(items, rivals, params.entries_max);
     let mut left_out: Vec<(EntryId, Reason)> = (0..items.len())
@@ -180,27 +155,37 @@ pub fn fit(
         .map(|place| (items[place].entry, Reason::TooMany))
         .collect();
 
-    let mut shown: Vec<(&Item, Form)> =
-        chosen.into_iter().map(|place| (&items[place], form)).collect();
-    let cost = |shown: &[(&Item, Form)]| -> u64 {
-        shown.iter().map(|(item, form)| u64::from(item.tokens.of(*form))).sum()
-    };
+    let mut shown: Vec<Fitting<'_>> = chosen
+        .into_iter()
+        .map(|place| &items[place])
+        .map(|item| Fitting { item, form, tokens: tokens(item.entry, form) })
+        .collect();
+    let cost = |shown: &[Fitting<'_>]| -> u64 { shown.iter().map(|of| u64::from(of.tokens)).sum() };
     // Every entry to one line before dropping any, the least relevant first.
     for place in least_relevant_first(&shown) {
         if cost(&shown) <= u64::from(tokens_max) {
             break;
         }
-        shown[place].1 = Form::Line;
+        let item = shown[place].item;
+        shown[place] = Fitting { item, form: Form::Line, tokens: tokens(item.entry, Form::Line) };
     }
     while cost(&shown) > u64::from(tokens_max) {
         let least = least_relevant_first(&shown);
-        let is_single = |place: &&usize| !is_rival(shown[**place].0.entry, rivals);
+        let is_single = |place: &&usize| !is_rival(shown[**place].item.entry, rivals);
         let Some(&place) = least.iter().find(is_single).or(least.first()) else { break };
-        left_out.push((shown.remove(place).0.entry, Reason::TooLong));
+        left_out.push((shown.remove(place).item.entry, Reason::TooLong));
     }
     let tokens = cost(&shown);
-    let shown = shown.into_iter().map(|(item, form)| Shown { entry: item.entry, form }).collect();
+    let shown = shown.iter().map(|of| Shown { entry: of.item.entry, form: of.form }).collect();
     Fitted { shown, left_out, tokens }
+}
+
+/// An entry that may be shown, in a form and at its price.
+#[derive(Clone, Copy)]
+struct Fitting<'a> {
+    item: &'a Item,
+    form: Form,
+    tokens: u32,
 }
 
 /// At most `entries_max` places: the first of each category, then the best of the rest. An entry
@@ -242,9 +227,9 @@ fn is_rival(entry: EntryId, rivals: &[Rivals]) -> bool {
 }
 
 /// The places of what is shown, from the least relevant on; of equals the lower placed comes first.
-fn least_relevant_first(shown: &[(&Item, Form)]) -> Vec<usize> {
+fn least_relevant_first(shown: &[Fitting<'_>]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..shown.len()).rev().collect();
-    places.sort_by(|&a, &b| shown[a].0.relevance.total_cmp(&shown[b].0.relevance));
+    places.sort_by(|&a, &b| shown[a].item.relevance.total_cmp(&shown[b].item.relevance));
     places
 }
 

@@ -1,5 +1,5 @@
 //! What the suites of klnode are built from: a disk that fails on demand, engines with a clock and
-//! a seed, timing for benchmarks, and the repository's own source, read for its rules.
+//! a seed, timing and texts for benchmarks, and the repository's own source, read for its rules.
 
 pub mod cluster;
 pub mod disk;
@@ -9,4 +9,5 @@ pub mod script;
 pub mod served;
 pub mod society;
 pub mod source;
+pub mod texts;
 pub mod transcript;

@@ -22,6 +22,13 @@ pub fn shortest<T>(runs: usize, mut run: impl FnMut() -> T) -> Duration {
     (0..runs).map(|_| timed(&mut run)).min().unwrap_or_default()
 }
 
+/// The value below which so many of a hundred lie; sorts them.
+pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let at = (values.len().saturating_sub(1) as f64 * percent / 100.0).round() as usize;
+    values.get(at).copied().unwrap_or_default()
+}
+
 /// Runs two things in turns, and returns the median of each and the median of their ratios.
 pub fn in_turns(
     turns: usize,

@@ -329,6 +329,44 @@ fn metrics_are_read_by_the_rules_and_count_what_happens() {
 }
 
 #[test]
+fn metrics_tell_how_far_the_index_is_and_what_came_of_questions() {
+    let node = served();
+    create(&node, "Rotate signing keys");
+    let ask = |query: &str| node.json("POST", "/v1/search", &json!({ "query": query })).json();
+    assert_eq!(ask("rotate signing keys")["hits"].as_array().unwrap().len(), 1);
+    assert_eq!(ask("recipe for apple pie")["abstained"], true);
+    assert_eq!(ask("rotate keys")["abstained"], false);
+    let deadline = Instant::now() + PATIENCE;
+    let families = loop {
+        let families = families(&node.ask("GET", "/metrics", &[], b"").text());
+        if families["klnode_index_vectors_behind_records"].1[0].1 == 0.0 {
+            break families;
+        }
+        assert!(Instant::now() < deadline, "the index does not catch up: {families:?}");
+        std::thread::yield_now();
+    };
+    let value = |family: &str, labels: &str| {
+        let series = format!("{family}{labels}");
+        let samples = &families.iter().find(|(name, _)| family.starts_with(*name)).unwrap().1.1;
+        let found = samples.iter().find(|(name, _)| *name == series);
+        found.unwrap_or_else(|| panic!("{series} in {samples:?}")).1
+    };
+    for (name, expected) in [
+        ("klnode_index_words_entries", 1.0),
+        ("klnode_index_vectors_entries", 1.0),
+        ("klnode_index_words_behind_records", 0.0),
+        ("klnode_index_rebuild_waiting_texts", 0.0),
+        ("klnode_index_faults", 0.0),
+        ("klnode_search_duration_seconds_count", 3.0),
+    ] {
+        assert_eq!(value(name, ""), expected, "{name}");
+    }
+    assert_eq!(value("klnode_searches_total", "{outcome=\"answered\"}"), 2.0);
+    assert_eq!(value("klnode_searches_total", "{outcome=\"abstained\"}"), 1.0);
+    assert_eq!(families["klnode_search_duration_seconds"].0, "histogram");
+}
+
+#[test]
 fn the_history_names_the_local_caller_of_what_stands() {
     let node = Served::start(Limits::default(), Doors::Both);
     let entry = create(&node, "told");

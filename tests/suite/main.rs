@@ -12,6 +12,7 @@ mod forgetting;
 mod full_disk;
 mod golden;
 mod hostile;
+mod index;
 mod laws;
 mod lives;
 mod pairing;

@@ -175,6 +175,28 @@ fn filters_hold_and_marks_of_the_operator_hide_and_lift() {
 }
 
 #[test]
+fn a_filter_holds_in_each_engine_however_many_others_are_nearer() {
+    let node = Asked::new();
+    let home = node.path().join("lines.jsonl");
+    let line =
+        |n: usize| format!("{{\"title\":\"Rotate signing keys {n}\",\"content\":\"Now.\"}}\n");
+    std::fs::write(&home, (0..130).map(line).collect::<String>()).unwrap();
+    assert!(node.run(&["import", home.to_str().unwrap()]).status.success());
+    let content = "Somebody should rotate those keys at some time, signing or not.";
+    let tagged = node.add("An old note", content, &["--tag", "auth"]);
+    node.settle();
+    for engine in ["vectors", "keyword", "hybrid"] {
+        let more = ["--engine", engine, "--tag", "auth", "--nearest"];
+        let answer = node.run(&[&["search", "rotate signing keys", "--json"], &more[..]].concat());
+        let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
+        let listed = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
+        let all: Vec<Value> = [listed("hits"), listed("nearest")].concat();
+        let codes: Vec<&str> = all.iter().filter_map(|hit| hit["code"].as_str()).collect();
+        assert_eq!(codes, [tagged.as_str()], "{engine}: {answer}");
+    }
+}
+
+#[test]
 fn an_answer_keeps_to_its_budget_and_says_what_did_not_fit() {
     let node = Asked::new();
     for number in 0..8 {
@@ -226,7 +248,9 @@ fn the_index_survives_a_restart_and_is_built_again_when_it_is_gone_or_damaged() 
         node.stop();
         damage(&index);
         node.start_again();
-        assert_eq!(node.search("kx7y", &[]).0.first(), Some(&codes[7]), "{what}, at once");
+        // One hit, so that nothing is served together and preferred for it the next time.
+        let first = |word: &str| node.search(word, &["-n", "1"]).0;
+        assert_eq!(first("kx7y"), [codes[7].clone()], "{what}, at once");
         let status = node.settle();
         assert_eq!(status["index"]["vectors"], 150, "{what}");
         assert_eq!(status["index"]["documents"], 150, "{what}");
@@ -235,7 +259,7 @@ fn the_index_survives_a_restart_and_is_built_again_when_it_is_gone_or_damaged() 
         let is_kept = what == "nothing" || what.ends_with("words");
         assert!(is_same || !is_kept, "{what}: {status}");
         model = status["index"]["model"].clone();
-        assert_eq!(node.search("kx8y", &[]).0.first(), Some(&codes[8]), "{what}, when settled");
+        assert_eq!(first("kx8y"), [codes[8].clone()], "{what}, when settled");
     }
 }
 
@@ -260,12 +284,20 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn after_forget_now_the_text_is_in_no_file_of_the_home() {
     let node = Asked::new();
-    for n in 0..30 {
-        node.add(&format!("Neighbour {n}"), "It stays.", &[]);
-    }
-    let code = node.add("The xylophonecipher", "Hidden in quartzflute.", &["--tag", "vexedgnome"]);
+    // Taken in together: in the index they share their files.
+    let lines = node.path().join("lines.jsonl");
+    let line = |n: usize| match n {
+        15 => json!({"title": "The xylophonecipher", "content": "Hidden in quartzflute.",
+                     "tags": ["vexedgnome"]}),
+        _ => json!({"title": format!("Neighbour {n}"), "content": "It stays."}),
+    };
+    let text: Vec<String> = (0..31).map(|n| line(n).to_string()).collect();
+    std::fs::write(&lines, text.join("\n")).unwrap();
+    assert!(node.run(&["import", lines.to_str().unwrap()]).status.success());
+    std::fs::remove_file(lines).unwrap();
     node.settle();
-    assert_eq!(node.search("xylophonecipher quartzflute", &[]).0.len(), 1);
+    let (codes, _) = node.search("xylophonecipher quartzflute", &[]);
+    let [code] = &codes[..] else { panic!("{codes:?}") };
     let words = ["xylophonecipher", "quartzflute", "vexedgnome"];
     let holding = |word: &str| -> Vec<PathBuf> {
         let holds = |path: &PathBuf| {
@@ -279,12 +311,71 @@ fn after_forget_now_the_text_is_in_no_file_of_the_home() {
     for word in words {
         assert!(!holding(word).is_empty(), "{word} is somewhere before");
     }
-    node.json(&["forget", &code, "--now"]);
+    node.json(&["forget", code, "--now"]);
     for word in words {
         assert_eq!(holding(word), Vec::<PathBuf>::new(), "{word}");
     }
+    // The keyword index spells no word out, so its own list tells whether anything is left.
+    let keyword = node.path().join("index/keyword");
+    let meta: Value =
+        serde_json::from_slice(&std::fs::read(keyword.join("meta.json")).unwrap()).unwrap();
+    let segments = meta["segments"].as_array().unwrap();
+    assert!(segments.iter().all(|segment| segment["deletes"].is_null()), "{meta:#}");
+    let ids: Vec<String> =
+        segments.iter().map(|of| of["segment_id"].as_str().unwrap().replace('-', "")).collect();
+    for file in files(&keyword) {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        let is_of_segment = name.len() >= 32;
+        assert!(!is_of_segment || ids.iter().any(|id| name.starts_with(id)), "{file:?} {ids:?}");
+    }
     assert_eq!(node.search("xylophonecipher", &[]), (Vec::new(), true));
     assert_eq!(node.search("neighbour stays", &[]).0.len(), 5);
+}
+
+#[test]
+fn an_index_of_another_life_of_the_home_is_not_believed() {
+    let mut node = Asked::new();
+    node.add("Common ground", "Before the copy.", &[]);
+    node.settle();
+    node.stop();
+    let (store, index) = (node.path().join("store.redb"), node.path().join("index"));
+    let (copy, aside) = (node.path().join("copy"), node.path().join("aside"));
+    std::fs::copy(&store, &copy).unwrap();
+    node.start_again();
+    node.add("About xylophones", "Of the first life.", &[]);
+    node.settle();
+    node.stop();
+    std::fs::rename(&index, &aside).unwrap();
+    std::fs::rename(&copy, &store).unwrap();
+    node.start_again();
+    let flute = node.add("About quartzflutes", "Of the second life.", &[]);
+    node.add("About gnomes", "Of the second life, too.", &[]);
+    node.settle();
+    node.stop();
+    std::fs::remove_dir_all(&index).unwrap();
+    std::fs::rename(&aside, &index).unwrap();
+    node.start_again();
+    let status = node.settle();
+    assert_eq!(
+        (&status["index"]["documents"], &status["index"]["vectors"]),
+        (&3.into(), &3.into())
+    );
+    assert_eq!(node.search("quartzflutes", &["-n", "1"]).0, [flute]);
+    assert_eq!(node.search("xylophones", &[]), (Vec::new(), true));
+}
+
+#[test]
+fn what_others_say_does_not_speak_unasked_before_it_was_seen_to_work() {
+    let (theirs, node) = (Asked::new(), Asked::new());
+    theirs.add("Rotate signing keys weekly", "Tokens outlive keys.", &[]);
+    let file = theirs.path().join("all.jsonl");
+    assert!(theirs.run(&["export", file.to_str().unwrap()]).status.success());
+    assert!(node.run(&["import", file.to_str().unwrap()]).status.success());
+    assert_eq!(node.search("rotate signing keys", &[]), (Vec::new(), true));
+    let (codes, _) = node.search("rotate signing keys", &["--all"]);
+    let [code] = &codes[..] else { panic!("{codes:?}") };
+    node.json(&["observe", code, "--success"]);
+    assert_eq!(node.search("rotate signing keys", &[]).0, codes);
 }
 
 #[test]
@@ -321,4 +412,13 @@ fn an_explanation_adds_up() {
     let total: f64 = weights.values().map(|value| value.as_f64().unwrap()).sum();
     assert!((total - 1.0).abs() < 1e-9);
     assert_eq!(answer["fallback"], json!(null));
+    let text = String::from_utf8(node.run(&["search", "retry backoff", "--explain"]).stdout);
+    let text = text.unwrap();
+    let added: Vec<f64> = text
+        .lines()
+        .filter_map(|line| line.split_once(" adds ")?.1.parse().ok())
+        .take(adds.len())
+        .collect();
+    assert_eq!(added.len(), adds.len(), "{text}");
+    assert!(added.is_sorted_by(|a, b| a >= b), "the largest first: {text}");
 }

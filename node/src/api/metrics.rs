@@ -65,6 +65,35 @@ struct Route {
     latency: Latency,
 }
 
+/// Questions and what came of them.
+#[derive(Debug, Default)]
+pub(super) struct Searches {
+    answered: AtomicU64,
+    abstained: AtomicU64,
+    latency: Latency,
+}
+
+impl Searches {
+    /// Counts one that was answered, or to which nothing relevant was found.
+    pub(super) fn count(&self, hits: usize, took: Duration) {
+        let outcome = if hits > 0 { &self.answered } else { &self.abstained };
+        outcome.fetch_add(1, Ordering::Relaxed);
+        self.latency.observe(took);
+    }
+
+    fn write(&self, text: &mut String) {
+        let name = "klnode_searches_total";
+        head(text, name, "Questions, by whether anything relevant was found.", "counter");
+        for (outcome, count) in [("answered", &self.answered), ("abstained", &self.abstained)] {
+            let count = count.load(Ordering::Relaxed);
+            let _ = writeln!(text, "{name}{{outcome=\"{outcome}\"}} {count}");
+        }
+        let name = "klnode_search_duration_seconds";
+        head(text, name, "Time from a question to its answer, waiting included.", "histogram");
+        self.latency.write(text, name, "");
+    }
+}
+
 /// What a registered number is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
@@ -90,12 +119,13 @@ pub struct Metrics {
     started: Instant,
     routes: RwLock<BTreeMap<(String, String), Arc<Route>>>,
     families: Mutex<Vec<Family>>,
+    pub(super) searches: Searches,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let (routes, families) = (RwLock::default(), Mutex::default());
-        Self { started: Instant::now(), routes, families }
+        Self { started: Instant::now(), routes, families, searches: Searches::default() }
     }
 }
 
@@ -165,6 +195,7 @@ impl Metrics {
                 }
             }
         }
+        self.searches.write(&mut text);
         self.write_routes(&mut text);
         text
     }

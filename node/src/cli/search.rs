@@ -166,7 +166,9 @@ fn put_explanation(text: &mut String, hit: &Hit, explained: &Explained) {
         "    score {:.3}; relevance {:.2} from meaning {:.2} and words {:.2}",
         hit.score, hit.relevance, explained.meaning, explained.coverage
     );
-    for (name, adds) in &explained.adds {
+    let mut largest_first: Vec<_> = explained.adds.iter().collect();
+    largest_first.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    for (name, adds) in largest_first {
         let signal = explained.signals.get(name).copied().unwrap_or_default();
         let _ = writeln!(text, "      {name:<13} {signal:.2} adds {adds:.3}");
     }

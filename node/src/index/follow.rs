@@ -8,7 +8,7 @@ use super::document::Document;
 use super::entitled::Entitled;
 use super::keyword::{self, Keyword, KeywordError};
 use super::mark::Mark;
-use super::meaning::{Job, Made, Reading};
+use super::meaning::{Job, Made, Progress, Reading};
 use super::{IndexError, Shared};
 use crate::store::peers::Society;
 use crate::store::rows::Seq;
@@ -16,7 +16,7 @@ use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{EntryId, StoreId};
 use klnode_crdt::time::WallTime;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,11 @@ use tokio::time::Instant;
 const CHUNK_RECORDS_MAX: usize = 4_000;
 /// Changes of text wait so long for others to share a commit; a search reads them meanwhile.
 const GATHER_TIME: Duration = Duration::from_millis(200);
+/// A generation that has been outgrown is replaced when no text has come for so long: during an
+/// import it would be outgrown again before the next one is there.
+const QUIET_TIME: Duration = Duration::from_secs(1);
+/// Where there is never quiet, it is replaced so long after it was outgrown.
+const QUIET_WAIT_MAX: Duration = Duration::from_secs(60);
 /// After a failure it is tried again so much later.
 const RETRY_TIME: Duration = Duration::from_secs(10);
 
@@ -44,6 +49,10 @@ pub(super) struct Follower {
     pub(super) keyword_at: Seq,
     pub(super) meaning_at: Seq,
     pub(super) job: Option<Job>,
+    /// Since when a job is due that has not been started.
+    pub(super) due_since: Option<Instant>,
+    /// When text was last taken in.
+    pub(super) text_at: Instant,
     /// Changes of text wait until then for others to share a commit.
     pub(super) gather_until: Option<Instant>,
 }
@@ -104,8 +113,7 @@ impl Follower {
                 let snapshot = self.store.snapshot()?;
                 self.renew(&snapshot, &self.reading.society(&snapshot)?)?;
             }
-            self.consider_job()?;
-            return Ok(None);
+            return Ok(self.consider_job());
         }
         let snapshot = self.store.snapshot()?;
         if head.0 - behind.0 <= CHUNK_RECORDS_MAX as u64 {
@@ -117,7 +125,7 @@ impl Follower {
                 None if !has_text(&snapshot, behind)? => {
                     (self.keyword_at, self.meaning_at) = (snapshot.head(), snapshot.head());
                     self.publish();
-                    return Ok(None);
+                    return Ok(self.consider_job());
                 }
                 None => {
                     self.gather_until = Some(now + GATHER_TIME);
@@ -130,8 +138,10 @@ impl Follower {
         let (caught_up, renewed) =
             (self.catch_up(&snapshot, &society), self.renew(&snapshot, &society));
         caught_up.and(renewed)?;
-        self.consider_job()?;
-        Ok(Some(Instant::now()).filter(|_| *self.head.borrow() > snapshot.head()))
+        self.text_at = Instant::now();
+        let job_at = self.consider_job();
+        let is_behind = *self.head.borrow() > snapshot.head();
+        Ok(if is_behind { Some(Instant::now()) } else { job_at })
     }
 
     /// Takes in the feed up to the snapshot. Words go on while the embedder is away.
@@ -204,7 +214,10 @@ impl Follower {
 
     fn publish(&self) {
         let vectors = self.shared.meaning().map(|_| self.meaning_at);
-        let (keyword, rebuild) = (self.keyword_at, self.job.as_ref().map(Job::progress));
+        let keyword = self.keyword_at;
+        let due = || Progress { done: 0, total: self.shared.keyword.look().documents() };
+        let rebuild = self.job.as_ref().map(Job::progress);
+        let rebuild = rebuild.or_else(|| self.due_since.map(|_| due()));
         self.shared.state.send_modify(|state| {
             (state.keyword, state.vectors, state.rebuild) = (keyword, vectors, rebuild);
             // Words are wiped before they are published, vectors when they are written.
@@ -213,22 +226,35 @@ impl Follower {
     }
 
     /// Starts to embed everything anew where that is due: another model, or a store that has
-    /// doubled since its words were last weighed.
-    fn consider_job(&mut self) -> Result<(), IndexError> {
-        if self.job.is_none() {
-            let documents = self.shared.keyword.look().documents();
-            if self.shared.is_refit_due(documents) {
-                self.job = Some(Job::start(&self.shared, &self.store, self.reading, documents));
-                self.publish();
-            }
+    /// doubled since its words were last weighed. Returns when to look again.
+    fn consider_job(&mut self) -> Option<Instant> {
+        let documents = self.shared.keyword.look().documents();
+        if self.job.is_some() || !self.shared.is_refit_due(documents) {
+            self.due_since = None;
+            return None;
         }
-        Ok(())
+        let now = Instant::now();
+        let due_since = *self.due_since.get_or_insert(now);
+        let at = (self.text_at + QUIET_TIME).min(due_since + QUIET_WAIT_MAX);
+        // Where there are no vectors at all, nobody waits for quiet.
+        if at > now && self.shared.meaning().is_some() {
+            self.publish();
+            return Some(at);
+        }
+        self.due_since = None;
+        self.job = Some(Job::start(&self.shared, &self.store, self.reading, documents));
+        self.publish();
+        None
     }
 
     /// Puts vectors that are ready in place.
     fn take_job(&mut self) -> Result<(), IndexError> {
         let Some(job) = self.job.take_if(|job| job.is_finished()) else { return Ok(()) };
-        let Made { meaning, mark, entitled } = job.finish(&self.shared.folder)?;
+        let Made { meaning, mark, entitled } = job.finish()?;
+        // What was forgotten meanwhile may have been wiped already, and must not come back.
+        let snapshot = self.store.snapshot()?;
+        meaning.remove_all(&erased_since(&snapshot, mark.seq)?);
+        meaning.take_place(&self.shared.folder, &mark)?;
         self.shared.replace_meaning(meaning);
         self.meaning_at = mark.seq;
         // Where others are entitled by now, words and vectors are renewed together.
@@ -247,6 +273,25 @@ async fn finished(job: Option<&Job>) {
         Some(job) => job.finished().await,
         None => std::future::pending().await,
     }
+}
+
+/// Entries of which text was taken back or forgotten after a place in the feed.
+fn erased_since(snapshot: &Snapshot, from: Seq) -> Result<BTreeSet<EntryId>, Error> {
+    let mut erased = BTreeSet::new();
+    for change in snapshot.changes_since(from)? {
+        match change {
+            Ok(change) if is_erasing(change.record.header().facet) => {
+                erased.insert(change.record.entry());
+            }
+            Ok(_) | Err(Error::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(erased)
+}
+
+fn is_erasing(facet: Facet) -> bool {
+    matches!(facet, Facet::Retraction | Facet::Tombstone)
 }
 
 /// Whether anything after a place in the feed changes what can be found.
@@ -270,7 +315,7 @@ fn read_stretch(
     society: &Society,
     now: WallTime,
 ) -> Result<Stretch, Error> {
-    let (mut upto, mut is_erasing) = (snapshot.head(), false);
+    let (mut upto, mut erases) = (snapshot.head(), false);
     let mut documents = BTreeMap::new();
     for (count, change) in snapshot.changes_since(from)?.enumerate() {
         let change = match change {
@@ -280,7 +325,7 @@ fn read_stretch(
             Err(error) => return Err(error),
         };
         let facet = change.record.header().facet;
-        is_erasing |= matches!(facet, Facet::Retraction | Facet::Tombstone);
+        erases |= is_erasing(facet);
         if facet != Facet::Tally {
             documents.insert(change.record.entry(), None);
         }
@@ -290,7 +335,7 @@ fn read_stretch(
         }
     }
     let documents = read_documents(snapshot, society, documents, now)?;
-    Ok(Stretch { mark: Mark::at(store, snapshot, upto)?, documents, is_erasing })
+    Ok(Stretch { mark: Mark::at(store, snapshot, upto)?, documents, is_erasing: erases })
 }
 
 fn read_documents(
@@ -323,6 +368,9 @@ pub(super) fn open_keyword(
         Ok(None) => "there is none".to_owned(),
         Err(error) => error.to_string(),
     };
-    tracing::info!(why, "building the keyword index");
+    match snapshot.head() {
+        Seq(0) => tracing::debug!(why, "beginning a keyword index"),
+        _ => tracing::info!(why, "building the keyword index"),
+    }
     Ok((Keyword::create(&path)?, Seq(0)))
 }

@@ -17,7 +17,7 @@ use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
 use klnode_scoring::relevance::Calibration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -109,6 +109,10 @@ impl Meaning {
         });
         let (vectors, note) = match opened {
             Ok(opened) => opened,
+            Err(why) if snapshot.head() == Seq(0) => {
+                tracing::debug!(why, "there is nothing to make vectors of");
+                return Ok(None);
+            }
             Err(why) => {
                 tracing::info!(why, "the vectors are made anew");
                 return Ok(None);
@@ -163,8 +167,15 @@ impl Meaning {
         Ok(())
     }
 
+    /// Takes entries out, until the next checkpoint from memory alone.
+    pub(super) fn remove_all(&self, entries: &BTreeSet<EntryId>) {
+        for entry in entries {
+            self.vectors.remove(*entry);
+        }
+    }
+
     /// Takes the place of what stands in the folder.
-    fn take_place(&self, folder: &Path, mark: &Mark) -> Result<(), MeaningError> {
+    pub(super) fn take_place(&self, folder: &Path, mark: &Mark) -> Result<(), MeaningError> {
         let path = weights_file(folder);
         let written = match self.embedder.weights() {
             Some(weights) => write_whole(&path, &weights.to_bytes()),
@@ -285,11 +296,9 @@ impl Job {
         let _ = self.done.clone().wait_for(|done| *done).await;
     }
 
-    /// Puts what came of it into the folder.
-    pub(super) fn finish(self, folder: &Path) -> Result<Made, MeaningError> {
-        let made = self.thread.join().map_err(|_| MeaningError::GivenUp)??;
-        made.meaning.take_place(folder, &made.mark)?;
-        Ok(made)
+    /// What came of it, with the place in the feed up to which it holds.
+    pub(super) fn finish(self) -> Result<Made, MeaningError> {
+        self.thread.join().map_err(|_| MeaningError::GivenUp)?
     }
 
     /// Tells it to stop, and waits until it has.

@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 use vectors::Limits;
 
 /// Why there is no index.
@@ -204,6 +205,8 @@ pub fn start(
         keyword_at,
         meaning_at,
         job: None,
+        due_since: None,
+        text_at: Instant::now(),
         gather_until: None,
     };
     let (stop, stopped) = oneshot::channel();

@@ -7,7 +7,7 @@
 use super::question::{Engine, Fallback, Question};
 use crate::index::Index;
 use crate::index::document::{Document, Filter};
-use crate::index::keyword::{self, Counted, Look};
+use crate::index::keyword::{self, Counted, Look, Place};
 use crate::index::meaning::Meaning;
 use crate::index::vectors;
 use crate::store::peers::Society;
@@ -57,6 +57,12 @@ pub(super) struct Candidates {
     pub(super) tail_records: u64,
     pub(super) has_words: bool,
 }
+
+/// From so many vectors on a thread of their own is worth its start.
+const ASIDE_ROWS_MIN: usize = 20_000;
+
+/// Entries with their cosines.
+type Near = Vec<(EntryId, f32)>;
 
 /// The vectors, and the question's own.
 type Meant = (Arc<Meaning>, Vec<f32>);
@@ -175,16 +181,11 @@ impl Lookup<'_> {
         engine: Engine,
         tail: &Tail,
     ) -> Result<BTreeMap<EntryId, Match>, SearchError> {
-        let mut places = match engine {
-            Engine::Vectors => Vec::new(),
-            _ => self.look.find(&self.question, self.filter, FOUND_MAX)?,
-        };
+        let (mut places, nearest) = self.nominate(engine)?;
         let mut matches: BTreeMap<EntryId, Match> =
             places.iter().map(|place| (place.entry, NOTHING)).collect();
         if let Some((meaning, vector)) = &self.meaning {
             let worded: Vec<EntryId> = matches.keys().copied().collect();
-            let nearest = meaning.vectors.nearest(vector, FOUND_MAX, &vector_filter(self.filter));
-            let nearest = nearest.map(|nearest| nearest.hits).unwrap_or_default();
             let others: Vec<EntryId> = nearest
                 .iter()
                 .map(|(entry, _)| *entry)
@@ -206,6 +207,29 @@ impl Lookup<'_> {
         }
         matches.retain(|entry, _| !tail.documents.contains_key(entry));
         Ok(matches)
+    }
+
+    /// The best by words, and the nearest by meaning. Where both take long they are looked for at
+    /// the same time.
+    fn nominate(&self, engine: Engine) -> Result<(Vec<Place>, Near), SearchError> {
+        let worded = || match engine {
+            Engine::Vectors => Ok(Vec::new()),
+            _ => self.look.find(&self.question, self.filter, FOUND_MAX),
+        };
+        let Some((meaning, vector)) = &self.meaning else { return Ok((worded()?, Vec::new())) };
+        let near = || {
+            let nearest = meaning.vectors.nearest(vector, FOUND_MAX, &vector_filter(self.filter));
+            nearest.map(|nearest| nearest.hits).unwrap_or_default()
+        };
+        if meaning.vectors.len() < ASIDE_ROWS_MIN || engine == Engine::Vectors {
+            return Ok((worded()?, near()));
+        }
+        std::thread::scope(|scope| {
+            let near = scope.spawn(near);
+            let worded = worded();
+            let near = near.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((worded?, near))
+        })
     }
 
     /// What the tail holds.

@@ -8,7 +8,7 @@ use super::numbers::Numbers;
 use crate::index::embed;
 use klnode_crdt::lww::Register;
 use klnode_crdt::view::View;
-use klnode_scoring::budget::{Form, Tokens};
+use klnode_scoring::budget::Form;
 
 /// What surrounds an entry's text in an answer: code, status, confidence.
 const LABEL_TOKENS: u32 = 16;
@@ -36,13 +36,12 @@ pub fn body(view: &View, form: Form, numbers: &Numbers) -> String {
     }
 }
 
-/// What each form costs.
-pub(super) fn tokens(found: &Found, numbers: &Numbers) -> Tokens {
+/// What an entry costs in a form.
+pub(super) fn tokens(found: &Found, form: Form, numbers: &Numbers) -> u32 {
     let count = |text: &str| u32::try_from(embed::count_tokens(text)).unwrap_or(u32::MAX);
     let title = count(found.view.text(Register::TITLE).unwrap_or_default());
     let line = title.saturating_add(LABEL_TOKENS);
-    let of = |form| line.saturating_add(count(&body(&found.view, form, numbers)));
-    Tokens { line, summary: of(Form::Summary), standard: of(Form::Standard), full: of(Form::Full) }
+    line.saturating_add(count(&body(&found.view, form, numbers)))
 }
 
 /// At most so many characters, cut at a word, with a sign that something is missing.

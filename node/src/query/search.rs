@@ -277,8 +277,7 @@ impl Reading<'_> {
                 // Categories are for answers that are injected.
                 Audience::All => Kind::Lesson,
             };
-            let tokens = excerpt::tokens(&read.found, numbers);
-            Some(Item { entry: read.found.entry, kind, relevance: read.relevance.value, tokens })
+            Some(Item { entry: placed.candidate.entry, kind, relevance: read.relevance.value })
         };
         let items: Vec<Item> = placed.iter().filter_map(item).collect();
         let sources: BTreeSet<AuthorId> = items
@@ -293,7 +292,10 @@ impl Reading<'_> {
         let tokens_max = question.tokens_max.unwrap_or(u32::MAX);
         let pairs: Vec<budget::Rivals> =
             rivalries.iter().map(|rivalry| (rivalry.one, rivalry.two)).collect();
-        let fitted = budget::fit(&items, &pairs, form, tokens_max, &params);
+        let tokens = |entry: EntryId, form: budget::Form| {
+            read.get(&entry).map_or(0, |read| excerpt::tokens(&read.found, form, numbers))
+        };
+        let fitted = budget::fit(&items, &pairs, (form, tokens_max), &params, tokens);
         answer.tokens = fitted.tokens;
         answer.left_out.splice(0..0, fitted.left_out);
         let order: Vec<EntryId> = fitted.shown.iter().map(|shown| shown.entry).collect();

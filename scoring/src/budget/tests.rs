@@ -2,15 +2,22 @@
 
 use super::Form::{Full, Line, Standard, Summary};
 use super::Reason::{TooLong, TooMany};
-use super::{Coverage, Fitted, Form, Item, Params, Reason, Shown, Tier, Tokens, fit, form};
+use super::{Coverage, Fitted, Form, Item, Params, Reason, Shown, Tier, fit, form};
 use crate::thompson::SplitMix64;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::Kind;
 
-const TOKENS: Tokens = Tokens { line: 10, summary: 15, standard: 75, full: 200 };
+fn tokens(_: EntryId, form: Form) -> u32 {
+    match form {
+        Line => 10,
+        Summary => 15,
+        Standard => 75,
+        Full => 200,
+    }
+}
 
 fn item(name: u8, kind: Kind, relevance: f64) -> Item {
-    Item { entry: EntryId::from_bytes([name; 16]), kind, relevance, tokens: TOKENS }
+    Item { entry: EntryId::from_bytes([name; 16]), kind, relevance }
 }
 
 fn lessons(relevances: &[f64]) -> Vec<Item> {
@@ -24,7 +31,7 @@ fn check(
     shown: &[(u8, Form)],
     left_out: &[(u8, Reason)],
 ) -> Fitted {
-    let given = fit(items, &[], form, tokens_max, &Params::default());
+    let given = fit(items, &[], (form, tokens_max), &Params::default(), tokens);
     let id = |name| EntryId::from_bytes([name; 16]);
     let shown: Vec<Shown> =
         shown.iter().map(|&(name, form)| Shown { entry: id(name), form }).collect();
@@ -112,21 +119,23 @@ fn any_answer_fits_its_budget_and_accounts_for_every_entry() {
     for seed in 0..500 {
         let mut random = SplitMix64(seed);
         let count = random.below(9) as u8;
+        let mut prices = Vec::new();
         let items: Vec<Item> = (0..count)
             .map(|name| {
                 let line = 5 + random.below(20);
-                let summary = line + random.below(20);
-                let standard = summary + random.below(90);
-                let full = standard + random.below(300);
-                let kind = kinds[random.below(4) as usize];
-                let tokens = Tokens { line, summary, standard, full };
-                Item { tokens, ..item(name, kind, random.share()) }
+                let full = line + random.below(400);
+                prices.push((line, full));
+                item(name, kinds[random.below(4) as usize], random.share())
             })
             .collect();
+        let tokens = |entry: EntryId, form: Form| {
+            let (line, full) = prices[usize::from(entry.as_bytes()[0])];
+            if form == Line { line } else { full }
+        };
         let tokens_max = random.below(600);
         let mut any = || EntryId::from_bytes([random.below(9) as u8; 16]);
         let rivals = [(any(), any()), (any(), any())];
-        let given = fit(&items, &rivals, Full, tokens_max, &Params::default());
+        let given = fit(&items, &rivals, (Full, tokens_max), &Params::default(), tokens);
         assert!(given.tokens <= u64::from(tokens_max), "seed {seed}");
         assert!(given.shown.len() <= 5, "seed {seed}");
         assert_eq!(given.shown.len() + given.left_out.len(), items.len(), "seed {seed}");
@@ -142,7 +151,7 @@ fn who_sees_one_of_two_rivals_sees_the_other() {
     let shown = |relevances: &[f64], rivals: &[(u8, u8)], tokens_max, entries_max| {
         let rivals: Vec<_> = rivals.iter().map(|&(one, two)| (id(one), id(two))).collect();
         let params = Params { entries_max, ..Params::default() };
-        let given = fit(&lessons(relevances), &rivals, Line, tokens_max, &params);
+        let given = fit(&lessons(relevances), &rivals, (Line, tokens_max), &params, tokens);
         given.shown.iter().map(|shown| shown.entry.as_bytes()[0]).collect::<Vec<u8>>()
     };
     let six = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4];

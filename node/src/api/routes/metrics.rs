@@ -3,6 +3,7 @@
 use crate::api::errors::ApiError;
 use crate::api::seats::Seats;
 use crate::api::server::Service;
+use crate::store::rows::Seq;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderName, header};
@@ -37,10 +38,51 @@ pub(super) async fn metrics(
         ),
         ("klnode_api_connections", "Connections that are open.", seats.count() as f64),
     ];
+    given.extend(index(&service, snapshot.head()));
     if let Some(bytes) = resident_bytes() {
         given.push(("klnode_resident_memory_bytes", "Memory of the process.", bytes as f64));
     }
     Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], service.metrics.render(&given)))
+}
+
+/// How far the index is.
+fn index(service: &Service, head: Seq) -> [(&'static str, &'static str, f64); 6] {
+    let (state, meaning) = (service.index.state(), service.index.meaning());
+    let vectors = meaning.map_or(0, |meaning| meaning.vectors.len());
+    let behind = |at: Option<Seq>| head.0.saturating_sub(at.unwrap_or_default().0) as f64;
+    let waiting = state.rebuild.map_or(0, |job| job.total.saturating_sub(job.done));
+    [
+        (
+            "klnode_index_words_entries",
+            "Entries that are found by their words.",
+            service.index.words().documents() as f64,
+        ),
+        (
+            "klnode_index_vectors_entries",
+            "Entries that are found by their meaning.",
+            vectors as f64,
+        ),
+        (
+            "klnode_index_words_behind_records",
+            "Records that the words have not yet taken in; searches read them from the store.",
+            behind(Some(state.keyword)),
+        ),
+        (
+            "klnode_index_vectors_behind_records",
+            "Records that the vectors have not yet taken in; all while there are none.",
+            behind(state.vectors),
+        ),
+        (
+            "klnode_index_rebuild_waiting_texts",
+            "Texts that are still to be embedded anew.",
+            waiting as f64,
+        ),
+        (
+            "klnode_index_faults",
+            "1 while the index stands still because of a fault, else 0.",
+            f64::from(u8::from(state.fault.is_some())),
+        ),
+    ]
 }
 
 /// The memory that the process has in use, where the system tells.

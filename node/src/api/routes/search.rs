@@ -8,7 +8,7 @@ use crate::api::server::Service;
 use crate::engine::Command;
 use crate::store::rows::{Seq, ServedRow};
 use axum::extract::State;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A question reads at most so many records past the index; beyond that it waits for the index.
 const TAIL_RECORDS_MAX: u64 = 2_000;
@@ -29,6 +29,7 @@ pub(super) async fn search(
         *name = service.workspace_for(Some(name))?;
     }
     let question = search.question(service.seed(), &service.reader.numbers)?;
+    let start = Instant::now();
     wait_for_index(&service).await;
     let working = service.clone();
     let answered = apart(move |cancel| {
@@ -36,6 +37,7 @@ pub(super) async fn search(
         Ok(working.reader.search(&working.index, &snapshot, &question, now, cancel)?)
     })
     .await?;
+    service.metrics.searches.count(answered.hits.len(), start.elapsed());
     if !search.unrecorded && !answered.hits.is_empty() {
         service.engine.note(Command::Served(ServedRow {
             caller: search.caller.clone().unwrap_or_else(|| caller.to_string()),

@@ -4,6 +4,7 @@
 //! here, writing in `writer`. What the index has not yet taken in is scored by the same formula
 //! with the same counts ([`Question`]), so that an entry does not move when the index takes it.
 
+mod find;
 mod question;
 mod tokens;
 mod writer;
@@ -22,7 +23,6 @@ use question::Word;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tantivy::collector::TopDocs;
 use tantivy::postings::Postings;
 use tantivy::query::{
     Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScoreQuery, FuzzyTermQuery, Occur,
@@ -61,6 +61,12 @@ pub enum KeywordError {
     /// It is not what was written.
     #[error("use the keyword index at {path}: it is damaged")]
     Damaged {
+        /// Where.
+        path: PathBuf,
+    },
+    /// What was to go is still being read.
+    #[error("wipe the keyword index at {path}: its old files are still in use")]
+    InUse {
         /// Where.
         path: PathBuf,
     },
@@ -252,13 +258,12 @@ impl Look {
         Term::from_field_text(self.fields.text, word)
     }
 
-    fn query(&self, question: &Question, filter: &Filter) -> BooleanQuery {
-        let forms = question.words.iter().flat_map(|word| &word.forms);
-        let word = |form: &String| -> (Occur, Box<dyn Query>) {
+    fn query(&self, forms: &[&str], filter: &Filter) -> BooleanQuery {
+        let word = |form: &&str| -> (Occur, Box<dyn Query>) {
             let term = TermQuery::new(self.term(form), IndexRecordOption::WithFreqs);
             (Occur::Should, Box::new(term))
         };
-        let words = BooleanQuery::new(forms.map(word).collect());
+        let words = BooleanQuery::new(forms.iter().map(word).collect());
         let scope = scope_terms(filter);
         if scope.is_empty() {
             return words;
@@ -277,43 +282,39 @@ impl Look {
         BooleanQuery::new(parts)
     }
 
-    /// The documents that score highest, best first.
-    pub fn find(
-        &self,
-        question: &Question,
-        filter: &Filter,
-        count_max: usize,
-    ) -> Result<Vec<Place>, tantivy::TantivyError> {
-        if question.words.iter().all(|word| word.forms.is_empty()) {
-            return Ok(Vec::new());
-        }
-        let query = self.query(question, filter);
-        let provider = Provider { question, fields: self.fields };
-        let top = TopDocs::with_limit(count_max.max(1)).order_by_score();
-        let found = self.searcher.search_with_statistics_provider(&query, &top, &provider)?;
-        found.into_iter().map(|(_, at)| Ok(Place { at, entry: self.entry(at)? })).collect()
-    }
-
     /// Where these entries stand, those that are here.
     pub fn places(&self, entries: &[EntryId]) -> Result<Vec<Place>, tantivy::TantivyError> {
         let mut places = Vec::new();
-        for (segment, reader) in (0..).zip(self.searcher.segment_readers()) {
+        let mut missing = entries.to_vec();
+        for (segment, reader) in self.largest_first() {
             let ids = reader.inverted_index(self.fields.id)?;
-            for entry in entries {
+            let mut elsewhere = Vec::new();
+            for entry in missing {
                 let term = Term::from_field_bytes(self.fields.id, entry.as_bytes());
-                let Some(mut postings) = ids.read_postings(&term, IndexRecordOption::Basic)? else {
-                    continue;
-                };
-                while postings.doc() != TERMINATED {
-                    if !reader.is_deleted(postings.doc()) {
-                        let at = DocAddress::new(segment, postings.doc());
-                        places.push(Place { at, entry: *entry });
-                    }
+                let mut postings = ids.read_postings(&term, IndexRecordOption::Basic)?;
+                let mut documents = std::iter::from_fn(|| {
+                    let postings = postings.as_mut().filter(|all| all.doc() != TERMINATED)?;
+                    let document = postings.doc();
                     postings.advance();
+                    Some(document)
+                });
+                // Of all documents of an entry only the newest has not been deleted.
+                match documents.find(|document| !reader.is_deleted(*document)) {
+                    Some(document) => {
+                        places.push(Place { at: DocAddress::new(segment, document), entry });
+                    }
+                    None => elsewhere.push(entry),
                 }
             }
+            missing = elsewhere;
         }
         Ok(places)
+    }
+
+    fn largest_first(&self) -> Vec<(u32, &SegmentReader)> {
+        let mut readers: Vec<_> = (0..).zip(self.searcher.segment_readers()).collect();
+        readers.sort_by_key(|(_, reader)| std::cmp::Reverse(reader.num_docs()));
+        readers
     }
 
     /// What the words of a question weigh in each of these documents.
@@ -364,17 +365,6 @@ impl Look {
             }
         }
         Ok(parts)
-    }
-
-    fn entry(&self, at: DocAddress) -> Result<EntryId, tantivy::TantivyError> {
-        let fast = self.searcher.segment_reader(at.segment_ord).fast_fields();
-        let half = |name: &str| -> Result<[u8; 8], tantivy::TantivyError> {
-            Ok(fast.u64(name)?.first(at.doc_id).unwrap_or_default().to_be_bytes())
-        };
-        let mut id = [0; 16];
-        id[..8].copy_from_slice(&half("high")?);
-        id[8..].copy_from_slice(&half("low")?);
-        Ok(EntryId::from_bytes(id))
     }
 }
 

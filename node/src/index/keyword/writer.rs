@@ -9,6 +9,8 @@ use super::{Fields, Keyword, KeywordError, LAYOUT, terms_of};
 use crate::index::document::Document;
 use crate::index::mark::Mark;
 use klnode_crdt::ids::EntryId;
+use std::path::PathBuf;
+use std::time::Duration;
 use tantivy::index::SegmentId;
 use tantivy::merge_policy::NoMergePolicy;
 use tantivy::{IndexWriter, TantivyDocument, Term};
@@ -20,6 +22,12 @@ const MEMORY_BYTES: usize = 15_000_000;
 const SEGMENTS_MAX: usize = 12;
 /// Beyond that, so many of the smallest become one.
 const MERGED_SEGMENTS: usize = 8;
+
+/// Files that a question reads cannot go; most questions take milliseconds.
+const WIPE_PAUSE: Duration = Duration::from_millis(20);
+const WIPE_TRIES_MAX: usize = 500;
+/// tantivy's list of what the index is made of.
+const META_FILE: &str = "meta.json";
 
 /// Puts documents in and takes them out.
 pub struct Writer {
@@ -91,19 +99,34 @@ impl Writer {
         tidy().map_err(|source| self.keyword.failed(source))
     }
 
-    /// Leaves nothing of deleted documents in any file. To be called after a commit.
+    /// Leaves nothing of deleted documents in any file. To be called after a commit. Files that a
+    /// question still reads are waited for.
     pub fn wipe(&mut self) -> Result<(), KeywordError> {
-        let mut wipe = || -> tantivy::Result<()> {
-            let segments = self.keyword.index.searchable_segment_metas()?;
-            let lossy = segments.iter().filter(|segment| segment.num_deleted_docs() > 0);
+        let mut wipe = || -> tantivy::Result<bool> {
+            // No more than their names: tantivy keeps the files of every segment that is held.
+            let lossy: Vec<SegmentId> = {
+                let segments = self.keyword.index.searchable_segment_metas()?;
+                let lossy = segments.iter().filter(|segment| segment.num_deleted_docs() > 0);
+                lossy.map(|segment| segment.id()).collect()
+            };
             for segment in lossy {
-                self.writer.merge(&[segment.id()]).wait()?;
+                self.writer.merge(&[segment]).wait()?;
             }
             self.keyword.reader.reload()?;
-            self.writer.garbage_collect_files().wait()?;
-            Ok(())
+            for _ in 0..WIPE_TRIES_MAX {
+                self.writer.garbage_collect_files().wait()?;
+                if self.keyword.leftovers()? == 0 {
+                    return Ok(true);
+                }
+                std::thread::sleep(WIPE_PAUSE);
+            }
+            Ok(false)
         };
-        wipe().map_err(|source| self.keyword.failed(source))
+        match wipe() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(KeywordError::InUse { path: self.keyword.path.clone() }),
+            Err(source) => Err(self.keyword.failed(source)),
+        }
     }
 }
 
@@ -112,6 +135,18 @@ impl Keyword {
     fn segments(&self) -> Result<Vec<(u32, SegmentId)>, KeywordError> {
         let metas = self.index.searchable_segment_metas().map_err(|source| self.failed(source))?;
         Ok(metas.iter().map(|segment| (segment.num_docs(), segment.id())).collect())
+    }
+
+    /// Files of segments that are no longer part of the index.
+    fn leftovers(&self) -> tantivy::Result<usize> {
+        let segments = self.index.searchable_segment_ids()?;
+        let living: Vec<String> = segments.iter().map(SegmentId::uuid_string).collect();
+        let files = self.index.directory().list_managed_files();
+        let is_left = |file: &&PathBuf| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            name != META_FILE && !living.iter().any(|segment| name.starts_with(segment.as_str()))
+        };
+        Ok(files.iter().filter(is_left).count())
     }
 
     fn failed(&self, source: tantivy::TantivyError) -> KeywordError {

@@ -46,6 +46,19 @@ pub(super) fn pack(codes: &[u8], lines: &mut [Line]) {
     }
 }
 
+/// The upper halves of a row's codes, with the highest bit flipped so that they count from 0 to 15.
+/// Each line holds those of two lines: the first in its lower halves, the second in its upper.
+pub(super) fn upper_halves(row: &[Line], halves: &mut [Line]) {
+    const FLIP: u64 = 0x8080_8080_8080_8080;
+    const LOWER: u64 = 0x0F0F_0F0F_0F0F_0F0F;
+    for (two, halves) in row.chunks(2).zip(halves) {
+        let (first, second) = (two[0], two.get(1).copied().unwrap_or(Line::ZERO));
+        for ((half, first), second) in halves.0.iter_mut().zip(first.0).zip(second.0) {
+            *half = ((first ^ FLIP) >> 4 & LOWER) | ((second ^ FLIP) & !LOWER);
+        }
+    }
+}
+
 /// The words of lines.
 #[expect(unsafe_code, reason = "a line is eight words and nothing else")]
 pub(super) fn words(lines: &[Line]) -> &[u64] {
@@ -106,22 +119,18 @@ impl Kernel {
         }
     }
 
-    /// The dot products of a query with as many rows as `out` has places. The rows follow each
-    /// other without a gap, each as long as the query.
+    /// The products of a query with the [`upper_halves`] of as many rows as `out` has places. The
+    /// rows follow each other without a gap; the query has twice as many lines as each.
     #[expect(unsafe_code, reason = "a call into code for a processor that was asked for it")]
-    pub(super) fn dots(self, query: &[u64], rows: &[u64], out: &mut [i32]) {
+    pub(super) fn halves(self, query: &[u64], rows: &[u64], out: &mut [i32]) {
         match self {
-            Self::Portable => {
-                for (out, row) in out.iter_mut().zip(rows.chunks_exact(query.len().max(1))) {
-                    *out = portable::dot(query, row);
-                }
-            }
+            Self::Portable => portable::halves(query, rows, out),
             // SAFETY: `available` made this value after seeing that the processor has AVX2.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { avx2::dots(query, rows, out) },
+            Self::Avx2 => unsafe { avx2::halves(query, rows, out) },
             // SAFETY: likewise, AVX-512 F, BW and VNNI.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni => unsafe { avx512::dots(query, rows, out) },
+            Self::Avx512Vnni => unsafe { avx512::halves(query, rows, out) },
         }
     }
 }
@@ -129,7 +138,23 @@ impl Kernel {
 mod portable {
     //! For processors without a kernel of their own.
 
-    use super::WORD_CODES;
+    use super::{LINE_WORDS, WORD_CODES};
+
+    pub(super) fn halves(query: &[u64], rows: &[u64], out: &mut [i32]) {
+        const LOWER: u64 = 0x0F0F_0F0F_0F0F_0F0F;
+        let words = (query.len() / 2).max(LINE_WORDS);
+        for (out, row) in out.iter_mut().zip(rows.chunks_exact(words)) {
+            let lines = row.chunks_exact(LINE_WORDS).zip(query.chunks_exact(LINE_WORDS * 2));
+            let product = |(line, two): (&[u64], &[u64])| {
+                let (mut lower, mut upper) = ([0; LINE_WORDS], [0; LINE_WORDS]);
+                for (at, word) in line.iter().enumerate() {
+                    (lower[at], upper[at]) = (word & LOWER, word >> 4 & LOWER);
+                }
+                dot(&lower, &two[..LINE_WORDS]) + dot(&upper, &two[LINE_WORDS..])
+            };
+            *out = lines.map(product).sum();
+        }
+    }
 
     pub(super) fn dot(left: &[u64], right: &[u64]) -> i32 {
         let mut sums = [0_i32; WORD_CODES];
@@ -153,8 +178,6 @@ mod avx2 {
     use super::LINE_WORDS;
     use std::arch::x86_64::*;
 
-    /// How many rows share one widening of the query.
-    const ROWS: usize = 4;
     const HALF_WORDS: usize = 2;
 
     #[target_feature(enable = "avx2")]
@@ -168,27 +191,37 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn dots(query: &[u64], rows: &[u64], out: &mut [i32]) {
-        let words = query.len().max(LINE_WORDS);
-        let groups = out.chunks_exact_mut(ROWS).zip(rows.chunks_exact(words * ROWS));
-        for (out, rows) in groups {
-            let mut sums = [_mm256_setzero_si256(); ROWS];
-            for (at, part) in query.chunks_exact(HALF_WORDS).enumerate() {
-                let part = widen(part);
-                for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(words)) {
-                    let row = widen(&row[at * HALF_WORDS..][..HALF_WORDS]);
-                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(part, row));
+    pub(super) fn halves(query: &[u64], rows: &[u64], out: &mut [i32]) {
+        const QUARTER: usize = LINE_WORDS / 2;
+        let (mask, ones) = (_mm256_set1_epi8(0x0F), _mm256_set1_epi16(1));
+        let words = (query.len() / 2).max(LINE_WORDS);
+        for (out, row) in out.iter_mut().zip(rows.chunks_exact(words)) {
+            let mut sum = _mm256_setzero_si256();
+            let lines = row.chunks_exact(LINE_WORDS).zip(query.chunks_exact(LINE_WORDS * 2));
+            for (line, two) in lines {
+                let (first, second) = two.split_at(LINE_WORDS);
+                for at in [0, QUARTER] {
+                    let part = load(&line[at..][..QUARTER]);
+                    let lower = _mm256_and_si256(part, mask);
+                    let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(part), mask);
+                    // At most 15 · 128 · 2 in each: far from what 16 bits hold.
+                    let lower = _mm256_maddubs_epi16(lower, load(&first[at..][..QUARTER]));
+                    let upper = _mm256_maddubs_epi16(upper, load(&second[at..][..QUARTER]));
+                    let both = _mm256_add_epi16(lower, upper);
+                    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(both, ones));
                 }
             }
-            for (out, sum) in out.iter_mut().zip(sums) {
-                *out = total(sum);
-            }
+            *out = total(sum);
         }
-        let done = out.len() / ROWS * ROWS;
-        let rest = rows.chunks_exact(words).skip(done);
-        for (out, row) in out[done..].iter_mut().zip(rest) {
-            *out = dot(query, row);
-        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    #[expect(unsafe_code, reason = "loads 32 bytes from a slice that has them")]
+    fn load(four: &[u64]) -> __m256i {
+        assert!(four.len() == LINE_WORDS / 2, "half a line is four words");
+        // SAFETY: the slice has four words, and this load asks for no alignment.
+        unsafe { _mm256_loadu_si256(four.as_ptr().cast()) }
     }
 
     /// Sixteen codes as 16-bit numbers.
@@ -219,8 +252,6 @@ mod avx512 {
     use super::LINE_WORDS;
     use std::arch::x86_64::*;
 
-    const ROWS: usize = 4;
-
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
     pub(super) fn dot(left: &[u64], right: &[u64]) -> i32 {
         let flip = _mm512_set1_epi8(i8::MIN);
@@ -235,32 +266,20 @@ mod avx512 {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    pub(super) fn dots(query: &[u64], rows: &[u64], out: &mut [i32]) {
-        let flip = _mm512_set1_epi8(i8::MIN);
-        let words = query.len().max(LINE_WORDS);
-        let mut excess = _mm512_setzero_si512();
-        for line in query.chunks_exact(LINE_WORDS) {
-            excess = _mm512_dpbusd_epi32(excess, flip, load(line));
-        }
-        let excess = _mm512_reduce_add_epi32(excess);
-        let groups = out.chunks_exact_mut(ROWS).zip(rows.chunks_exact(words * ROWS));
-        for (out, rows) in groups {
-            let mut sums = [_mm512_setzero_si512(); ROWS];
-            for (at, part) in query.chunks_exact(LINE_WORDS).enumerate() {
-                let part = load(part);
-                for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(words)) {
-                    let row = load(&row[at * LINE_WORDS..][..LINE_WORDS]);
-                    *sum = _mm512_dpbusd_epi32(*sum, _mm512_xor_si512(row, flip), part);
-                }
+    pub(super) fn halves(query: &[u64], rows: &[u64], out: &mut [i32]) {
+        let mask = _mm512_set1_epi8(0x0F);
+        let words = (query.len() / 2).max(LINE_WORDS);
+        for (out, row) in out.iter_mut().zip(rows.chunks_exact(words)) {
+            let mut sums = [_mm512_setzero_si512(); 2];
+            let lines = row.chunks_exact(LINE_WORDS).zip(query.chunks_exact(LINE_WORDS * 2));
+            for (line, two) in lines {
+                let line = load(line);
+                let lower = _mm512_and_si512(line, mask);
+                let upper = _mm512_and_si512(_mm512_srli_epi16::<4>(line), mask);
+                sums[0] = _mm512_dpbusd_epi32(sums[0], lower, load(&two[..LINE_WORDS]));
+                sums[1] = _mm512_dpbusd_epi32(sums[1], upper, load(&two[LINE_WORDS..]));
             }
-            for (out, sum) in out.iter_mut().zip(sums) {
-                *out = _mm512_reduce_add_epi32(sum).wrapping_sub(excess);
-            }
-        }
-        let done = out.len() / ROWS * ROWS;
-        let rest = rows.chunks_exact(words).skip(done);
-        for (out, row) in out[done..].iter_mut().zip(rest) {
-            *out = dot(query, row);
+            *out = _mm512_reduce_add_epi32(_mm512_add_epi32(sums[0], sums[1]));
         }
     }
 
@@ -328,20 +347,26 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_rows_gives_the_products_of_its_rows() {
+    fn upper_halves_multiply_as_the_obvious_loop_says() {
         fn law(seed: u8, count: u8, lines: u8) -> TestResult {
             let (count, lines) = (usize::from(count % 23), usize::from(lines % 7) + 1);
             let code = |row: usize, at: usize| {
                 (row.wrapping_mul(131) ^ at.wrapping_mul(77) ^ usize::from(seed)) as u8 as i8
             };
             let row = |row| (0..lines * LINE_CODES).map(|at| code(row, at)).collect::<Vec<i8>>();
+            let upper = |code: &i8| ((i16::from(*code) + 128) / 16) as i8;
             let query = row(1000);
-            let rows: Vec<Vec<i8>> = (0..count).map(row).collect();
-            let expected: Vec<i32> = rows.iter().map(|row| naive(&query, row)).collect();
-            let block: Vec<Line> = rows.iter().flat_map(|row| packed(row)).collect();
+            let product = |at| naive(&query, &row(at).iter().map(upper).collect::<Vec<i8>>());
+            let expected: Vec<i32> = (0..count).map(product).collect();
+            let mut block = vec![Line::ZERO; lines.div_ceil(2) * count];
+            for (at, halves) in block.chunks_exact_mut(lines.div_ceil(2)).enumerate() {
+                upper_halves(&packed(&row(at)), halves);
+            }
+            let mut even = packed(&query);
+            even.resize(lines.next_multiple_of(2), Line::ZERO);
             for kernel in Kernel::available() {
                 let mut found = vec![0; count];
-                kernel.dots(words(&packed(&query)), words(&block), &mut found);
+                kernel.halves(words(&even), words(&block), &mut found);
                 assert_eq!(found, expected, "{kernel:?}");
             }
             TestResult::passed()

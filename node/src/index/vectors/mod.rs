@@ -13,6 +13,7 @@
 
 mod attached;
 mod builder;
+mod coarse;
 mod dump;
 mod facts;
 mod file;

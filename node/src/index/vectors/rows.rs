@@ -1,11 +1,12 @@
 //! The rows of the vector index in memory: codes and scales in chunks, ids and facts beside them.
 //!
 //! A row is an entry's vector as int8 codes, and the factor that makes a dot product of codes a
-//! cosine. An unfiltered scan reads codes and scales and nothing else. Removing a row moves the
-//! last one into its place, so there are no holes and no dead rows. Chunks are shared with
+//! cosine. An unfiltered scan reads their upper halves (`coarse`) and of few rows the whole.
+//! Removing a row moves the last one into its place, so there are no holes and no dead rows. Chunks are shared with
 //! [`Snapshot`]s and copied when written to while shared, so a snapshot costs next to nothing and
 //! nobody waits for it. Nothing here touches a disk.
 
+use super::coarse;
 use super::facts::{Facts, Filter};
 use super::kernel::{self, Kernel, Line};
 use super::top::Top;
@@ -65,6 +66,9 @@ pub(super) fn scale_of(codes: &[u8]) -> f32 {
 pub(super) struct Query {
     pub(super) words: Vec<u64>,
     pub(super) scale: f32,
+    even: Vec<u64>,
+    /// All codes, added up.
+    pub(super) sum: f32,
 }
 
 impl Query {
@@ -72,7 +76,16 @@ impl Query {
         let Quantised { codes, scale } = Quantised::new(vector);
         let mut lines = vec![Line::ZERO; kernel::lines_of(codes.len())];
         kernel::pack(&codes, &mut lines);
-        Self { words: kernel::words(&lines).to_vec(), scale }
+        let words = kernel::words(&lines).to_vec();
+        lines.resize(lines.len().next_multiple_of(2), Line::ZERO);
+        let even = kernel::words(&lines).to_vec();
+        let sum = codes.iter().map(|code| i32::from(code.cast_signed())).sum::<i32>() as f32;
+        Self { words, scale, even, sum }
+    }
+
+    /// Its words, padded to an even number of lines.
+    pub(super) fn even(&self) -> &[u64] {
+        &self.even
     }
 }
 
@@ -81,6 +94,8 @@ impl Query {
 struct Chunk {
     lines: Box<[Line]>,
     scales: Box<[f32]>,
+    coarse: Box<[Line]>,
+    slacks: Box<[f32]>,
 }
 
 impl Chunk {
@@ -88,7 +103,18 @@ impl Chunk {
         Self {
             lines: vec![Line::ZERO; stride * CHUNK_ROWS].into(),
             scales: vec![0.0; CHUNK_ROWS].into(),
+            coarse: vec![Line::ZERO; coarse::lines_of(stride) * CHUNK_ROWS].into(),
+            slacks: vec![0.0; CHUNK_ROWS].into(),
         }
+    }
+
+    fn set(&mut self, at: usize, stride: usize, codes: &[u8], scale: f32) {
+        let lines = &mut self.lines[at * stride..][..stride];
+        kernel::pack(codes, lines);
+        let halves = coarse::lines_of(stride);
+        let halves = &mut self.coarse[at * halves..][..halves];
+        self.slacks[at] = coarse::pack(codes, scale, lines, halves);
+        self.scales[at] = scale;
     }
 }
 
@@ -121,24 +147,18 @@ impl Codes {
         if chunk == self.chunks.len() {
             self.chunks.push(Arc::new(Chunk::new(self.stride)));
         }
-        let chunk = Arc::make_mut(&mut self.chunks[chunk]);
-        kernel::pack(codes, &mut chunk.lines[at * self.stride..][..self.stride]);
-        chunk.scales[at] = scale;
+        Arc::make_mut(&mut self.chunks[chunk]).set(at, self.stride, codes, scale);
         self.rows = self.rows.max(row + 1);
     }
 
     /// Moves the last row into the place of this one.
     fn swap_remove(&mut self, row: usize) {
         let last = self.rows - 1;
-        let scale = self.scale(last);
-        let lines = self.lines(last).to_vec();
-        let place = |row: usize| (row / CHUNK_ROWS, row % CHUNK_ROWS);
-        for (row, lines, scale) in [(row, lines, scale), (last, vec![Line::ZERO; self.stride], 0.0)]
-        {
-            let (chunk, at) = place(row);
-            let chunk = Arc::make_mut(&mut self.chunks[chunk]);
-            chunk.lines[at * self.stride..][..self.stride].copy_from_slice(&lines);
-            chunk.scales[at] = scale;
+        let (mut codes, scale) = (Vec::with_capacity(self.dims), self.scale(last));
+        self.write_codes(last, &mut codes);
+        for (row, codes, scale) in [(row, codes, scale), (last, vec![0; self.dims], 0.0)] {
+            let (chunk, at) = (row / CHUNK_ROWS, row % CHUNK_ROWS);
+            Arc::make_mut(&mut self.chunks[chunk]).set(at, self.stride, &codes, scale);
         }
         self.rows = last;
         self.chunks.truncate(last.div_ceil(CHUNK_ROWS));
@@ -319,19 +339,21 @@ impl Rows {
 
     /// Multiplies every row, and asks the filter only about the few that are near enough.
     fn scan_all(&self, query: &Query, top: &mut Top, filter: &Filter) {
-        let kernel = Kernel::best();
-        let stride = self.codes.stride;
-        let mut dots = [0; BLOCK_ROWS];
+        let (kernel, halves) = (Kernel::best(), coarse::lines_of(self.codes.stride));
+        let mut products = [0; BLOCK_ROWS];
         for (at, chunk) in self.codes.chunks.iter().enumerate() {
-            let blocks =
-                chunk.scales.chunks(BLOCK_ROWS).zip(chunk.lines.chunks(BLOCK_ROWS * stride));
-            for (block, (scales, lines)) in blocks.enumerate() {
-                let start = at * CHUNK_ROWS + block * BLOCK_ROWS;
+            for (block, lines) in chunk.coarse.chunks(BLOCK_ROWS * halves).enumerate() {
+                let first = block * BLOCK_ROWS;
+                let start = at * CHUNK_ROWS + first;
                 let some = self.len().saturating_sub(start).min(BLOCK_ROWS);
-                let dots = &mut dots[..some];
-                kernel.dots(&query.words, kernel::words(lines), dots);
-                for (row, (dot, scale)) in (start..).zip(dots.iter().zip(scales)) {
-                    let cosine = cosine(*dot, scale * query.scale);
+                let products = &mut products[..some];
+                kernel.halves(query.even(), kernel::words(lines), products);
+                let bounds = chunk.scales[first..].iter().zip(&chunk.slacks[first..]);
+                for (row, (product, (scale, slack))) in (start..).zip(products.iter().zip(bounds)) {
+                    if !top.reaches(coarse::most(*product, query, *scale, *slack)) {
+                        continue;
+                    }
+                    let cosine = self.codes.cosine(row, query);
                     if top.reaches(cosine) && filter.admits(&self.facts[row]) {
                         top.offer(cosine, &self.entries[row]);
                     }

@@ -1,0 +1,236 @@
+//! The documents in which the words of a question weigh most, as tantivy counts: nominations.
+//!
+//! Common words stand in most documents and decide little, but every document that holds one would
+//! have to be looked at. So the telling words are asked for first: what the last of their best
+//! reaches is a bar for all words together, and with it tantivy passes over most documents unseen.
+//! The bar goes on from segment to segment. Nothing is missed by that: it only begins higher.
+
+use super::{Look, Place, Provider, Question};
+use crate::index::document::Filter;
+use klnode_crdt::ids::EntryId;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap};
+use tantivy::query::{EnableScoring, Query};
+use tantivy::{DocAddress, Score, TantivyError};
+
+/// Telling words are those that make up this part of what all words tell.
+const TELLING_SHARE: f64 = 0.6;
+/// A score is a sum, and sums in another order differ in their last bits.
+const BAR_SHARE: Score = 0.9999;
+
+impl Look {
+    /// The documents that score highest, best first.
+    pub fn find(
+        &self,
+        question: &Question,
+        filter: &Filter,
+        count_max: usize,
+    ) -> Result<Vec<Place>, TantivyError> {
+        let all: Vec<&str> = forms(question, f64::INFINITY);
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        let provider = Provider { question, fields: self.fields };
+        let telling: Vec<&str> = forms(question, TELLING_SHARE);
+        let mut best = Best::new(count_max, Score::MIN);
+        if telling.len() < all.len() {
+            self.offer_all(&self.query(&telling, filter), &provider, &mut best)?;
+            best = Best::new(count_max, best.bar * BAR_SHARE);
+        }
+        self.offer_all(&self.query(&all, filter), &provider, &mut best)?;
+        self.named(best.heap.into_sorted_vec())
+    }
+
+    fn offer_all(
+        &self,
+        query: &dyn Query,
+        provider: &Provider<'_>,
+        best: &mut Best,
+    ) -> Result<(), TantivyError> {
+        let scoring = EnableScoring::enabled_from_statistics_provider(provider, &self.searcher);
+        let weight = query.weight(scoring)?;
+        for (segment, reader) in self.largest_first() {
+            let alive = reader.alive_bitset();
+            weight.for_each_pruning(best.bar, reader, &mut |document, score| {
+                if alive.is_none_or(|alive| alive.is_alive(document)) {
+                    best.offer(Hit { score, at: DocAddress::new(segment, document) });
+                }
+                best.bar
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Which entries these are of.
+    fn named(&self, hits: Vec<Hit>) -> Result<Vec<Place>, TantivyError> {
+        let mut columns = BTreeMap::new();
+        let mut places = Vec::with_capacity(hits.len());
+        for Hit { at, .. } in hits {
+            let (high, low) = match columns.entry(at.segment_ord) {
+                std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+                std::collections::btree_map::Entry::Vacant(new) => {
+                    let fast = self.searcher.segment_reader(at.segment_ord).fast_fields();
+                    new.insert((fast.u64("high")?, fast.u64("low")?))
+                }
+            };
+            let mut id = [0; EntryId::LEN];
+            for (half, column) in id.chunks_mut(8).zip([high, low]) {
+                let bytes = column.first(at.doc_id).unwrap_or_default().to_be_bytes();
+                half.copy_from_slice(&bytes);
+            }
+            places.push(Place { at, entry: EntryId::from_bytes(id) });
+        }
+        Ok(places)
+    }
+}
+
+/// What the words are looked up as: the most telling first, until they make up a share of all.
+fn forms(question: &Question, share: f64) -> Vec<&str> {
+    let held = question.words.iter().filter(|word| !word.forms.is_empty());
+    let mut words: Vec<_> = held.map(|word| (word.idf * word.weight, word)).collect();
+    words.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let all: f64 = words.iter().map(|(tells, _)| tells).sum();
+    let mut told = 0.0;
+    let is_wanted = |(tells, _): &(f64, _)| {
+        let is_wanted = told < share * all;
+        told += tells;
+        is_wanted
+    };
+    let wanted = words.into_iter().take_while(is_wanted);
+    wanted.flat_map(|(_, word)| word.forms.iter().map(String::as_str)).collect()
+}
+
+/// The best so far, the worst of them at the head.
+struct Best {
+    heap: BinaryHeap<Hit>,
+    count_max: usize,
+    /// Only what scores higher may enter.
+    bar: Score,
+}
+
+impl Best {
+    fn new(count_max: usize, bar: Score) -> Self {
+        let count_max = count_max.max(1);
+        Self { heap: BinaryHeap::with_capacity(count_max + 1), count_max, bar }
+    }
+
+    fn offer(&mut self, hit: Hit) {
+        if hit.score <= self.bar {
+            return;
+        }
+        self.heap.push(hit);
+        if self.heap.len() > self.count_max {
+            self.heap.pop();
+        }
+        if self.heap.len() == self.count_max {
+            self.bar = self.heap.peek().map_or(self.bar, |worst| worst.score);
+        }
+    }
+}
+
+/// Ordered from the best to the worst.
+struct Hit {
+    score: Score,
+    at: DocAddress,
+}
+
+impl Ord for Hit {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then_with(|| self.at.cmp(&other.at))
+    }
+}
+
+impl PartialOrd for Hit {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Hit {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Hit {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::document::{Document, Scope};
+    use crate::index::keyword::{Keyword, Writer};
+    use crate::index::shares::Shares;
+    use klnode_crdt::ids::WorkspaceId;
+    use klnode_crdt::origin::Memory;
+
+    const COUNT: usize = 10;
+
+    /// Texts of 5 to 40 words, of which the first are in most of them and the last in few.
+    fn document(number: u64) -> Document {
+        let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut next = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let length = 5 + next(36);
+        let words: Vec<String> = (0..length)
+            .map(|_| {
+                let among = 1 + next(60);
+                format!("w{}q", next(among))
+            })
+            .collect();
+        let scope = Scope {
+            workspace: WorkspaceId::MAIN,
+            memory: Memory::Semantic,
+            kind: None,
+            thread: None,
+            tags: vec![if number.is_multiple_of(3) { "third".into() } else { "other".into() }],
+        };
+        let mut id = [7; 16];
+        id[..8].copy_from_slice(&number.to_be_bytes());
+        let entry = EntryId::from_bytes(id);
+        let (title, labels) = (String::new(), String::new());
+        Document { entry, title, content: words.join(" "), labels, scope }
+    }
+
+    #[test]
+    fn what_is_found_weighs_as_much_as_the_best_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let keyword = Keyword::create(folder.path()).unwrap();
+        let mut writer = Writer::new(&keyword).unwrap();
+        let documents: Vec<Document> = (0..900).map(document).collect();
+        let mark = format!("{} 0 0", "00".repeat(16)).parse().unwrap();
+        for some in documents.chunks(400) {
+            some.iter().for_each(|document| writer.put(document).unwrap());
+            writer.commit(&mark).unwrap();
+        }
+        documents[..50].iter().for_each(|document| writer.remove(document.entry));
+        writer.commit(&mark).unwrap();
+        let look = keyword.look();
+        let left = &documents[50..];
+        for (query, tags) in [
+            ("w0q w1q w2q w3q", vec![]),
+            ("w0q w1q w2q w30q w45q w59q", vec![]),
+            ("w58q w59q w0q", vec!["third".to_owned()]),
+            ("w40q", vec![]),
+        ] {
+            let filter = Filter { tags, ..Filter::default() };
+            let question = look.question(query, &[], &Shares::default()).unwrap();
+            let found = look.find(&question, &filter, COUNT).unwrap();
+            let admitted = left.iter().filter(|document| filter.admits(&document.scope));
+            let entries: Vec<EntryId> = admitted.map(|document| document.entry).collect();
+            let all = look.weigh(&look.places(&entries).unwrap(), &question).unwrap();
+            let mut weights: Vec<f64> = all.iter().map(|(_, weight)| *weight).collect();
+            weights.sort_by(|a, b| b.total_cmp(a));
+            let matching = weights.iter().filter(|weight| **weight > 0.0).count();
+            assert_eq!(found.len(), COUNT.min(matching), "{query}");
+            // tantivy rounds what a word tells: nearly equal ones may change places.
+            let least = weights[found.len() - 1] * 0.98;
+            for (entry, weight) in look.weigh(&found, &question).unwrap() {
+                assert!(entries.contains(&entry) && weight >= least, "{query}: {weight} {least}");
+            }
+        }
+    }
+}

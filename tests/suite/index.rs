@@ -1,0 +1,173 @@
+//! The index beside a feed that is held in the test's hand: what was forgotten while vectors are
+//! made anew, and what is damaged.
+
+use crate::portable::{json, settle};
+use crate::process::start;
+use klnode::engine::Command;
+use klnode::index::embed::{EmbedError, Embedder};
+use klnode::index::{self, Setup, State, vectors};
+use klnode::store::rows::Seq;
+use klnode_crdt::ids::EntryId;
+use klnode_tests::node::{Node, START};
+use klnode_tests::served::PATIENCE;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
+use tokio::sync::watch;
+
+/// An embedder that waits before texts with certain words.
+#[derive(Debug, Default)]
+struct Gated {
+    gate: Mutex<Gate>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    closed: BTreeSet<&'static str>,
+    /// What somebody has come to and waits before.
+    reached: BTreeSet<&'static str>,
+}
+
+impl Gated {
+    fn close(&self, word: &'static str) {
+        self.gate.lock().unwrap().closed.insert(word);
+    }
+
+    fn open(&self, word: &'static str) {
+        self.gate.lock().unwrap().closed.remove(word);
+        self.changed.notify_all();
+    }
+
+    /// Waits until somebody waits before a word.
+    fn wait_for(&self, word: &'static str) {
+        let gate = self.gate.lock().unwrap();
+        let is_missing = |gate: &mut Gate| !gate.reached.contains(word);
+        let (_gate, waited) = self.changed.wait_timeout_while(gate, PATIENCE, is_missing).unwrap();
+        assert!(!waited.timed_out(), "nobody embeds {word}");
+    }
+}
+
+impl Embedder for Gated {
+    fn identity(&self) -> &'static str {
+        "gated"
+    }
+
+    fn dims(&self) -> Result<usize, EmbedError> {
+        Ok(8)
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let mut gate = self.gate.lock().unwrap();
+        let before = |gate: &Gate| {
+            let is_asked = |word: &&&'static str| texts.iter().any(|text| text.contains(**word));
+            gate.closed.iter().find(is_asked).copied()
+        };
+        while let Some(word) = before(&gate) {
+            gate.reached.insert(word);
+            self.changed.notify_all();
+            let (held, waited) = self.changed.wait_timeout(gate, PATIENCE).unwrap();
+            assert!(!waited.timed_out(), "{word} is held for ever");
+            gate = held;
+        }
+        Ok(texts.iter().map(|_| vec![1.0; 8]).collect())
+    }
+}
+
+/// Waits until the index is as it should be.
+fn wait(index: &index::Index, what: &str, is_so: impl Fn(&State) -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so(&index.state()) {
+        assert!(Instant::now() < deadline, "{what}: {:?}", index.state());
+        std::thread::yield_now();
+    }
+}
+
+fn holds(file: &Path, entry: EntryId) -> bool {
+    let bytes = std::fs::read(file).unwrap();
+    bytes.windows(EntryId::LEN).any(|part| part == entry.as_bytes())
+}
+
+#[test]
+fn what_is_forgotten_while_vectors_are_made_anew_does_not_come_back_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = Node::start(1, 1);
+    let kept = node.create("alpha");
+    let secret = node.create("secret");
+    let (publish, head) = watch::channel(node.engine.head());
+    let model = Arc::new(Gated::default());
+    model.close("alpha");
+    let setup = Setup {
+        folder: folder.path().to_owned(),
+        model: Arc::clone(&model) as Arc<dyn Embedder>,
+        limits: vectors::Limits { hnsw_entries_min: 1_000, hnsw_dead_fraction_max: 0.1 },
+        mine: [node.author()].into(),
+        now: || START,
+    };
+    let running = index::start(setup, node.engine.store().clone(), head).unwrap();
+    let index = running.index();
+    model.wait_for("alpha");
+    node.run(Command::Forget { entry: secret, grounds: None }).unwrap();
+    node.create("later");
+    model.close("later");
+    publish.send_replace(node.engine.head());
+    let upto = node.engine.head();
+    wait(&index, "the words take in what was forgotten", |state| state.wiped >= upto);
+    model.open("alpha");
+    // The new vectors are in place, and what came after them is about to be made.
+    model.wait_for("later");
+    let file = folder.path().join("vectors.bin");
+    assert!(holds(&file, kept), "the others have theirs");
+    assert!(!holds(&file, secret), "what was wiped is in the file again");
+    model.open("later");
+    wait(&index, "the vectors catch up", |state| state.vectors >= Some(upto));
+    assert_eq!(index.meaning().unwrap().vectors.len(), 2);
+    running.stop();
+}
+
+#[test]
+fn the_index_goes_on_past_a_damaged_record() {
+    use redb::{Database, TableDefinition};
+    const RECORDS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("records");
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let mut node = Node::start(1, 1);
+    let names = ["quartzflute", "vexedgnome", "xylophone"];
+    for name in names {
+        node.create(name);
+    }
+    let head = node.engine.head();
+    assert_eq!(head, Seq(3));
+    settle(&home, node, 1);
+    let database = Database::open(home.join("store.redb")).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let damaged = 2_u64.to_be_bytes();
+    transaction.open_table(RECORDS).unwrap().insert(&damaged, &[1, 0x80][..]).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let (_node, _) = start(&home);
+    let find = |name: &str| {
+        let answer = json(&home, &["search", name, "--deterministic", "-n", "1"]);
+        let title = answer["hits"][0]["title"].as_str().map(str::to_owned);
+        title.filter(|title| title == name)
+    };
+    let check = |when: &str| {
+        for (name, is_found) in names.into_iter().zip([true, false, true]) {
+            assert_eq!(find(name).is_some(), is_found, "{name}, {when}");
+        }
+    };
+    check("from the store");
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let index: Value = json(&home, &["status"])["index"].clone();
+        if index["lag"] == 0 && index["rebuild"].is_null() && index["vectors"] == 2 {
+            assert_eq!((&index["documents"], &index["fault"]), (&2.into(), &Value::Null));
+            break;
+        }
+        assert!(Instant::now() < deadline, "the index does not go on: {index}");
+        std::thread::yield_now();
+    }
+    check("from the index");
+}
