@@ -103,7 +103,7 @@ fn what_is_forgotten_while_vectors_are_made_anew_does_not_come_back_with_them() 
         folder: folder.path().to_owned(),
         model: Arc::clone(&model) as Arc<dyn Embedder>,
         limits: vectors::Limits { hnsw_entries_min: 1_000, hnsw_dead_fraction_max: 0.1 },
-        mine: [node.author()].into(),
+        own: node.author(),
         now: || START,
     };
     let running = index::start(setup, node.engine.store().clone(), head).unwrap();
