@@ -12,6 +12,7 @@ use klnode_crdt::ids::EntryId;
 use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation::{Confirmation, Failure, Success};
 use klnode_crdt::writer::Claim;
+use klnode_scoring::confidence;
 use klnode_scoring::hop::{Hop, Relation};
 use klnode_scoring::status::Status;
 use klnode_scoring::trust::Reason;
@@ -288,7 +289,9 @@ fn a_member_that_is_not_paired_is_one_hop_away_and_counts_as_a_member() {
     let many = Thousandths(1_000_000);
     dave.run(Command::Observe { entry, of: Failure, amount: many }).unwrap();
     dave.send_to(&mut team.node);
-    near(team.node.found(entry).judged.confidence.posterior.beta(), 5.0 + 20.0 * 0.07);
+    let confidence = team.node.found(entry).judged.confidence;
+    near(confidence.posterior.beta(), 5.0 + 20.0 * 0.07);
+    assert!(matches!(confidence.contributions[0].standing, confidence::Standing::Member { .. }));
 }
 
 #[test]
