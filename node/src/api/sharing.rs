@@ -3,6 +3,7 @@
 use super::errors::{ApiError, Kind};
 use super::server::Service;
 use super::types::peers::{self as types, Member, Peer, Previewed};
+use crate::query::TrustReport;
 use crate::replicate::{Live, PairError, Preview};
 use crate::store::Snapshot;
 use crate::store::peers::Society;
@@ -88,7 +89,8 @@ impl Service {
         let snapshot = self.snapshot()?;
         let society = self.society(&snapshot)?;
         let id = match name {
-            Some(name) => find_workspace(&society, name)?,
+            Some(name) => find_workspace(&society, name)
+                .map_err(|error| ApiError::new(Kind::Invalid, error.to_string(), None))?,
             None => society.current(),
         };
         Ok(id.to_string())
@@ -156,7 +158,28 @@ pub(super) fn peer(
         code: row.code.clone(),
         clock_ahead: live.clocks.get(&key).copied(),
         since: row.since.as_millis(),
+        filters: None,
+        trust: None,
     })
+}
+
+/// How far an author is trusted, as it is answered.
+pub(super) fn trust(report: &TrustReport) -> types::Trust {
+    types::Trust {
+        value: report.standing.trust,
+        weight: report.standing.weight.value,
+        hop: report.standing.hop.map(|hop| hop.0),
+        successes: report.successes,
+        failures: report.failures,
+        successes_ignored: report.successes_ignored,
+        alpha: report.alpha,
+        beta: report.beta,
+        of_all: report.of_all,
+        of_recent: report.of_recent,
+        recent_outcomes: report.recent_outcomes as u64,
+        left: report.fading.left,
+        series: report.series.iter().map(|(_, trust)| *trust).collect(),
+    }
 }
 
 /// A workspace, as it is answered.

@@ -6,6 +6,7 @@ use super::{Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::peers::{
     Decide, Decision, Filter, Filters, Peer, Peers, Preview, Previewed, SetFilters, Sync, Synced,
+    Trust,
 };
 use hyper::Method;
 use std::fmt::Write;
@@ -282,7 +283,78 @@ fn whole(peer: &Peer) -> String {
         put("clock", format!("{} s ahead of this node's", ahead / 1_000));
     }
     put("known since", format!("{} UTC", moment(peer.since)));
+    if let Some(trust) = &peer.trust {
+        put("trust", trusted(trust));
+        put("weight", weighed(trust));
+        put("last 60 days", format!("{}  (full height is 1)", plot(&trust.series)));
+    }
+    if let Some(filters) = &peer.filters {
+        put("is sent", filters.egress.as_ref().map(passes).unwrap_or_default());
+        put("is taken", filters.ingress.as_ref().map(passes).unwrap_or_default());
+    }
     text
+}
+
+/// How far its texts are trusted, and why.
+fn trusted(trust: &Trust) -> String {
+    let mut text = format!(
+        "{:.2}: {} of its texts helped here, {} misled",
+        trust.value, trust.successes, trust.failures
+    );
+    let _ = write!(
+        text,
+        " (Beta({:.1}, {:.1}), 10 % bound {:.2}; of the last {}: {:.2})",
+        trust.alpha, trust.beta, trust.of_all, trust.recent_outcomes, trust.of_recent
+    );
+    if trust.successes_ignored > 0 {
+        let _ = write!(text, ", {} successes beyond five a day", trust.successes_ignored);
+    }
+    if trust.left < 0.995 {
+        let _ = write!(text, ", {:.0} % of it has not faded", trust.left * 100.0);
+    }
+    text
+}
+
+fn weighed(trust: &Trust) -> String {
+    match trust.hop {
+        Some(0) => "1.00: it counts as this node".to_owned(),
+        Some(hop) => format!("{:.2} of an own observation, {hop} hop away", trust.weight),
+        None => "0.00: nobody near says how far away it is".to_owned(),
+    }
+}
+
+/// Numbers from 0 to 1 as a row of bars, two days each.
+fn plot(series: &[f64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let bar = |days: &[f64]| {
+        let highest = days.iter().copied().fold(0.0, f64::max);
+        let step = (highest * BARS.len() as f64) as usize;
+        BARS[step.min(BARS.len() - 1)]
+    };
+    series.chunks(2).map(bar).collect()
+}
+
+/// A filter in one line: what differs from taking everything.
+fn passes(filter: &Filter) -> String {
+    let mut parts = Vec::new();
+    let mut list = |name: &str, words: &Option<Vec<String>>| {
+        if let Some(words) = words.as_ref().filter(|words| !words.is_empty()) {
+            parts.push(format!("{name} {}", words.join(", ")));
+        }
+    };
+    list("workspaces", &filter.workspaces);
+    list("with tags", &filter.tags_allow);
+    list("not with tags", &filter.tags_deny);
+    list("not of threads", &filter.threads_exclude);
+    list("memories", &filter.memories);
+    list("statuses", &filter.statuses);
+    if let Some(least) = filter.confidence_min.filter(|least| *least > 0.0) {
+        parts.push(format!("believed at least {least:.2}"));
+    }
+    if filter.reach.as_deref() == Some("created_here") {
+        parts.push("created by the sender".to_owned());
+    }
+    parts.join("; ")
 }
 
 fn preview(seen: &Preview) -> String {

@@ -27,7 +27,7 @@
 //! | `invitations` | ticket's name 16 | what a ticket of this node is good for |
 //! | `distances` | author 32, peer 32 | hop 1: how far from that peer the author is, as the peer says |
 //! | `outcomes` | author 32, number 8 | what a text of the author led to here |
-//! | `receipts` | entry 16, peer 32 | whether a peer has erased a forgotten entry, and whom it told |
+//! | `receipts` | peer 32, entry 16 | whether a peer has erased a forgotten entry, and whom it told |
 //! | `overlays` | entry 16 | the operator's pin, mute, note |
 //! | `ledger` | moment 8, number 8 | what was served, to whom; the oldest rows go when there are too many |
 //! | `uses` | entry 16 | how often it was served, when last, how often it was a weak answer |

@@ -4,7 +4,7 @@ use crate::api::apart::apart;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::server::Service;
-use crate::api::sharing::{changed, filter, find_peer, peer, preview};
+use crate::api::sharing::{changed, filter, find_peer, peer, preview, trust};
 use crate::api::types::peers::{
     Decide, Decision, Filters, Invite, Invited, Join, Joined, Peer, Peers, Preview, ReceiptOf,
     Receipts, SetFilters, Sync, Synced, TurnedAway,
@@ -134,7 +134,18 @@ pub(super) async fn show(
     Path(name): Path<String>,
 ) -> Answered<Peer> {
     let key = find(&service, &name)?;
-    apart(move |_| one(&service, key)).await.map(Answer)
+    apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let society = service.society(&snapshot)?;
+        let row = society.peers.get(&key).cloned().unwrap_or_default();
+        let report = service.reader.trust_report(&snapshot, key, (service.now)())?;
+        let egress = Some(filter(&service.examiner.egress(&row, &society), &society));
+        let ingress = Some(filter(&service.examiner.ingress(&row, &society), &society));
+        let (filters, trust) = (Some(Filters { egress, ingress }), Some(trust(&report)));
+        Ok(Peer { filters, trust, ..one(&service, key)? })
+    })
+    .await
+    .map(Answer)
 }
 
 /// Decides about another node.

@@ -103,6 +103,44 @@ pub struct Peer {
     pub clock_ahead: Option<i64>,
     /// Since when it is known, in milliseconds since 1970.
     pub since: u64,
+    /// What passes, where one peer is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filters: Option<Filters>,
+    /// How far it is trusted and why, where one peer is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
+}
+
+/// How far an author is trusted, and why.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Trust {
+    /// The lower of the two bounds, in [0, 1].
+    pub value: f64,
+    /// What its word weighs, in [0, 1].
+    pub weight: f64,
+    /// Steps from this node; absent where nobody near says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hop: Option<u8>,
+    /// Outcomes of its texts here that helped.
+    pub successes: u32,
+    /// Outcomes that misled.
+    pub failures: u32,
+    /// Successes that did not count because their day already had enough.
+    pub successes_ignored: u32,
+    /// α of all evidence, prior included, faded.
+    pub alpha: f64,
+    /// β of all evidence, prior included, faded.
+    pub beta: f64,
+    /// The lower bound that all evidence gives.
+    pub of_all: f64,
+    /// The lower bound that the last outcomes alone give.
+    pub of_recent: f64,
+    /// How many of the last outcomes that is.
+    pub recent_outcomes: u64,
+    /// The share of the evidence that time has left, in [0, 1].
+    pub left: f64,
+    /// Trust at the end of each of the last days, oldest first, today last.
+    pub series: Vec<f64>,
 }
 
 /// All other nodes.
