@@ -265,13 +265,12 @@ impl Step<'_> {
             return Ok(());
         };
         self.announce()?;
-        if let Some(page) = self.session.pages.front_mut() {
-            if page.is_complete() && page.delivered.is_none() {
-                let id = *self.next_id;
-                *self.next_id += 1;
-                let delivery = page.deliver(id, self.peer, theirs.store);
-                self.out.push(Output::Deliver(delivery));
-            }
+        let is_ready = |page: &&mut Page| page.is_complete() && page.delivered.is_none();
+        if let Some(page) = self.session.pages.front_mut().filter(is_ready) {
+            let id = *self.next_id;
+            *self.next_id += 1;
+            let delivery = page.deliver(id, self.peer, theirs.store);
+            self.out.push(Output::Deliver(delivery));
         }
         if self.at < self.session.wait_until {
             return Ok(());

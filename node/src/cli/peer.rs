@@ -32,7 +32,7 @@ pub enum PeerVerb {
     /// Set what a node is sent, or with --from-peer what is taken from it.
     ///
     /// Example: klnode peer filter alice --deny-tag private --min-confidence 0.5
-    Filter(FilterArgs),
+    Filter(Box<FilterArgs>),
     /// Show what a node has, what it is about to get, and what is held back by which rule.
     Preview(OnePeer),
 }

@@ -284,7 +284,8 @@ impl<W: Writer> Replica<W> {
                 }
             }
         }
-        self.note_equal()
+        self.note_equal();
+        Ok(())
     }
 
     fn deliver(&mut self, delivery: Delivery, now: WallTime) -> Result<Vec<proto::Outcome>, Error> {
@@ -306,17 +307,16 @@ impl<W: Writer> Replica<W> {
     }
 
     /// Keeps when a peer and this node were last seen to hold the same.
-    fn note_equal(&mut self) -> Result<(), Error> {
+    fn note_equal(&mut self) {
         let peers: Vec<AuthorId> = self.heads.keys().copied().collect();
         for peer in peers {
-            if let SyncState::Equal(when) = self.machine.state(peer) {
-                if self.equal.insert(peer, when) != Some(when) {
-                    // Losing it in a power cut only means comparing again.
-                    let _ = self.note(vec![PeerAct::Equal(peer, when)]);
-                }
+            if let SyncState::Equal(when) = self.machine.state(peer)
+                && self.equal.insert(peer, when) != Some(when)
+            {
+                // Losing it in a power cut only means comparing again.
+                let _ = self.note(vec![PeerAct::Equal(peer, when)]);
             }
         }
-        Ok(())
     }
 
     // Releases.

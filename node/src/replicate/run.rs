@@ -200,10 +200,8 @@ impl Running {
             // An error means that the thread has ended already.
             let _ = stop.send(());
         }
-        if let Some(thread) = self.thread.take() {
-            if let Err(panic) = thread.join() {
-                std::panic::resume_unwind(panic);
-            }
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+            std::panic::resume_unwind(panic);
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct StoreView {
 }
 
 /// Says why the store could not be read, and lets the protocol go on without.
-fn unreadable(error: Error) -> Unreadable {
+fn unreadable(error: &Error) -> Unreadable {
     tracing::warn!(%error, "the store could not be read for a peer");
     Unreadable
 }
@@ -127,7 +127,7 @@ impl View for StoreView {
     }
 
     fn outbox_head(&self, peer: AuthorId) -> Result<u64, Unreadable> {
-        self.snapshot.outbox_head(peer).map_err(unreadable)
+        self.snapshot.outbox_head(peer).map_err(|error| unreadable(&error))
     }
 
     fn outbox(
@@ -136,8 +136,8 @@ impl View for StoreView {
         after: u64,
         max: usize,
     ) -> Result<Vec<(u64, Outgoing)>, Unreadable> {
-        let rows = self.snapshot.outbox(peer, after).map_err(unreadable)?;
-        rows.take(max).collect::<Result<_, _>>().map_err(unreadable)
+        let rows = self.snapshot.outbox(peer, after).map_err(|error| unreadable(&error))?;
+        rows.take(max).collect::<Result<_, _>>().map_err(|error| unreadable(&error))
     }
 
     fn cursor_at(&self, peer: AuthorId, position: u64) -> Result<Option<Cursor>, Unreadable> {
@@ -145,7 +145,8 @@ impl View for StoreView {
         if position == 0 {
             return Ok(Some(Cursor { store, epoch: Boot(0), position }));
         }
-        let epoch = self.snapshot.outbox_epoch(peer, position).map_err(unreadable)?;
+        let epoch =
+            self.snapshot.outbox_epoch(peer, position).map_err(|error| unreadable(&error))?;
         Ok(epoch.map(|epoch| Cursor { store, epoch, position }))
     }
 
@@ -161,7 +162,7 @@ impl View for StoreView {
             }
             Ok(Some((self.hop_of(record.author())?, record.to_raw())))
         };
-        read().map_err(unreadable)
+        read().map_err(|error| unreadable(&error))
     }
 
     fn records_for(
@@ -171,9 +172,9 @@ impl View for StoreView {
     ) -> Result<Vec<RawRecord>, Unreadable> {
         let mut found = Vec::new();
         for digest in digests {
-            let record = self.snapshot.record(*digest).map_err(unreadable)?;
+            let record = self.snapshot.record(*digest).map_err(|error| unreadable(&error))?;
             let Some(record) = record else { continue };
-            if self.may_have(peer, &record).map_err(unreadable)? {
+            if self.may_have(peer, &record).map_err(|error| unreadable(&error))? {
                 found.push(record);
             }
         }
@@ -183,7 +184,7 @@ impl View for StoreView {
     }
 
     fn proof(&self, author: AuthorId) -> Result<Option<RawProof>, Unreadable> {
-        let proof = self.snapshot.equivocation(author).map_err(unreadable)?;
+        let proof = self.snapshot.equivocation(author).map_err(|error| unreadable(&error))?;
         Ok(proof.map(|proof| proof.to_raw()))
     }
 
@@ -194,11 +195,11 @@ impl View for StoreView {
                 || (self.refused(offered_by)?
                     && self.refused.get().is_some_and(|(_, set)| set.contains(&digest))))
         };
-        read().map_err(unreadable)
+        read().map_err(|error| unreadable(&error))
     }
 
     fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable> {
-        Ok(self.snapshot.cursor(peer).map_err(unreadable)?.map(Into::into))
+        Ok(self.snapshot.cursor(peer).map_err(|error| unreadable(&error))?.map(Into::into))
     }
 
     fn comparable(
@@ -233,7 +234,7 @@ impl View for StoreView {
             }
             Ok(items.into_iter().collect())
         };
-        read().map_err(unreadable)
+        read().map_err(|error| unreadable(&error))
     }
 
     fn receipts(&self, peer: AuthorId) -> Result<Vec<Receipt>, Unreadable> {
@@ -252,7 +253,7 @@ impl View for StoreView {
             }
             Ok(receipts)
         };
-        read().map_err(unreadable)
+        read().map_err(|error| unreadable(&error))
     }
 }
 
