@@ -25,6 +25,7 @@ fn the_session_in_the_readme_prints_what_it_promises() {
     let program = env!("CARGO_BIN_EXE_klnode-under-test");
     std::os::unix::fs::symlink(program, programs.join("klnode")).unwrap();
     let (_node, _) = start(&home);
+    let _others = ["second", "third"].map(|name| start(&folder.path().join(name)));
     transcript::run(&steps, &programs, &home);
 }
 

@@ -42,19 +42,19 @@ impl InviteArgs {
             None => "another machine of yours".to_owned(),
             Some(name) => format!("a member of `{name}`"),
         };
-        let text = format!(
-            "{}\n\nA ticket for {whom}, good once, until {} UTC. There, type:\n  klnode join TICKET\n",
-            invited.ticket,
+        let mut notes = format!(
+            "A ticket for {whom}, good once, until {} UTC. There: klnode join TICKET\n",
             moment(invited.expires),
         );
-        let notes = match invited.is_unprotected {
-            true => {
-                "note: any program that runs as you may do this; `klnode person new` makes a \
-                     key that only you can use\n"
-            }
-            false => "",
-        };
-        Ok(Reply::new(&invited, text).noting(notes.to_owned()))
+        if invited.is_unprotected {
+            notes.push_str(
+                "note: any program that runs as you may do this; `klnode person new` makes a key \
+                 that only you can use\n",
+            );
+        }
+        // The ticket alone on standard output, so that it can be kept or piped.
+        let text = format!("{}\n", invited.ticket);
+        Ok(Reply::new(&invited, text).noting(notes))
     }
 }
 

@@ -214,7 +214,14 @@ impl<W: Writer> Replica<W> {
             Event::Asked(peer, exchange, frame) => Input::Asked(peer, exchange, frame),
             Event::Answered(peer, id, frame) => Input::Answered(peer, id, frame),
             Event::Lost(peer, id) => Input::Lost(peer, id),
-            Event::Sync(peer) => Input::Sync(peer),
+            Event::Sync(peer) => {
+                // What was written before somebody asks belongs to the answer.
+                self.examine(now, at)?;
+                while self.is_behind {
+                    self.examine(now, at)?;
+                }
+                Input::Sync(peer)
+            }
             Event::Tick => Input::Tick,
             Event::Changed(peers) => {
                 self.changes += 1;

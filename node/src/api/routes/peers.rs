@@ -17,6 +17,9 @@ use klnode_federation::proto::SyncState;
 use klnode_federation::proto::ticket::Offer;
 use std::time::Duration;
 
+/// What still differs after so long does not come by itself.
+const SYNC_STAYS: Duration = Duration::from_secs(5);
+
 /// How long `sync` waits for a peer to answer.
 const SYNC_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -237,7 +240,9 @@ pub(super) async fn sync(
         loop {
             let live = handle.live();
             let is_settled = |key: &AuthorId| match live.states.get(key) {
-                Some(SyncState::Equal(at) | SyncState::Differs(_, at)) => *at >= begun,
+                Some(SyncState::Equal(at)) => *at >= begun,
+                // What differs is on its way, unless it stays so.
+                Some(SyncState::Differs(_, at)) => *at >= begun.plus(SYNC_STAYS),
                 Some(SyncState::Refused(_)) => true,
                 _ => !live.connected.contains_key(key),
             };
