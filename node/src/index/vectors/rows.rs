@@ -9,7 +9,7 @@
 use super::coarse;
 use super::facts::{Facts, Filter};
 use super::kernel::{self, Kernel, Line};
-use super::top::Top;
+use super::top::{Promising, Top};
 use klnode_crdt::ids::EntryId;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::Vacant;
@@ -337,29 +337,46 @@ impl Rows {
         admitted as f64 / SAMPLE_ROWS as f64
     }
 
-    /// Multiplies every row, and asks the filter only about the few that are near enough.
+    /// Bounds every row by its upper halves, and multiplies in full those that may be near enough:
+    /// first the most promising, so that their cosines are a bar for the others.
     fn scan_all(&self, query: &Query, top: &mut Top, filter: &Filter) {
+        let mut promising = Promising::new(top.room());
+        let mut bounds = self.bounds(query, |row, bound| {
+            if promising.reaches(bound) && filter.admits(&self.facts[row]) {
+                promising.offer(bound, row);
+            }
+        });
+        for row in promising.rows() {
+            top.offer(self.codes.cosine(row, query), &self.entries[row]);
+            bounds[row] = f32::NEG_INFINITY;
+        }
+        for (row, bound) in bounds.into_iter().enumerate() {
+            if top.reaches(bound) && bound > f32::NEG_INFINITY && filter.admits(&self.facts[row]) {
+                top.offer(self.codes.cosine(row, query), &self.entries[row]);
+            }
+        }
+    }
+
+    /// What the cosine of each row can be at most; `see` is shown each as it comes.
+    fn bounds(&self, query: &Query, mut see: impl FnMut(usize, f32)) -> Vec<f32> {
         let (kernel, halves) = (Kernel::best(), coarse::lines_of(self.codes.stride));
+        let mut bounds = Vec::with_capacity(self.len());
         let mut products = [0; BLOCK_ROWS];
-        for (at, chunk) in self.codes.chunks.iter().enumerate() {
+        for chunk in &self.codes.chunks {
             for (block, lines) in chunk.coarse.chunks(BLOCK_ROWS * halves).enumerate() {
                 let first = block * BLOCK_ROWS;
-                let start = at * CHUNK_ROWS + first;
-                let some = self.len().saturating_sub(start).min(BLOCK_ROWS);
+                let some = self.len().saturating_sub(bounds.len()).min(BLOCK_ROWS);
                 let products = &mut products[..some];
                 kernel.halves(query.even(), kernel::words(lines), products);
-                let bounds = chunk.scales[first..].iter().zip(&chunk.slacks[first..]);
-                for (row, (product, (scale, slack))) in (start..).zip(products.iter().zip(bounds)) {
-                    if !top.reaches(coarse::most(*product, query, *scale, *slack)) {
-                        continue;
-                    }
-                    let cosine = self.codes.cosine(row, query);
-                    if top.reaches(cosine) && filter.admits(&self.facts[row]) {
-                        top.offer(cosine, &self.entries[row]);
-                    }
+                let slacks = chunk.scales[first..].iter().zip(&chunk.slacks[first..]);
+                for (product, (scale, slack)) in products.iter().zip(slacks) {
+                    let bound = coarse::most(*product, query, *scale, *slack);
+                    see(bounds.len(), bound);
+                    bounds.push(bound);
                 }
             }
         }
+        bounds
     }
 
     /// Looks at single rows: those that are wanted.

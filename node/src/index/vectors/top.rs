@@ -1,10 +1,10 @@
-//! The best few of many: a heap that holds no more than were asked for.
+//! The best few of many: heaps that hold no more than were asked for.
 //!
 //! The order is total (higher cosine first, then the lower id), so that equal vectors come out in
 //! the same order however their rows stand.
 
 use klnode_crdt::ids::EntryId;
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// The best hits so far.
@@ -49,6 +49,11 @@ impl Top {
         }
     }
 
+    /// How many it holds at most.
+    pub(super) fn room(&self) -> usize {
+        self.count
+    }
+
     /// How many were found.
     pub(super) fn len(&self) -> usize {
         self.heap.len()
@@ -59,6 +64,72 @@ impl Top {
         self.heap.into_sorted_vec().into_iter().map(|hit| (hit.entry, hit.cosine)).collect()
     }
 }
+
+/// The rows with the highest bounds so far.
+#[derive(Debug)]
+pub(super) struct Promising {
+    /// The lowest is at the head, to be pushed out first.
+    heap: BinaryHeap<Reverse<Bounded>>,
+    count: usize,
+    bar: f32,
+}
+
+impl Promising {
+    /// Room for this many.
+    pub(super) fn new(count: usize) -> Self {
+        let bar = if count == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
+        Self { heap: BinaryHeap::with_capacity(count + 1), count, bar }
+    }
+
+    /// Whether a row may be among them.
+    #[inline]
+    pub(super) fn reaches(&self, bound: f32) -> bool {
+        bound > self.bar
+    }
+
+    /// Takes a row that reaches the bar.
+    pub(super) fn offer(&mut self, bound: f32, row: usize) {
+        self.heap.push(Reverse(Bounded { bound, row }));
+        if self.heap.len() > self.count {
+            self.heap.pop();
+        }
+        if self.heap.len() == self.count {
+            self.bar = self.heap.peek().map_or(self.bar, |Reverse(lowest)| lowest.bound);
+        }
+    }
+
+    /// The rows, in no order that means anything.
+    pub(super) fn rows(self) -> impl Iterator<Item = usize> {
+        self.heap.into_iter().map(|Reverse(Bounded { row, .. })| row)
+    }
+}
+
+/// Ordered by the bound.
+#[derive(Clone, Copy, Debug)]
+struct Bounded {
+    bound: f32,
+    row: usize,
+}
+
+impl Ord for Bounded {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bound.total_cmp(&other.bound).then_with(|| self.row.cmp(&other.row))
+    }
+}
+
+impl PartialOrd for Bounded {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Bounded {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Bounded {}
 
 /// Ordered from the best to the worst.
 #[derive(Clone, Copy, Debug)]
