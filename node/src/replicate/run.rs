@@ -5,6 +5,7 @@
 //! published after every step.
 
 use super::pairing::{Joined, Joining, PairError, stay};
+use super::release::Examiner;
 use super::replica::{Action, Event, Replica, Setup};
 use crate::engine;
 use crate::store::Error;
@@ -271,6 +272,11 @@ impl Core {
     pub fn society(&mut self) -> Result<Rc<Society>, Error> {
         let now = (self.now)();
         self.replica.society(now)
+    }
+
+    /// Decides what passes.
+    pub fn examiner(&self) -> &Examiner {
+        self.replica.examiner()
     }
 
     pub(super) fn next_pair_id(&mut self) -> u64 {

@@ -14,6 +14,7 @@ use crate::api::types::{
 use crate::engine::{Command, Receipt};
 use crate::query::Cancel;
 use axum::extract::{Path, State};
+use klnode_crdt::charter;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::tally::Observation;
 
@@ -66,7 +67,8 @@ fn page(service: &Service, query: ListQuery, cancel: &Cancel) -> Result<List, Ap
     let reading = service.reader.at(&snapshot, (service.now)())?;
     for row in snapshot.entries_between(first, [0xFF; 16])? {
         let (entry, row) = row?;
-        if row.is_forgotten || row.is_parked() {
+        let is_charter = row.workspace.is_some_and(|id| charter::entry(id) == entry);
+        if row.is_forgotten || row.is_parked() || is_charter {
             continue;
         }
         if entries.len() == limit || cancel.is_cancelled() {
