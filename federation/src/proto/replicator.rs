@@ -356,30 +356,41 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn compared(&mut self, message: &[u8]) {
-        let Some(mut comparison) = self.session.compare.take() else { return };
+    fn compared(&mut self, message: &[u8]) -> Result<(), Unreadable> {
+        let Some(mut comparison) = self.session.compare.take() else { return Ok(()) };
         match comparison.answered(message) {
             Next::Ask(message) => {
                 self.session.compare = Some(comparison);
                 self.ask(&Ask::Compare(false, message), Expected::Compare);
             }
             Next::Broken => self.fault("a comparison that makes no sense"),
-            Next::Over => self.compare_over(comparison),
+            Next::Over => self.compare_over(comparison)?,
         }
+        Ok(())
     }
 
-    fn compare_over(&mut self, comparison: Comparison) {
-        let Comparison { have, need, .. } = comparison;
+    fn compare_over(&mut self, comparison: Comparison) -> Result<(), Unreadable> {
+        let Comparison { have, mut need, .. } = comparison;
         let session = &mut *self.session;
         if have.is_empty() && need.is_empty() {
             session.repeats = 0;
             session.state = SyncState::Equal(self.view.now());
-            return;
+            return Ok(());
         }
         session.state = SyncState::Differs(have.len() + need.len(), self.view.now());
         session.repeats += 1;
-        if session.repeats >= REPEATS_MAX {
-            return;
+        // What was refused and cannot be placed, as a newer version's, would be refused again.
+        if let Some(theirs) = session.theirs {
+            let mut wanted = Vec::new();
+            for digest in need {
+                if !self.view.is_refused(digest, theirs.store)? {
+                    wanted.push(digest);
+                }
+            }
+            need = wanted;
+        }
+        if session.repeats >= REPEATS_MAX || (have.is_empty() && need.is_empty()) {
+            return Ok(());
         }
         session.wants_compare = true;
         for part in need.chunks(FETCH_MAX) {
@@ -391,6 +402,7 @@ impl Step<'_> {
         if need.is_empty() {
             self.session.wait_until = self.at + RETRY_MS;
         }
+        Ok(())
     }
 
     // Answers to what was asked.
@@ -422,7 +434,7 @@ impl Step<'_> {
                 }
                 self.faults(faults);
             }
-            (Answer::Compare(message), Expected::Compare) => self.compared(&message),
+            (Answer::Compare(message), Expected::Compare) => self.compared(&message)?,
             (Answer::Done, Expected::Heard) => {}
             (Answer::Done, Expected::Receipts(receipts)) => {
                 self.out.push(Output::Told(self.peer, receipts));

@@ -29,6 +29,7 @@ struct Shelf {
     records: BTreeMap<Digest, Record>,
     /// Held, but not for the peer.
     kept_back: BTreeSet<Digest>,
+    refused: BTreeSet<Digest>,
     cursor: Option<Cursor>,
     receipts: Vec<Receipt>,
     is_broken: Cell<bool>,
@@ -91,6 +92,9 @@ impl View for Shelf {
     }
     fn knows(&self, digest: Digest, _: StoreId) -> Result<bool, Unreadable> {
         self.read(self.records.contains_key(&digest))
+    }
+    fn is_refused(&self, digest: Digest, _: StoreId) -> Result<bool, Unreadable> {
+        self.read(self.refused.contains(&digest))
     }
     fn cursor(&self, _: AuthorId) -> Result<Option<Cursor>, Unreadable> {
         self.read(self.cursor)
@@ -521,4 +525,19 @@ fn a_store_that_cannot_be_read_is_taken_for_nothing() {
     bench.shelf.is_broken.set(false);
     bench.pass(1_000);
     assert!(matches!(bench.next().1, Ask::Changes(None, _)), "the page is asked for again");
+}
+
+#[test]
+fn what_differs_and_was_refused_is_counted_and_not_fetched_again() {
+    let mut other = Shelf::default();
+    other.offer(&record(1));
+    other.offer(&record(2));
+    let mut other = Bench::met(other);
+    let mut bench = Bench::met(Shelf { refused: [record(1).digest()].into(), ..Shelf::default() });
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    let (id, ask) = bench.next();
+    let answer = other.ask(&ask);
+    bench.put(Input::Answered(PEER, id, &answer.encode()));
+    assert!(matches!(bench.machine.state(PEER), SyncState::Differs(2, _)));
+    assert_eq!(bench.next().1, Ask::Fetch(vec![record(2).digest()]));
 }
