@@ -314,7 +314,7 @@ impl Cluster {
         let (now, time) = (self.now(at), self.network.now_ms());
         let member = &mut self.members[at];
         let actions = match (&mut member.puppet, &mut member.replica) {
-            (Some(puppet), _) => puppet.handle(event, now, time),
+            (Some(puppet), _) => puppet.handle(&event, now, time),
             (None, Some(replica)) => {
                 replica.writer().now = now;
                 replica.handle(event, now, time)

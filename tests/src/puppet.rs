@@ -44,15 +44,15 @@ impl Puppet {
     }
 
     /// Takes in what happened; returns what is to be done.
-    pub(crate) fn handle(&mut self, event: Event<'_>, now: WallTime, at: u64) -> Vec<Action> {
+    pub(crate) fn handle(&mut self, event: &Event<'_>, now: WallTime, at: u64) -> Vec<Action> {
         self.shelf.now = now;
         let input = match event {
-            Event::Connected(peer) => Input::Connected(peer),
-            Event::Disconnected(peer) => Input::Disconnected(peer),
-            Event::Asked(peer, exchange, frame) => Input::Asked(peer, exchange, frame),
-            Event::Answered(peer, id, frame) => Input::Answered(peer, id, frame),
-            Event::Lost(peer, id) => Input::Lost(peer, id),
-            Event::Sync(peer) => Input::Sync(peer),
+            Event::Connected(peer) => Input::Connected(*peer),
+            Event::Disconnected(peer) => Input::Disconnected(*peer),
+            Event::Asked(peer, exchange, frame) => Input::Asked(*peer, *exchange, frame),
+            Event::Answered(peer, id, frame) => Input::Answered(*peer, *id, frame),
+            Event::Lost(peer, id) => Input::Lost(*peer, *id),
+            Event::Sync(peer) => Input::Sync(*peer),
             Event::Changed(_) | Event::Tick => Input::Tick,
         };
         let mut outputs = self.machine.handle(input, &self.shelf, at);
