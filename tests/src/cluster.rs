@@ -6,6 +6,7 @@
 
 use crate::disk::Disk;
 use crate::node::{DiskMedium, Node, START};
+use crate::puppet::Puppet;
 use klnode::engine::{Command, Engine, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
 use klnode::query::{Numbers, Reader};
 use klnode::replicate::{Action, Event, Examiner, Preview, Replica, Setup, Writer};
@@ -15,10 +16,10 @@ use klnode::store::{Snapshot, Store};
 use klnode_config::Config;
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId, Nonce, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, Nonce, StoreId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
-use klnode_crdt::record::Record;
+use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::filter::Filter;
@@ -71,6 +72,8 @@ impl Writer for InHand {
 struct Member {
     /// None while it is down.
     replica: Option<Replica<InHand>>,
+    /// Speaks in its place.
+    puppet: Option<Puppet>,
     medium: DiskMedium,
     author: AuthorId,
     key_seed: u8,
@@ -87,6 +90,7 @@ pub struct Cluster {
     members: Vec<Member>,
     links: BTreeSet<(usize, usize)>,
     next_exchange: u64,
+    delivered: usize,
     /// Everything that was sent.
     pub sent: Vec<Sent>,
 }
@@ -109,12 +113,14 @@ impl Cluster {
             let key_seed = u8::try_from(at + 1).expect("few");
             let node = Node::start(key_seed, (seed << 8) + at as u64 + 1);
             let (author, medium) = (node.author(), node.medium.clone());
-            let (replica, exchanges) = (Some(replica(node)), BTreeMap::new());
-            members.push(Member { replica, medium, author, key_seed, boots: 1, exchanges });
+            let (replica, puppet, exchanges) = (Some(replica(node)), None, BTreeMap::new());
+            let boots = 1;
+            members.push(Member { replica, puppet, medium, author, key_seed, boots, exchanges });
             network.timer(at, 0, Wire::Tick);
         }
         let (links, sent) = (BTreeSet::new(), Vec::new());
-        Self { network, seed, members, links, next_exchange: 1, sent }
+        let (next_exchange, delivered) = (1, 0);
+        Self { network, seed, members, links, next_exchange, delivered, sent }
     }
 
     /// The network, to make things go wrong.
@@ -181,6 +187,9 @@ impl Cluster {
     /// Makes two nodes peers of each other.
     pub fn pair(&mut self, one: usize, two: usize, is_mine: bool) {
         for (at, other) in [(one, two), (two, one)] {
+            if self.members[at].puppet.is_some() {
+                continue;
+            }
             let (peer, since) = (self.author(other), self.now(at));
             let row = PeerRow {
                 name: format!("node {other}"),
@@ -209,6 +218,57 @@ impl Cluster {
         let mut filter = self.replica(at).examiner().egress(&row, &society);
         change(&mut filter);
         self.put_peer(at, peer, PeerRow { egress: Some(filter), ..row });
+    }
+
+    /// Sets what a node takes from a peer; what was refused is asked for again.
+    pub fn set_ingress(&mut self, at: usize, from: usize, change: impl FnOnce(&mut Filter)) {
+        let society = self.society(at);
+        let peer = self.author(from);
+        let row = society.peers.get(&peer).expect("acquainted").clone();
+        let mut filter = self.replica(at).examiner().ingress(&row, &society);
+        change(&mut filter);
+        self.put_peer(at, peer, PeerRow { ingress: Some(filter), ..row });
+        self.readmit(at);
+    }
+
+    /// Blocks an author on a node, or no longer; then what was refused is asked for again.
+    pub fn block(&mut self, at: usize, author: AuthorId, is_blocked: bool) {
+        let society = self.society(at);
+        let unmet = PeerRow { approval: Approval::Refused, ..PeerRow::default() };
+        let row = society.peers.get(&author).cloned().unwrap_or(unmet);
+        self.put_peer(at, author, PeerRow { is_blocked, ..row });
+        if !is_blocked {
+            self.readmit(at);
+        }
+    }
+
+    fn readmit(&mut self, at: usize) {
+        for other in 0..self.count() {
+            let peer = self.author(other);
+            let Some(cursor) = self.snapshot(at).cursor(peer).expect("readable") else { continue };
+            let acts = vec![PeerAct::Readmit(cursor.store), PeerAct::Rewind(peer)];
+            self.replica(at).note(acts).expect("noted");
+            if other != at && self.network.is_linked(at, other) {
+                self.happen(at, Event::Connected(peer));
+            }
+        }
+    }
+
+    /// Why a node has refused records of another's store.
+    pub fn refusals(&mut self, at: usize, from: usize) -> Vec<(Digest, String)> {
+        let rows = self.snapshot(at).refusals(self.store(from)).expect("readable");
+        rows.map(|row| row.expect("readable")).map(|row| (row.digest, row.reason)).collect()
+    }
+
+    /// A node's store.
+    pub fn store(&self, at: usize) -> StoreId {
+        StoreId::from_bytes([self.members[at].key_seed; 16])
+    }
+
+    /// Puts a puppet in a node's place, under its key.
+    pub fn possess(&mut self, at: usize, entries: &[EntryId], records: Vec<(u64, RawRecord)>) {
+        self.members[at].replica = None;
+        self.members[at].puppet = Some(Puppet::new(self.store(at), entries, records));
     }
 
     /// Founds a workspace with these members, the first its owner; all know its name.
@@ -252,9 +312,16 @@ impl Cluster {
 
     fn happen(&mut self, at: usize, event: Event<'_>) {
         let (now, time) = (self.now(at), self.network.now_ms());
-        let Some(replica) = self.members[at].replica.as_mut() else { return };
-        replica.writer().now = now;
-        for action in replica.handle(event, now, time) {
+        let member = &mut self.members[at];
+        let actions = match (&mut member.puppet, &mut member.replica) {
+            (Some(puppet), _) => puppet.handle(&event, now, time),
+            (None, Some(replica)) => {
+                replica.writer().now = now;
+                replica.handle(event, now, time)
+            }
+            (None, None) => return,
+        };
+        for action in actions {
             self.act(at, action);
         }
     }
@@ -283,31 +350,51 @@ impl Cluster {
         self.network.at(end, Wire::Tick);
         while self.network.now_ms() < end {
             let Some((_, delivery)) = self.network.advance() else { break };
-            match delivery {
-                Delivery::Script { .. } => {}
-                Delivery::Timer { node, message: Wire::Timeout(to, id) } => {
-                    let peer = self.author(to);
-                    self.happen(node, Event::Lost(peer, id));
-                }
-                Delivery::Timer { node, .. } => {
-                    self.happen(node, Event::Tick);
-                    let busy = self.members[node].replica.as_ref().is_some_and(Replica::is_busy);
-                    let next = self.network.now_ms() + if busy { 1 } else { TICK_MS };
-                    self.network.timer(node, next, Wire::Tick);
-                }
-                Delivery::Message { from, to, message: Wire::Ask(id, frame) } => {
-                    let exchange = self.next_exchange;
-                    self.next_exchange += 1;
-                    self.members[to].exchanges.insert(exchange, (from, id));
-                    let peer = self.author(from);
-                    self.happen(to, Event::Asked(peer, exchange, &frame));
-                }
-                Delivery::Message { from, to, message: Wire::Answer(id, frame) } => {
-                    let peer = self.author(from);
-                    self.happen(to, Event::Answered(peer, id, &frame));
-                }
-                Delivery::Message { .. } => {}
+            self.deliver(delivery);
+        }
+    }
+
+    /// Lets time pass until so many messages have arrived.
+    pub fn pass_messages(&mut self, count: usize) {
+        let end = self.delivered + count;
+        while self.delivered < end {
+            let Some((_, delivery)) = self.network.advance() else { break };
+            self.deliver(delivery);
+        }
+    }
+
+    /// How many messages have arrived.
+    pub fn delivered(&self) -> usize {
+        self.delivered
+    }
+
+    fn deliver(&mut self, delivery: Delivery<Wire>) {
+        match delivery {
+            Delivery::Script { .. } => {}
+            Delivery::Timer { node, message: Wire::Timeout(to, id) } => {
+                let peer = self.author(to);
+                self.happen(node, Event::Lost(peer, id));
             }
+            Delivery::Timer { node, .. } => {
+                self.happen(node, Event::Tick);
+                let busy = self.members[node].replica.as_ref().is_some_and(Replica::is_busy);
+                let next = self.network.now_ms() + if busy { 1 } else { TICK_MS };
+                self.network.timer(node, next, Wire::Tick);
+            }
+            Delivery::Message { from, to, message: Wire::Ask(id, frame) } => {
+                self.delivered += 1;
+                let exchange = self.next_exchange;
+                self.next_exchange += 1;
+                self.members[to].exchanges.insert(exchange, (from, id));
+                let peer = self.author(from);
+                self.happen(to, Event::Asked(peer, exchange, &frame));
+            }
+            Delivery::Message { from, to, message: Wire::Answer(id, frame) } => {
+                self.delivered += 1;
+                let peer = self.author(from);
+                self.happen(to, Event::Answered(peer, id, &frame));
+            }
+            Delivery::Message { .. } => {}
         }
     }
 
@@ -326,7 +413,7 @@ impl Cluster {
     /// Ends all faults: everybody runs and is connected.
     pub fn calm(&mut self) {
         for at in 0..self.count() {
-            if self.members[at].replica.is_none() {
+            if self.members[at].replica.is_none() && self.members[at].puppet.is_none() {
                 self.restart(at);
             }
         }
@@ -363,10 +450,15 @@ impl Cluster {
 
     /// Starts a killed node on a disk.
     pub fn restart_on(&mut self, at: usize, disk: Disk) {
+        self.members[at].boots += 1;
+        self.resume_on(at, disk);
+    }
+
+    /// Starts a killed node on a disk as the life that it last began, as a resumed machine would.
+    pub fn resume_on(&mut self, at: usize, disk: Disk) {
         let now = self.now(at);
         let member = &mut self.members[at];
         assert!(member.replica.is_none(), "kill it first");
-        member.boots += 1;
         let boot = (self.seed << 16) + (member.boots << 8) + at as u64;
         let node = Node::start_on(disk, member.key_seed, boot, now).expect("the disk opens");
         member.medium = node.medium.clone();
@@ -397,6 +489,14 @@ impl Cluster {
     pub fn sync(&mut self, at: usize, peer: usize) {
         let peer = self.author(peer);
         self.happen(at, Event::Sync(peer));
+    }
+
+    /// What an author's word weighs at a node.
+    pub fn weight(&mut self, at: usize, author: AuthorId) -> f64 {
+        let (snapshot, now) = (self.snapshot(at), self.now(at));
+        let reader = Reader::new(self.author(at), Numbers::new(&Config::default()));
+        let reading = reader.at(&snapshot, now).expect("readable");
+        reading.standing(author).expect("readable").weight.value
     }
 
     /// The digests that a node holds of an entry.

@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod disk;
 pub mod measure;
 pub mod node;
+pub mod puppet;
 pub mod script;
 pub mod served;
 pub mod society;

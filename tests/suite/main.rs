@@ -19,6 +19,7 @@ mod pairing;
 mod portable;
 mod process;
 mod replication;
+mod replication_hostile;
 mod search;
 mod session;
 mod signatures;

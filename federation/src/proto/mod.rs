@@ -64,12 +64,16 @@
 pub mod budget;
 mod compare;
 pub mod filter;
+#[cfg(test)]
+mod golden;
 pub mod limits;
 pub mod message;
 pub mod pairing;
 mod replicator;
 mod serve;
 mod session;
+#[cfg(test)]
+mod tests;
 pub mod ticket;
 mod view;
 

@@ -190,9 +190,6 @@ impl Step<'_> {
             Input::Sync(_) => {
                 (self.session.wants_compare, self.session.is_urgent) = (true, true);
                 (self.session.repeats, self.session.wait_until) = (0, self.at);
-                if self.session.is_connected && self.session.theirs.is_none() {
-                    self.greet()?;
-                }
             }
             Input::Tick => {}
         }
@@ -231,6 +228,7 @@ impl Step<'_> {
         if theirs.version != VERSION {
             let why = format!("it speaks version {} of the protocol", theirs.version);
             self.session.state = SyncState::Refused(why);
+            self.session.wait_until = self.at + DEFERRED_RETRY_MS;
             return Ok(());
         }
         let is_first = self.session.theirs.is_none();
@@ -296,10 +294,12 @@ impl Step<'_> {
         self.compare_if_due(theirs)
     }
 
-    /// Tells the peer that there is more, a moment after the first of several commits.
+    /// Tells the peer that there is more, a moment after the first of several commits; and what it
+    /// has not heard.
     fn announce(&mut self) -> Result<(), Unreadable> {
         if self.session.announce_at.is_some_and(|due| due <= self.at) {
             self.session.announce_at = None;
+            self.tell_receipts()?;
             let head = self.view.outbox_head(self.peer)?;
             if head > self.session.announced {
                 self.session.announced = head;
@@ -356,30 +356,41 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn compared(&mut self, message: &[u8]) {
-        let Some(mut comparison) = self.session.compare.take() else { return };
+    fn compared(&mut self, message: &[u8]) -> Result<(), Unreadable> {
+        let Some(mut comparison) = self.session.compare.take() else { return Ok(()) };
         match comparison.answered(message) {
             Next::Ask(message) => {
                 self.session.compare = Some(comparison);
                 self.ask(&Ask::Compare(false, message), Expected::Compare);
             }
             Next::Broken => self.fault("a comparison that makes no sense"),
-            Next::Over => self.compare_over(comparison),
+            Next::Over => self.compare_over(comparison)?,
         }
+        Ok(())
     }
 
-    fn compare_over(&mut self, comparison: Comparison) {
-        let Comparison { have, need, .. } = comparison;
+    fn compare_over(&mut self, comparison: Comparison) -> Result<(), Unreadable> {
+        let Comparison { have, mut need, .. } = comparison;
         let session = &mut *self.session;
         if have.is_empty() && need.is_empty() {
             session.repeats = 0;
             session.state = SyncState::Equal(self.view.now());
-            return;
+            return Ok(());
         }
         session.state = SyncState::Differs(have.len() + need.len(), self.view.now());
         session.repeats += 1;
-        if session.repeats >= REPEATS_MAX {
-            return;
+        // What was refused and cannot be placed, as a newer version's, would be refused again.
+        if let Some(theirs) = session.theirs {
+            let mut wanted = Vec::new();
+            for digest in need {
+                if !self.view.is_refused(digest, theirs.store)? {
+                    wanted.push(digest);
+                }
+            }
+            need = wanted;
+        }
+        if session.repeats >= REPEATS_MAX || (have.is_empty() && need.is_empty()) {
+            return Ok(());
         }
         session.wants_compare = true;
         for part in need.chunks(FETCH_MAX) {
@@ -391,6 +402,7 @@ impl Step<'_> {
         if need.is_empty() {
             self.session.wait_until = self.at + RETRY_MS;
         }
+        Ok(())
     }
 
     // Answers to what was asked.
@@ -422,14 +434,16 @@ impl Step<'_> {
                 }
                 self.faults(faults);
             }
-            (Answer::Compare(message), Expected::Compare) => self.compared(&message),
+            (Answer::Compare(message), Expected::Compare) => self.compared(&message)?,
             (Answer::Done, Expected::Heard) => {}
             (Answer::Done, Expected::Receipts(receipts)) => {
                 self.out.push(Output::Told(self.peer, receipts));
             }
             (Answer::Later(ms), expected) => {
                 self.undo(&expected);
-                self.session.wait_until = self.at + u64::from(ms).max(1);
+                let until = self.at + u64::from(ms).max(1);
+                self.session.wait_until = until;
+                self.session.announce_at = self.session.announce_at.map(|due| due.max(until));
             }
             (Answer::Refused(why), expected) => {
                 self.undo(&expected);
@@ -452,7 +466,12 @@ impl Step<'_> {
         more: bool,
     ) -> Result<(), Unreadable> {
         self.session.is_asking = false;
+        let has_grown = std::mem::take(&mut self.session.has_grown);
         let Some(theirs) = self.session.theirs else { return Ok(()) };
+        if from != self.session.asked {
+            // It was asked for before what precedes it was deferred.
+            return Ok(());
+        }
         let begin = from.map_or(0, |cursor| cursor.position);
         let is_sound = end.store == theirs.store
             && end.position >= begin
@@ -467,7 +486,7 @@ impl Step<'_> {
         let (count, is_empty) = (rows.len(), rows.is_empty());
         let page = Page::new(rows, (from, end), self.view, &mut faults)?;
         self.session.asked = Some(end);
-        self.session.is_at_end = !more;
+        self.session.is_at_end = !more && !has_grown;
         // A page that moves nothing needs no commit.
         if !is_empty || end.position > begin {
             self.session.pages.push_back(page);
@@ -520,8 +539,14 @@ impl Step<'_> {
             Expected::Compare => {
                 (self.session.compare, self.session.wants_compare) = (None, true);
             }
-            Expected::Heard => self.session.announced = 0,
-            Expected::Hello | Expected::Receipts(_) => {}
+            Expected::Heard => {
+                self.session.announced = 0;
+                self.session.announce_at.get_or_insert(self.at + RETRY_MS);
+            }
+            Expected::Receipts(_) => {
+                self.session.announce_at.get_or_insert(self.at + RETRY_MS);
+            }
+            Expected::Hello => {}
         }
     }
 

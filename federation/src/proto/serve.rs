@@ -45,7 +45,7 @@ impl Step<'_> {
             }
             Ask::Fetch(digests) => Answer::Records(self.serve_records(&digests)?),
             Ask::Notify(_) => {
-                self.session.is_at_end = false;
+                (self.session.is_at_end, self.session.has_grown) = (false, self.session.is_asking);
                 Answer::Done
             }
             Ask::Compare(is_first, message) => self.serve_compare(is_first, &message)?,

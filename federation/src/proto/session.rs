@@ -217,6 +217,8 @@ pub(super) struct Session {
     pub(super) asked: Option<Cursor>,
     pub(super) is_asking: bool,
     pub(super) is_at_end: bool,
+    /// The peer's outbox has grown since a page of it was asked for.
+    pub(super) has_grown: bool,
     pub(super) pages: VecDeque<Page>,
     /// How far the peer has asked for this node's outbox.
     pub(super) their_position: u64,

@@ -72,6 +72,8 @@ pub trait View {
     /// Whether a record is held whole, waits in quarantine, or was refused from this peer's store
     /// for a reason that still stands.
     fn knows(&self, digest: Digest, offered_by: StoreId) -> Result<bool, Unreadable>;
+    /// Whether a record was refused from this store for a reason that still stands.
+    fn is_refused(&self, digest: Digest, offered_by: StoreId) -> Result<bool, Unreadable>;
     /// How far this node has read the peer's outbox.
     fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable>;
     /// The records that both sides should hold, by what each has released to the other.

@@ -3,7 +3,7 @@
 use super::command::{Receipt, Rejection};
 use super::ingest::Ingest;
 use crate::store::peers::rows::{
-    Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, WorkspaceRow,
+    Approval, Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, WorkspaceRow,
 };
 use crate::store::{Batch, Error};
 use klnode_crdt::entry::Entry;
@@ -79,6 +79,13 @@ impl Ingest<'_> {
                     true => self.writer.mine.insert(*peer),
                     false => self.writer.mine.remove(peer),
                 };
+                let held = batch.peer(*peer)?.map(|held| held.approval);
+                if row.approval == Approval::Approved && held != Some(Approval::Approved) {
+                    // What was proved before it came concerns it too.
+                    for author in batch.proofs()? {
+                        batch.append(*peer, Outgoing::Proof(author), boot)?;
+                    }
+                }
                 batch.put_peer(*peer, row)
             }
             PeerAct::Equal(peer, at) => match batch.peer(*peer)? {

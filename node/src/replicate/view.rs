@@ -55,14 +55,16 @@ impl StoreView {
         Ok(near.map(|(_, hop)| hop.saturating_add(1).max(2)).min().unwrap_or(u8::MAX))
     }
 
-    fn refused(&self, store: StoreId) -> Result<bool, Error> {
+    fn refused(&self, digest: Digest, store: StoreId) -> Result<bool, Error> {
         if self.refused.get().is_none() {
             let refusals = self.snapshot.refusals(store)?;
             let digests = refusals.map(|row| Ok(row?.digest)).collect::<Result<_, Error>>()?;
             // It was empty a line ago.
             let _ = self.refused.set((store, digests));
         }
-        Ok(self.refused.get().is_some_and(|(of, _)| *of == store))
+        let has =
+            |(of, digests): &(StoreId, BTreeSet<Digest>)| *of == store && digests.contains(&digest);
+        Ok(self.refused.get().is_some_and(has))
     }
 
     /// What both sides should hold of one entry.
@@ -78,6 +80,19 @@ impl StoreView {
             records.retain(|one| is_shared(one.author(), peer, self.society.own, row));
         }
         Ok(records)
+    }
+
+    /// Headers that were refused from a store, by entry.
+    fn refused_from(&self, store: StoreId) -> Result<BTreeMap<EntryId, Vec<SignedHeader>>, Error> {
+        let mut refused = BTreeMap::<EntryId, Vec<SignedHeader>>::new();
+        for row in self.snapshot.refusals(store)? {
+            let row = row?;
+            // One that a newer version wrote cannot be placed: it counts as a difference.
+            if let Ok(signed) = SignedHeader::read_back(&row.header, row.signature) {
+                refused.entry(signed.header().entry).or_default().push(signed);
+            }
+        }
+        Ok(refused)
     }
 
     fn waiting(&self) -> Result<BTreeMap<EntryId, Vec<Record>>, Error> {
@@ -101,8 +116,26 @@ fn is_shared(author: AuthorId, peer: AuthorId, own: AuthorId, row: ReleaseRow) -
     }
 }
 
-fn comparable(record: &Record) -> Comparable {
-    Comparable { stamp: record.header().stamp.bits(), digest: record.digest() }
+fn comparable(signed: &SignedHeader) -> Comparable {
+    Comparable { stamp: signed.header().stamp.bits(), digest: signed.digest() }
+}
+
+/// What is held, with refused headers in the place of what they cover; less those that are covered
+/// themselves. The other side holds what it offered last, and nothing that this covers.
+fn in_place<'a>(
+    held: &'a [&'a SignedHeader],
+    refused: &'a [&'a SignedHeader],
+) -> impl Iterator<Item = &'a SignedHeader> {
+    let covers = |one: &SignedHeader, other: &SignedHeader| {
+        let (new, old) = (one.header(), other.header());
+        (new.author, new.facet) == (old.author, old.facet)
+            && one.digest() != other.digest()
+            && one.version().covers(&other.version())
+    };
+    let kept = held.iter().filter(move |one| !refused.iter().any(|new| covers(new, one)));
+    let put =
+        refused.iter().filter(move |one| !held.iter().chain(refused).any(|new| covers(new, one)));
+    kept.chain(put).copied()
 }
 
 impl View for StoreView {
@@ -192,10 +225,13 @@ impl View for StoreView {
         let read = || {
             Ok(self.snapshot.holds(digest)?
                 || self.snapshot.is_quarantined(digest)?
-                || (self.refused(offered_by)?
-                    && self.refused.get().is_some_and(|(_, set)| set.contains(&digest))))
+                || self.refused(digest, offered_by)?)
         };
         read().map_err(|error| unreadable(&error))
+    }
+
+    fn is_refused(&self, digest: Digest, offered_by: StoreId) -> Result<bool, Unreadable> {
+        self.refused(digest, offered_by).map_err(|error| unreadable(&error))
     }
 
     fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable> {
@@ -209,28 +245,21 @@ impl View for StoreView {
     ) -> Result<Vec<Comparable>, Unreadable> {
         let read = || {
             let mut items = BTreeSet::new();
-            let waiting = self.waiting()?;
+            let (waiting, refused) = (self.waiting()?, self.refused_from(their_store)?);
             for row in self.snapshot.releases(peer)? {
                 let (entry, row) = row?;
-                items.extend(self.shared_records(peer, entry, row)?.iter().map(comparable));
+                let is_shared = |author| is_shared(author, peer, self.society.own, row);
+                let mut records = self.shared_records(peer, entry, row)?;
                 let waiting = waiting.get(&entry).into_iter().flatten();
-                let shared = |one: &&Record| is_shared(one.author(), peer, self.society.own, row);
-                items.extend(waiting.filter(shared).map(comparable));
-            }
-            for refused in self.snapshot.refusals(their_store)? {
-                let refused = refused?;
-                // One that a newer version wrote cannot be placed: it counts as a difference.
-                let Ok(header) = SignedHeader::read_back(&refused.header, refused.signature) else {
-                    continue;
+                records.extend(waiting.filter(|one| is_shared(one.author())).cloned());
+                let held: Vec<&SignedHeader> = records.iter().map(Record::signed).collect();
+                let refused = match self.snapshot.tombstone(entry)? {
+                    None => refused.get(&entry).map_or(&[][..], Vec::as_slice),
+                    Some(_) => &[],
                 };
-                let entry = header.header().entry;
-                let is_gone = self.snapshot.tombstone(entry)?.is_some();
-                let row = self.snapshot.release(peer, entry)?;
-                let author = header.header().author;
-                if !is_gone && is_shared(author, peer, self.society.own, row) {
-                    let (stamp, digest) = (header.header().stamp.bits(), header.digest());
-                    items.insert(Comparable { stamp, digest });
-                }
+                let refused: Vec<&SignedHeader> =
+                    refused.iter().filter(|one| is_shared(one.header().author)).collect();
+                items.extend(in_place(&held, &refused).map(comparable));
             }
             Ok(items.into_iter().collect())
         };

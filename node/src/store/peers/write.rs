@@ -64,6 +64,12 @@ impl Batch {
         Ok(self.transaction.open_table(EQUIVOCATIONS)?.get(author.as_bytes())?.is_some())
     }
 
+    /// Authors that are proved to have equivocated.
+    pub(crate) fn proofs(&self) -> Result<Vec<AuthorId>, Error> {
+        let table = self.transaction.open_table(EQUIVOCATIONS)?;
+        table.iter()?.map(|row| Ok(AuthorId::from_bytes(*row?.0.value()))).collect()
+    }
+
     /// Puts a row into the outbox of everyone who may talk.
     pub(crate) fn tell_all(&self, row: Outgoing, boot: Boot) -> Result<(), Error> {
         for peer in self.peers()? {

@@ -1,0 +1,173 @@
+//! The bytes of every message: changing one of these is a decision about the wire.
+
+use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt, Row};
+use super::pairing::{self, Card};
+use klnode_crdt::equivocation::RawProof;
+use klnode_crdt::ids::{Boot, Digest, EntryId, Nonce, StoreId};
+use klnode_crdt::key::Signature;
+use klnode_crdt::record::RawRecord;
+use klnode_crdt::time::WallTime;
+
+fn greeting() -> Greeting {
+    Greeting {
+        version: 1,
+        store: StoreId::from_bytes([1; 16]),
+        epoch: Boot(2),
+        head: 3,
+        time: WallTime::from_millis(4),
+    }
+}
+
+fn cursor() -> Cursor {
+    Cursor { store: StoreId::from_bytes([1; 16]), epoch: Boot(2), position: 300 }
+}
+
+fn record() -> RawRecord {
+    RawRecord { header: vec![5], signature: Signature::from_bytes([6; 64]), payload: Some(vec![7]) }
+}
+
+fn asks() -> [Ask; 7] {
+    let receipt = Receipt { entry: EntryId::from_bytes([8; 16]), told: 2, acknowledged: 1 };
+    [
+        Ask::Hello(greeting()),
+        Ask::Changes(None, 10),
+        Ask::Changes(Some(cursor()), 10),
+        Ask::Fetch(vec![Digest::from_bytes([9; 32])]),
+        Ask::Notify(300),
+        Ask::Compare(true, vec![0x61]),
+        Ask::Acknowledge(vec![receipt]),
+    ]
+}
+
+fn rows() -> Vec<Row> {
+    let entry = EntryId::from_bytes([8; 16]);
+    let headers = (vec![1].into(), vec![2].into());
+    let proof = RawProof {
+        headers,
+        signatures: (Signature::from_bytes([3; 64]), Signature::from_bytes([4; 64])),
+    };
+    let stripped = RawRecord { payload: None, ..record() };
+    let items = [
+        Item::Named(0, Digest::from_bytes([9; 32])),
+        Item::Whole(1, record()),
+        Item::Whole(2, stripped),
+        Item::Opened(entry),
+        Item::Ended(entry),
+        Item::Proof(Box::new(proof)),
+    ];
+    items.into_iter().zip(1..).map(|(item, position)| Row { position, item }).collect()
+}
+
+fn answers() -> [Answer; 8] {
+    [
+        Answer::Hello(greeting()),
+        Answer::Page(rows(), cursor(), true),
+        Answer::UnknownCursor,
+        Answer::Records(vec![record()]),
+        Answer::Compare(Vec::new()),
+        Answer::Done,
+        Answer::Later(1_000),
+        Answer::Refused("no".into()),
+    ]
+}
+
+fn card() -> Card {
+    Card { name: "here".into(), addresses: vec!["/ip4/192.0.2.1/tcp/1".into()] }
+}
+
+/// Long runs of one byte are written once, with how often they come.
+fn shown(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    let mut rest = bytes;
+    while let Some(first) = rest.first() {
+        let count = rest.iter().take_while(|byte| *byte == first).count();
+        match count {
+            0..4 => text.push_str(&format!("{first:02x}").repeat(count)),
+            _ => text.push_str(&format!("({first:02x}*{count})")),
+        }
+        rest = &rest[count..];
+    }
+    text
+}
+
+const ASKS: [&str; 7] = [
+    "81a568656c6c6f85a17601a173c410(01*16)a16502a16803a17404",
+    "81a76368616e67657392c00a",
+    "81a76368616e6765739283a173c410(01*16)a16502a170cd012c0a",
+    "81a5666574636891c420(09*32)",
+    "81a66e6f74696679cd012c",
+    "81a7636f6d7061726592c3c40161",
+    "81a361636b9183a165c410(08*16)a16e02a16d01",
+];
+
+const ANSWERS: [&str; 8] = [
+    "81a568656c6c6f85a17601a173c410(01*16)a16502a16803a17404",
+    "81a470616765939682a17001a16981a16e9200c420(09*32)82a17002a16981a172920183a168c40105a173c440(06*64)a170c4010782a17003a16981a172920282a168c40105a173c440(06*64)82a17004a16981a16fc410(08*16)82a17005a16981a178c410(08*16)82a17006a16981a17182a16892c40101c40102a17392c440(03*64)c440(04*64)83a173c410(01*16)a16502a170cd012cc3",
+    "a7756e6b6e6f776e",
+    "81a77265636f7264739183a168c40105a173c440(06*64)a170c40107",
+    "81a7636f6d70617265c400",
+    "a4646f6e65",
+    "81a56c61746572cd03e8",
+    "81a26e6fa26e6f",
+];
+
+const PAIRING: [&str; 5] = [
+    "81a46a6f696e94c410(01*16)c410(02*16)c420(03*32)82a16ea468657265a16d91b42f6970342f3139322e302e322e312f7463702f31",
+    "81a56b6e6f636b82a16ea468657265a16d91b42f6970342f3139322e302e322e312f7463702f31",
+    "81a777656c636f6d6593c420(04*32)82a16ea468657265a16d91b42f6970342f3139322e302e322e312f7463702f31c3",
+    "81a47761697482a16ea468657265a16d91b42f6970342f3139322e302e322e312f7463702f31",
+    "81a26e6fa26e6f",
+];
+
+#[test]
+fn questions_have_these_bytes_and_read_back() {
+    let bytes = asks().map(|ask| ask.encode());
+    assert_eq!(bytes.each_ref().map(|bytes| shown(bytes)), ASKS);
+    assert_eq!(bytes.map(|bytes| Ask::decode(&bytes).unwrap()), asks());
+}
+
+#[test]
+fn answers_have_these_bytes_and_read_back() {
+    let bytes = answers().map(|answer| answer.encode());
+    assert_eq!(bytes.each_ref().map(|bytes| shown(bytes)), ANSWERS);
+    assert_eq!(bytes.map(|bytes| Answer::decode(&bytes).unwrap()), answers());
+}
+
+#[test]
+fn the_pairing_exchange_has_these_bytes() {
+    let nonce = Nonce::from_bytes([2; 16]);
+    let asks = [
+        pairing::Ask::Join([1; 16].into(), nonce, [3; 32].into(), card()),
+        pairing::Ask::Knock(card()),
+    ];
+    let answers = [
+        pairing::Answer::Welcome([4; 32].into(), card(), true),
+        pairing::Answer::Wait(card()),
+        pairing::Answer::No("no".into()),
+    ];
+    let asked = asks.iter().map(|ask| shown(&ask.encode()));
+    let all: Vec<String> = asked.chain(answers.iter().map(|one| shown(&one.encode()))).collect();
+    assert_eq!(all, PAIRING);
+    for ask in asks {
+        assert_eq!(pairing::Ask::decode(&ask.encode()), Ok(ask));
+    }
+    for answer in answers {
+        assert_eq!(pairing::Answer::decode(&answer.encode()), Ok(answer));
+    }
+}
+
+#[test]
+fn a_frame_that_is_cut_short_never_reads_as_another() {
+    for ask in asks() {
+        let bytes = ask.encode();
+        for end in 0..bytes.len() {
+            assert!(Ask::decode(&bytes[..end]).is_err(), "{ask:?} cut at {end}");
+        }
+    }
+    for answer in answers() {
+        let bytes = answer.encode();
+        for end in 0..bytes.len() {
+            assert!(Answer::decode(&bytes[..end]).is_err(), "{answer:?} cut at {end}");
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Whole nodes, and what others do to them: newer formats, blocked authors, narrow filters, cuts in
+//! the middle, clones that contradict themselves.
+
+use klnode::engine::{Command, NewEntry};
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{Digest, EntryId, WorkspaceId};
+use klnode_crdt::key::{Purpose, SecretKey};
+use klnode_crdt::lww::Register;
+use klnode_crdt::record::{RawRecord, Record};
+use klnode_crdt::tally::Observation;
+use klnode_crdt::writer::Claim;
+use klnode_federation::proto::SyncState;
+use klnode_federation::proto::message::{Answer, Ask};
+use klnode_federation::sim::Knobs;
+use klnode_tests::cluster::{Cluster, Sent};
+use klnode_tests::node::{Node, lesson};
+
+/// Long enough for everything to come to rest.
+const REST_MS: u64 = 30_000;
+
+fn in_workspace(workspace: WorkspaceId, title: &str) -> NewEntry {
+    NewEntry { workspace, ..lesson(title) }
+}
+
+fn success(entry: EntryId) -> Command {
+    Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE }
+}
+
+fn claim(entry: EntryId, claim: Claim) -> Command {
+    Command::Claim { entry, claims: vec![claim] }
+}
+
+fn title(entry: EntryId, text: &str) -> Command {
+    claim(entry, Claim::Set(Register::TITLE, text.into()))
+}
+
+fn contains(sent: &Sent, bytes: &[u8]) -> bool {
+    sent.frame.windows(bytes.len()).any(|part| part == bytes)
+}
+
+fn is_equal(nodes: &mut Cluster, at: usize, peer: usize) -> bool {
+    matches!(nodes.state(at, peer), SyncState::Equal(_))
+}
+
+/// Two members of a team, paired.
+fn team(seed: u64, count: usize) -> (Cluster, WorkspaceId) {
+    let mut nodes = Cluster::new(seed, count, Knobs::calm());
+    let all: Vec<usize> = (0..count).collect();
+    let team = nodes.found(&all);
+    for at in 1..count {
+        nodes.pair(at - 1, at, false);
+    }
+    (nodes, team)
+}
+
+/// Whether nothing but comparisons was said after so many frames.
+fn only_compares(nodes: &Cluster, since: usize) -> bool {
+    nodes.sent[since..].iter().all(|sent| {
+        matches!(Ask::decode(&sent.frame), Ok(Ask::Compare(..)))
+            || matches!(Answer::decode(&sent.frame), Ok(Answer::Compare(_)))
+    })
+}
+
+#[test]
+fn a_record_of_a_newer_format_is_refused_by_name_and_holds_up_nothing() {
+    let mut nodes = Cluster::new(1, 2, Knobs::calm());
+    // What the other node would have written, and once more in a format that is not known here.
+    let mut other = Node::start(2, 99);
+    let entries = [other.create("one"), other.create("two")];
+    let snapshot = other.engine.store().snapshot().expect("readable");
+    let mut records: Vec<Record> = Vec::new();
+    for entry in entries {
+        records.extend(snapshot.entry_records(entry).expect("readable"));
+    }
+    let mut header = records[0].to_raw().header;
+    assert_eq!(header[..2], [0x9b, 1], "an array of eleven, the format first");
+    header[1] = 2;
+    let signature = SecretKey::from_bytes(&[2; 32]).sign(Purpose::Record, &header);
+    let newer = RawRecord { header, signature, payload: Some(b"of tomorrow".to_vec()) };
+    let stamp = |record: &Record| record.header().stamp.bits();
+    let mut offered = vec![(stamp(&records[0]), newer)];
+    offered.extend(records.iter().map(|record| (stamp(record), record.to_raw())));
+    nodes.possess(1, &entries, offered);
+    nodes.pair(0, 1, true);
+    nodes.pass(REST_MS);
+    for entry in entries {
+        assert!(!nodes.digests(0, entry).is_empty(), "what comes after it is here");
+    }
+    let refusals = nodes.refusals(0, 1);
+    assert_eq!(refusals.len(), 1);
+    assert!(refusals[0].1.starts_with("format 2"), "{}", refusals[0].1);
+    let state = nodes.state(0, 1);
+    assert!(matches!(state, SyncState::Differs(1, _)), "{state:?}");
+    let before = nodes.sent.len();
+    nodes.pass(300_000);
+    let state = nodes.state(0, 1);
+    assert!(matches!(state, SyncState::Differs(1, _)), "{state:?}");
+    assert!(only_compares(&nodes, before), "it is not fetched over and over");
+    // Once from here in a minute; from there four times, until it lets it rest.
+    assert!(nodes.sent.len() - before <= 5 * (2 + 4 * 2), "{} frames", nodes.sent.len() - before);
+}
+
+#[test]
+fn a_blocked_authors_words_stay_out_also_by_a_relay_and_come_when_it_is_unblocked() {
+    let (mut nodes, team) = team(2, 3);
+    let author = nodes.author(0);
+    let known = nodes.create(0, in_workspace(team, "before the block"));
+    let doomed = nodes.create(0, in_workspace(team, "to be forgotten"));
+    let withdrawn = nodes.create(0, in_workspace(team, "to be retracted"));
+    nodes.pass(REST_MS);
+    nodes.block(2, author, true);
+    let before = nodes.digests(2, known);
+    assert!(!before.is_empty());
+    nodes.run(0, title(known, "after the block")).expect("set");
+    let fresh = nodes.create(0, in_workspace(team, "written while blocked"));
+    nodes.run(0, Command::Forget { entry: doomed, grounds: None }).expect("forgotten");
+    nodes.run(0, Command::Retract { entry: withdrawn }).expect("retracted");
+    nodes.pass(REST_MS);
+    assert_eq!(nodes.digests(2, known), before, "its later text is refused");
+    assert!(nodes.digests(2, fresh).is_empty());
+    assert!(nodes.snapshot(2).tombstone(doomed).expect("readable").is_some());
+    assert_eq!(nodes.digests(2, withdrawn), nodes.digests(1, withdrawn));
+    let refusals = nodes.refusals(2, 1);
+    assert!(refusals.iter().all(|(_, reason)| reason == "its author is blocked"));
+    assert_eq!(refusals.len(), 2);
+    assert!(
+        is_equal(&mut nodes, 2, 1),
+        "what is refused stands in its place: {:?}",
+        nodes.state(2, 1)
+    );
+    assert!(is_equal(&mut nodes, 1, 2));
+    let quiet = nodes.sent.len();
+    nodes.pass(300_000);
+    assert!(only_compares(&nodes, quiet));
+    nodes.block(2, author, false);
+    nodes.pass(REST_MS);
+    for entry in [known, fresh] {
+        assert_eq!(nodes.digests(2, entry), nodes.digests(0, entry));
+    }
+    assert_eq!(nodes.refusals(2, 1), []);
+    assert!(is_equal(&mut nodes, 2, 1));
+}
+
+#[test]
+fn what_a_narrow_ingress_refuses_comes_when_it_is_widened() {
+    let (mut nodes, team) = team(3, 2);
+    let known = nodes.create(0, in_workspace(team, "before"));
+    nodes.pass(REST_MS);
+    nodes.set_ingress(1, 0, |filter| {
+        filter.tags_deny.insert("noise".into());
+    });
+    let before = nodes.digests(1, known);
+    nodes.run(0, claim(known, Claim::Add(TextSet::TAGS, "noise".into()))).expect("tagged");
+    let mut new = in_workspace(team, "noise from the start");
+    new.claims.push(Claim::Add(TextSet::TAGS, "noise/much".into()));
+    let noise = nodes.create(0, new);
+    nodes.run(0, success(noise)).expect("observed");
+    let doomed = nodes.create(0, in_workspace(team, "quiet"));
+    nodes.pass(REST_MS);
+    assert_eq!(nodes.digests(1, known), before);
+    assert!(nodes.digests(1, noise).is_empty());
+    assert!(!nodes.digests(1, doomed).is_empty());
+    assert_eq!(nodes.refusals(1, 0).len(), 3);
+    assert!(is_equal(&mut nodes, 1, 0), "{:?}", nodes.state(1, 0));
+    let quiet = nodes.sent.len();
+    nodes.pass(300_000);
+    assert!(only_compares(&nodes, quiet));
+    nodes.set_ingress(1, 0, |filter| filter.tags_deny.clear());
+    nodes.pass(REST_MS);
+    for entry in [known, noise] {
+        assert_eq!(nodes.digests(1, entry), nodes.digests(0, entry));
+    }
+    assert_eq!(nodes.refusals(1, 0), []);
+}
+
+#[test]
+fn an_entry_released_one_way_compares_equal_and_the_others_tally_stays_home() {
+    let (mut nodes, team) = team(4, 2);
+    nodes.set_egress(1, 0, |filter| {
+        filter.tags_allow.insert("never".into());
+    });
+    let entry = nodes.create(0, in_workspace(team, "one way"));
+    nodes.pass(REST_MS);
+    nodes.run(1, success(entry)).expect("observed");
+    nodes.run(0, title(entry, "one way, again")).expect("set");
+    nodes.pass(REST_MS);
+    let (here, there) = (nodes.digests(0, entry), nodes.digests(1, entry));
+    assert_eq!((here.len(), there.len()), (1, 2));
+    assert!(there.is_superset(&here));
+    let tally = *there.difference(&here).next().expect("one");
+    assert!(!nodes.sent.iter().any(|sent| sent.from == 1 && contains(sent, tally.as_bytes())));
+    assert!(is_equal(&mut nodes, 0, 1) && is_equal(&mut nodes, 1, 0));
+}
+
+/// Runs one history, with or without entries that are kept back; everything that was sent.
+fn probed(with_secrets: bool) -> (Vec<Vec<u8>>, Vec<EntryId>, Vec<Digest>) {
+    let (mut nodes, team) = team(5, 2);
+    nodes.set_egress(0, 1, |filter| {
+        filter.tags_deny.insert("private".into());
+    });
+    let (mut entries, mut digests) = (Vec::new(), Vec::new());
+    for number in 0..4 {
+        nodes.create(0, in_workspace(team, &format!("open {number}")));
+        if with_secrets {
+            let mut new = in_workspace(team, &format!("secret {number}"));
+            new.claims.push(Claim::Add(TextSet::TAGS, "private".into()));
+            let entry = nodes.create(0, new);
+            nodes.run(0, success(entry)).expect("observed");
+            digests.extend(nodes.digests(0, entry));
+            entries.push(entry);
+        }
+        nodes.pass(2_000);
+    }
+    nodes.pass(REST_MS);
+    let heads = nodes.sent.iter().filter(|sent| sent.from == 0).map(|sent| sent.frame.clone());
+    (heads.collect(), entries, digests)
+}
+
+/// How many rows, and which positions, a node's frames speak of.
+fn positions(frames: &[Vec<u8>]) -> Vec<u64> {
+    let ends = frames.iter().filter_map(|frame| match Answer::decode(frame) {
+        Ok(Answer::Page(_, end, _)) => Some(end.position),
+        _ => match Ask::decode(frame) {
+            Ok(Ask::Notify(head)) => Some(head),
+            _ => None,
+        },
+    });
+    ends.collect()
+}
+
+#[test]
+fn a_peer_learns_neither_names_nor_numbers_of_what_is_kept_back() {
+    let (frames, entries, digests) = probed(true);
+    assert_eq!((entries.len(), digests.len()), (4, 8));
+    for frame in &frames {
+        let has = |name: &[u8]| frame.windows(name.len()).any(|part| part == name);
+        assert!(!entries.iter().any(|entry| has(entry.as_bytes())));
+        assert!(!digests.iter().any(|digest| has(digest.as_bytes())));
+    }
+    let without = probed(false).0;
+    assert_eq!(positions(&frames), positions(&without), "its outbox is numbered by itself");
+    assert_eq!(frames.len(), without.len());
+}
+
+#[test]
+fn an_entry_of_a_thread_stays_home_for_a_member_and_goes_to_ones_own() {
+    let mut nodes = Cluster::new(6, 3, Knobs::calm());
+    let team = nodes.found(&[0, 1]);
+    nodes.pair(0, 1, false);
+    nodes.pair(0, 2, true);
+    let mut new = in_workspace(team, "of one thread");
+    new.registers.push((Register::THREAD, "task-7".into()));
+    let entry = nodes.create(0, new);
+    nodes.pass(REST_MS);
+    assert!(nodes.digests(1, entry).is_empty());
+    assert_eq!(nodes.digests(2, entry), nodes.digests(0, entry));
+    let leaked = |sent: &Sent| sent.to == 1 && contains(sent, entry.as_bytes());
+    assert!(!nodes.sent.iter().any(leaked));
+}
+
+/// A small history on both sides, and what both should hold in the end.
+fn small(seed: u64) -> (Cluster, Vec<EntryId>) {
+    let mut nodes = Cluster::new(seed, 2, Knobs::calm());
+    let mut entries = vec![nodes.create(0, lesson("one")), nodes.create(1, lesson("two"))];
+    let long = NewEntry { content: "long ".repeat(400), ..lesson("three") };
+    entries.push(nodes.create(0, long));
+    nodes.run(0, success(entries[0])).expect("observed");
+    nodes.pair(0, 1, true);
+    (nodes, entries)
+}
+
+fn assert_whole(nodes: &mut Cluster, entries: &[EntryId], what: &str) {
+    nodes.calm();
+    nodes.pass(2 * REST_MS);
+    for entry in entries {
+        let here = nodes.digests(0, *entry);
+        assert!(!here.is_empty(), "{what}");
+        assert_eq!(nodes.digests(1, *entry), here, "{what}");
+    }
+    for (at, peer) in [(0, 1), (1, 0)] {
+        let state = nodes.state(at, peer);
+        assert!(matches!(state, SyncState::Equal(_)), "{what}: {at} to {peer}: {state:?}");
+    }
+}
+
+#[test]
+fn a_cut_or_a_kill_at_any_step_of_a_small_sync_ends_equal() {
+    let (mut calm, entries) = small(7);
+    let begin = calm.delivered();
+    calm.pass(REST_MS);
+    let steps = calm.delivered() - begin;
+    assert!(steps > 8, "{steps} deliveries");
+    assert_whole(&mut calm, &entries, "undisturbed");
+    for step in 0..=steps {
+        for victim in [0, 1] {
+            let (mut nodes, entries) = small(7);
+            nodes.pass_messages(step);
+            nodes.crash(victim);
+            nodes.pass(500);
+            assert_whole(&mut nodes, &entries, &format!("{victim} killed after {step}"));
+        }
+        let (mut nodes, entries) = small(7);
+        nodes.pass_messages(step);
+        nodes.part(0);
+        nodes.pass(500);
+        nodes.run(0, success(entries[0])).expect("observed");
+        assert_whole(&mut nodes, &entries, &format!("cut after {step}"));
+    }
+}
+
+#[test]
+fn the_proof_of_equivocation_reaches_third_parties_and_who_comes_later() {
+    let mut nodes = Cluster::new(8, 5, Knobs::calm());
+    let team = nodes.found(&[0, 1, 2, 3, 4]);
+    for (one, two) in [(0, 1), (0, 2), (1, 2), (2, 3)] {
+        nodes.pair(one, two, false);
+    }
+    let entry = nodes.create(0, in_workspace(team, "said once"));
+    nodes.pass(REST_MS);
+    let author = nodes.author(0);
+    assert!(nodes.weight(3, author) > 0.0);
+    // A machine is resumed twice from one image: both lives write in one place.
+    nodes.crash(0);
+    nodes.restart(0);
+    nodes.pass(REST_MS);
+    let image = nodes.disk(0);
+    nodes.part(2);
+    nodes.run(0, title(entry, "one thing")).expect("set");
+    nodes.pass(REST_MS);
+    nodes.crash(0);
+    nodes.resume_on(0, image);
+    nodes.part(0);
+    nodes.run(0, title(entry, "another thing")).expect("set");
+    nodes.calm();
+    nodes.pass(REST_MS);
+    for at in [1, 2, 3] {
+        let proof = nodes.snapshot(at).equivocation(author).expect("readable");
+        assert!(proof.is_some(), "node {at} knows");
+        assert!(nodes.weight(at, author) == 0.0, "node {at}");
+    }
+    nodes.pair(3, 4, false);
+    nodes.pass(REST_MS);
+    assert!(nodes.weight(4, author) == 0.0, "who is paired later hears of it too");
+}
+
+#[test]
+fn two_idle_clones_of_one_home_change_nothing_after_two_rounds() {
+    let mut nodes = Cluster::new(9, 2, Knobs::calm());
+    nodes.pair(0, 1, true);
+    let entry = nodes.create(0, lesson("before the clone"));
+    nodes.pass(REST_MS);
+    let mut asleep = nodes.disk(0);
+    nodes.run(0, success(entry)).expect("observed");
+    nodes.run(1, title(entry, "while one slept")).expect("set");
+    nodes.pass(REST_MS);
+    let mut rounds = Vec::new();
+    for _ in 0..8 {
+        let before = nodes.sent.len();
+        nodes.crash(0);
+        let awake = nodes.disk(0);
+        nodes.restart_on(0, std::mem::replace(&mut asleep, awake));
+        nodes.pass(REST_MS);
+        assert!(is_equal(&mut nodes, 0, 1));
+        let is_fetch = |sent: &&Sent| matches!(Ask::decode(&sent.frame), Ok(Ask::Fetch(_)));
+        let fetches = nodes.sent[before..].iter().filter(is_fetch).count();
+        let peers = [nodes.author(1), nodes.author(0)];
+        let head = |nodes: &mut Cluster, at: usize| nodes.snapshot(at).outbox_head(peers[at]);
+        rounds.push((fetches, head(&mut nodes, 0).unwrap(), head(&mut nodes, 1).unwrap()));
+    }
+    // Each is read from the start by who last met the other: the rows are known, and no more come.
+    assert_eq!((rounds[4], rounds[5]), (rounds[6], rounds[7]), "{rounds:?}");
+    assert_eq!(rounds[7].0, 0, "{rounds:?}");
+    assert_eq!(nodes.digests(0, entry), nodes.digests(1, entry));
+}
