@@ -17,6 +17,8 @@ pub enum Purpose {
     Record,
     /// An owner makes another key admin of a workspace.
     AdminGrant,
+    /// A request to a node that only the person behind it may make.
+    Operator,
 }
 
 impl Purpose {
@@ -24,6 +26,7 @@ impl Purpose {
         match self {
             Self::Record => b"klnode v1 sign record\0",
             Self::AdminGrant => b"klnode v1 sign admin grant\0",
+            Self::Operator => b"klnode v1 sign operator request\0",
         }
     }
 
@@ -120,7 +123,9 @@ mod tests {
         let signature = key.sign(Purpose::Record, b"bytes");
         assert!(key.author().has_signed(Purpose::Record, b"bytes", &signature));
         assert!(!key.author().has_signed(Purpose::Record, b"Bytes", &signature));
-        assert!(!key.author().has_signed(Purpose::AdminGrant, b"bytes", &signature));
+        for another in [Purpose::AdminGrant, Purpose::Operator] {
+            assert!(!key.author().has_signed(another, b"bytes", &signature));
+        }
         assert!(!other.has_signed(Purpose::Record, b"bytes", &signature));
     }
 

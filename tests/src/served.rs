@@ -1,12 +1,13 @@
 //! A served API in this process, with limits in the test's hand, and a client that can misbehave.
 
 use crate::node::{DiskMedium, admit_all, setup};
+use klnode::api::person::Person;
 use klnode::api::{Bound, Limits, Metrics, Service, Token};
 use klnode::engine::{self, Engine, Judge, Running, Setup};
 use klnode::index::{self, embed, vectors};
 use klnode::query::{Numbers, Reader};
 use klnode::replicate::Examiner;
-use klnode::store::{Options, Store};
+use klnode::store::{Layout, Options, Store};
 use klnode_config::Config;
 use klnode_crdt::ids::StoreId;
 use klnode_crdt::time::WallTime;
@@ -95,6 +96,7 @@ impl Served {
             author,
             home: Arc::new(folder.path().to_owned()),
             now,
+            person: Arc::new(Person::new(&Layout::new(folder.path()), now())),
             metrics: metrics.clone(),
         };
         let (stop, stopped) = oneshot::channel();

@@ -16,6 +16,7 @@ mod index;
 mod laws;
 mod lives;
 mod pairing;
+mod person;
 mod portable;
 mod process;
 mod replication;

@@ -1,12 +1,15 @@
 //! The client's side of the socket: what every verb but `serve` goes through.
 
 use super::errors::Kind;
+use super::person;
 use super::types::{ErrorBody, ErrorDetail};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use klnode_crdt::key::SecretKey;
+use klnode_crdt::time::WallTime;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -72,12 +75,18 @@ impl ClientError {
 #[derive(Clone, Debug)]
 pub struct Client {
     socket: PathBuf,
+    person: Option<(SecretKey, fn() -> WallTime)>,
 }
 
 impl Client {
     /// A client of the node behind this socket.
     pub fn new(socket: &Path) -> Self {
-        Self { socket: socket.into() }
+        Self { socket: socket.into(), person: None }
+    }
+
+    /// The same, for the person behind the node: what it sends is signed at the moment it is sent.
+    pub fn signing(self, key: SecretKey, now: fn() -> WallTime) -> Self {
+        Self { person: Some((key, now)), ..self }
     }
 
     /// Asks for something.
@@ -154,7 +163,12 @@ impl Client {
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(garbled)?;
         let connection = Connection(tokio::spawn(connection));
-        let request = Request::builder()
+        let mut request = Request::builder();
+        if let Some((key, now)) = self.person.as_ref().filter(|_| method != Method::GET) {
+            request =
+                request.header(person::HEADER, person::sign(key, &method, path, &body, now()));
+        }
+        let request = request
             .method(method)
             .uri(path)
             .header("host", "klnode")

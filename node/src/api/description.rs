@@ -5,11 +5,12 @@
 
 use super::errors::Kind;
 use super::exchange::Format;
+use super::person;
 use super::routes;
 use super::types::ErrorBody;
-use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::{
-    Content, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response,
+    Content, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, Response,
     ResponseBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
@@ -42,6 +43,25 @@ pub fn document() -> String {
     let mut text = api.to_pretty_json().expect("a description of strings and maps is writable");
     text.push('\n');
     text
+}
+
+/// Says of every operation that it needs the person's signature, where there is a person's key.
+pub(super) fn need_person(api: &mut OpenApi) {
+    let meaning = "Where this node has a person's key: the milliseconds since 1970, a colon, and \
+        in hex a signature by that key for operator requests, over method, zero byte, path and \
+        query, zero byte, those milliseconds as eight bytes, and the BLAKE3 hash of the body. It \
+        is good for a minute, once.";
+    let operations = api.paths.paths.values_mut().flat_map(operations);
+    for (_, operation) in operations {
+        let header = ParameterBuilder::new()
+            .name(person::HEADER)
+            .parameter_in(ParameterIn::Header)
+            .required(Required::False)
+            .description(Some(meaning))
+            .schema(Some(String::schema()))
+            .build();
+        operation.parameters.get_or_insert_default().push(RefOr::T(header));
+    }
 }
 
 /// The operations of a path, each with its method.

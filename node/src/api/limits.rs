@@ -2,6 +2,12 @@
 
 use std::time::Duration;
 
+/// How old a signature by the person may be, and how far ahead.
+pub(super) const PERSON_AGE_MAX: Duration = Duration::from_secs(60);
+
+/// Signed requests of the person that are remembered; more within that time are refused.
+pub(super) const PERSON_REQUESTS_MAX: usize = 1_024;
+
 /// The limits of a served API. What is not a setting of the node has its value here.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

@@ -16,6 +16,7 @@ mod gate;
 mod history;
 mod limits;
 mod metrics;
+pub mod person;
 pub mod portable;
 mod routes;
 pub mod search;

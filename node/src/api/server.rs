@@ -7,6 +7,7 @@ use super::errors::ApiError;
 use super::gate::Gate;
 use super::limits::Limits;
 use super::metrics::Metrics;
+use super::person::Person;
 use super::seats::{Seat, Seats};
 use super::steady::Steady;
 use super::token::{self, Way};
@@ -57,6 +58,8 @@ pub struct Service {
     pub peers: Option<replicate::Handle>,
     /// Decides what may pass to other nodes.
     pub examiner: Arc<Examiner>,
+    /// Who must agree to what opens this node to others.
+    pub person: Arc<Person>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
 }

@@ -38,6 +38,8 @@ pub struct Status {
     /// Other nodes that may talk, or wait for a word.
     #[serde(default)]
     pub peers: Vec<peers::Peer>,
+    /// Whether nothing but the user's account protects this node: no person's key exists.
+    pub is_unprotected: bool,
     /// Milliseconds since 1970, by its clock.
     pub as_of: u64,
 }

@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and what is said in return.
 //!
-//! Most verbs are thin clients of the running node; `serve`, `config`, `restore`, `service` and
-//! `backup verify` need none, `doctor` takes it as it is. A verb returns a
+//! Most verbs are thin clients of the running node; `serve`, `config`, `restore`, `service`,
+//! `person` and `backup verify` need none, `doctor` takes it as it is. A verb returns a
 //! [`Reply`]; whether people or programs read it is decided in one place.
 
 mod add;
@@ -18,6 +18,7 @@ mod history;
 mod import;
 mod invite;
 mod peer;
+pub mod person;
 mod read;
 pub mod restore;
 mod search;
@@ -65,6 +66,11 @@ pub struct Global {
     /// How much to log: error, warn, info, debug or trace; `RUST_LOG` overrides it.
     #[arg(long, global = true, value_name = "LEVEL")]
     pub log: Option<String>,
+    /// Read the passphrase of the person's key from a file, instead of asking on the terminal.
+    ///
+    /// Whoever can read the file can be you: keep it where no program that runs as you looks.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub passphrase_file: Option<PathBuf>,
     /// Answer in JSON, for programs.
     #[arg(long, global = true)]
     pub json: bool,
@@ -184,6 +190,12 @@ pub enum Verb {
     /// Look after shared workspaces.
     #[command(subcommand)]
     Workspace(workspace::WorkspaceVerb),
+    /// Look after the key of the person behind this node.
+    ///
+    /// Where there is one, whatever opens the node to others needs its passphrase: a program that
+    /// runs as you cannot do it.
+    #[command(subcommand)]
+    Person(person::PersonVerb),
     /// Write every entry to a file, as lines of JSON with the signed records.
     ///
     /// The file holds everything, `local` and the tombstones of what was forgotten included; it is
@@ -309,6 +321,15 @@ pub enum VerbError {
     /// Nobody said yes.
     #[error("{0}")]
     Unsaid(String),
+    /// The person's key cannot be made or opened.
+    #[error("{0}")]
+    Person(#[from] klnode_crdt::person::Error),
+    /// There is no person's key.
+    #[error("{0}")]
+    NoPerson(String),
+    /// A passphrase is needed, and there is no terminal.
+    #[error("open the person's key: there is no terminal to ask for its passphrase on")]
+    NobodyToAsk,
     /// Told to stop.
     #[error("finish: it was interrupted; {0}")]
     Interrupted(String),
@@ -336,6 +357,7 @@ pub async fn run(
         | Verb::Config(_)
         | Verb::Eval(_)
         | Verb::Man
+        | Verb::Person(_)
         | Verb::Restore(_)
         | Verb::Doctor
         | Verb::Service(_) => {

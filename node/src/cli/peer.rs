@@ -88,6 +88,18 @@ pub struct FilterArgs {
 }
 
 impl PeerVerb {
+    pub(super) fn needs_person(&self) -> bool {
+        match self {
+            Self::List | Self::Show(_) | Self::Preview(_) => false,
+            Self::Filter(filter) => !filter.dry_run,
+            Self::Approve(_)
+            | Self::Refuse(_)
+            | Self::Block(_)
+            | Self::Unblock(_)
+            | Self::Remove(_) => true,
+        }
+    }
+
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         match self {
             Self::List => {
@@ -105,8 +117,8 @@ impl PeerVerb {
             Self::Remove(one) => one.decide(client, Decision::Remove, "was sent away").await,
             Self::Filter(filter) => filter.run(client).await,
             Self::Preview(one) => {
-                let set = SetFilters { dry_run: true, ..SetFilters::default() };
-                let path = path(&one.peer, "/filter");
+                let path = path(&one.peer, "/preview");
+                let set = SetFilters::default();
                 let seen: Preview = client.send_json(Method::POST, &path, &set).await?;
                 let text = preview(&seen);
                 Ok(Reply::new(&seen, text))
@@ -157,8 +169,8 @@ impl FilterArgs {
             }
         }
         let Filters { egress, ingress } = filters;
-        let set = SetFilters { egress, ingress, dry_run: self.dry_run };
-        let path = path(&self.peer, "/filter");
+        let set = SetFilters { egress, ingress };
+        let path = path(&self.peer, if self.dry_run { "/preview" } else { "/filter" });
         let seen: Preview = client.send_json(Method::POST, &path, &set).await?;
         let will = if self.dry_run { "would" } else { "will" };
         let mut text = format!(

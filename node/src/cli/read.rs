@@ -16,8 +16,12 @@ pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
         .iter()
         .map(|peer| format!("  peer   {} ({}): {}\n", peer.name, &peer.peer[..8], state(peer)))
         .collect();
+    let person = match status.is_unprotected {
+        true => "  person none: the node is unprotected; `klnode person new` changes that\n",
+        false => "",
+    };
     let text = format!(
-        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {} entries{waiting}\n  index  {}\n{peers}",
+        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {} entries{waiting}\n  index  {}\n{person}{peers}",
         status.version,
         status.node,
         status.home,

@@ -52,6 +52,14 @@ pub struct Settings {
 }
 
 impl WorkspaceVerb {
+    pub(super) fn needs_person(&self) -> bool {
+        match self {
+            Self::List | Self::Use(_) | Self::Show(_) => false,
+            Self::Members(members) => members.remove.is_some(),
+            Self::New(_) | Self::Settings(_) => true,
+        }
+    }
+
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         match self {
             Self::New(OneWorkspace { name }) => {
@@ -76,8 +84,8 @@ impl WorkspaceVerb {
                 Ok(Reply::new(&all, text))
             }
             Self::Use(OneWorkspace { name }) => {
-                let change = ChangeWorkspace { current: true, ..ChangeWorkspace::default() };
-                let one = change_one(client, &name, &change).await?;
+                let path = format!("{}/use", path(&name));
+                let one: Workspace = client.send_json(Method::POST, &path, &()).await?;
                 let text = format!("{}  new entries go here\n", one.name);
                 Ok(Reply::new(&one, text))
             }

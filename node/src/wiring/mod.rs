@@ -7,6 +7,7 @@ mod eval;
 mod home;
 mod node;
 mod offline;
+mod person;
 mod progress;
 mod serve;
 
@@ -83,6 +84,16 @@ impl Failure {
                 (1, Some("nothing was changed; --yes replaces it all the same"))
             }
             Self::Verb(VerbError::Unsaid(_)) => (1, Some("say it with --yes")),
+            Self::Verb(VerbError::NobodyToAsk) => {
+                (4, Some("type it in a terminal, or name a file with --passphrase-file"))
+            }
+            Self::Verb(VerbError::NoPerson(_)) => (1, Some("`klnode person new` makes one")),
+            Self::Verb(VerbError::Person(error)) => match error {
+                klnode_crdt::person::Error::TooShort => (2, None),
+                klnode_crdt::person::Error::Wrong => (4, None),
+                klnode_crdt::person::Error::Newer(_) => (1, Some("upgrade klnode")),
+                _ => (1, Some("put `person.key` back into the home from a copy")),
+            },
             // As a shell says of what an interrupt has ended.
             Self::Verb(VerbError::Interrupted(_)) => (130, None),
             Self::Serve(api::ServeError::TooLong { .. }) => {
@@ -152,6 +163,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Verb::Service(args) => answer(offline::service(&args, &cli.global)?, &cli.global),
         Verb::Restore(args) => answer(offline::restore(args, &home)?, &cli.global),
         Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, &cli.global),
+        Verb::Person(verb) => answer(person::run(&verb, &home, &cli.global)?, &cli.global),
         Verb::Doctor => answer(offline::doctor(&home, &layered)?, &cli.global),
         Verb::Backup(cli::backup::Args { verb: Some(BackupVerb::Verify { file }), .. }) => {
             answer(offline::verify(&file)?, &cli.global)
@@ -162,7 +174,12 @@ fn run(cli: Cli) -> Result<u8, Failure> {
             runtime()?.block_on(follow(watch, &client, lines)).map(|()| 0)
         }
         verb => {
-            let client = Client::new(&layered.config().api.socket.in_home(home.path()));
+            let mut client = Client::new(&layered.config().api.socket.in_home(home.path()));
+            if verb.needs_person()
+                && let Some(key) = person::key(&home, &cli.global)?
+            {
+                client = client.signing(key, node::now);
+            }
             let terminal =
                 if io::stdout().is_terminal() { Terminal::Person } else { Terminal::Pipe };
             let mut bar = Bar::default();

@@ -5,6 +5,7 @@
 use super::Failure;
 use super::embedder::embedder_settings;
 use super::home::{Home, entropy};
+use crate::api::person::Person;
 use crate::api::{Metrics, Service};
 use crate::engine::{self, Engine, Limits, Setup, Source, Verdict};
 use crate::index::{self, embed, vectors};
@@ -83,6 +84,7 @@ impl Node {
             now,
             peers: replication.as_ref().map(replicate::Running::handle),
             examiner: Arc::new(examiner),
+            person: Arc::new(Person::new(&home.layout(), now())),
             metrics: Arc::new(Metrics::default()),
         };
         Ok((service, Running { engine, index, replication }))

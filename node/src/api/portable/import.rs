@@ -18,6 +18,7 @@ use crate::store::{Error, Snapshot};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
+use klnode_crdt::charter;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::origin::Origin;
@@ -254,6 +255,10 @@ impl Reader {
         key: String,
         context: &str,
     ) -> Result<Read, Unreadable> {
+        // Who belongs to a workspace is told by signed records, or by what needs the person.
+        if format == charter::FORMAT {
+            return Err(format!("source: `{format}` is of no other program").into());
+        }
         let mut new = line.into_entry(self.author, self.now, context).map_err(short)?;
         let source = self.source(&new, format, key)?;
         if self.query.dry_run || self.query.strict {

@@ -1,6 +1,6 @@
 //! An entry's life: written, read, observed, changed, taken back, forgotten.
 
-use super::{named, resolve};
+use super::{named, resolve, resolve_for_change};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
@@ -101,7 +101,7 @@ pub(super) async fn edit(
     Body(edit): Body<Edit>,
 ) -> Answered<Named> {
     let claims = translate::edit(edit, &service.author.to_string(), (service.now)())?;
-    let entry = resolve(&service.snapshot()?, &entry)?;
+    let entry = resolve_for_change(&service, &entry)?;
     service.submit(caller, Command::Claim { entry, claims }).await?;
     named(&service, entry)
 }
@@ -148,7 +148,7 @@ pub(super) async fn retract(
     caller: Caller,
     Path(entry): Path<String>,
 ) -> Answered<Done> {
-    let entry = resolve(&service.snapshot()?, &entry)?;
+    let entry = resolve_for_change(&service, &entry)?;
     done(&service, caller, Command::Retract { entry }).await
 }
 
@@ -161,7 +161,7 @@ pub(super) async fn forget(
     Path(entry): Path<String>,
     Params(ForgetQuery { now }): Params<ForgetQuery>,
 ) -> Answered<Done> {
-    let entry = resolve(&service.snapshot()?, &entry)?;
+    let entry = resolve_for_change(&service, &entry)?;
     let forgotten = done(&service, caller, Command::Forget { entry, grounds: None }).await?;
     if now {
         service.engine.submit(Command::Compact).await?;

@@ -17,13 +17,14 @@ mod workspaces;
 use super::description;
 use super::errors::{ApiError, Kind};
 use super::exchange::{Answer, Answered};
-use super::portable;
 use super::server::Service;
 use super::translate;
 use super::types::{Entry, Named};
+use super::{person, portable};
 use crate::query::Reference;
 use crate::store::Snapshot;
-use axum::Router;
+use axum::{Router, middleware};
+use klnode_crdt::charter;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind as EntryKind};
 use utoipa_axum::router::OpenApiRouter;
@@ -31,6 +32,25 @@ use utoipa_axum::routes;
 
 /// Every route, with its description.
 pub(super) fn described() -> OpenApiRouter<Service> {
+    open().merge(operator())
+}
+
+/// What only the person behind this node may do, where they have a key: whatever opens the node to
+/// others, or closes it. A route here is described as needing the signature, and refuses without.
+fn operator() -> OpenApiRouter<Service> {
+    let mut router = OpenApiRouter::default()
+        .routes(routes!(peers::invite))
+        .routes(routes!(peers::join))
+        .routes(routes!(peers::decide))
+        .routes(routes!(peers::set_filter))
+        .routes(routes!(workspaces::create))
+        .routes(routes!(workspaces::change));
+    description::need_person(router.get_openapi_mut());
+    router
+}
+
+/// What every local caller may do.
+fn open() -> OpenApiRouter<Service> {
     OpenApiRouter::with_openapi(description::preamble())
         .routes(routes!(status::status))
         .routes(routes!(entries::list, entries::create))
@@ -42,16 +62,14 @@ pub(super) fn described() -> OpenApiRouter<Service> {
         .routes(routes!(entries::forget))
         .routes(routes!(entries::overlay))
         .merge(portable::described())
-        .routes(routes!(peers::invite))
-        .routes(routes!(peers::join))
         .routes(routes!(peers::list))
         .routes(routes!(peers::show))
-        .routes(routes!(peers::decide))
-        .routes(routes!(peers::set_filter))
+        .routes(routes!(peers::preview_filter))
         .routes(routes!(peers::sync))
         .routes(routes!(peers::receipts))
-        .routes(routes!(workspaces::list, workspaces::create))
-        .routes(routes!(workspaces::show, workspaces::change))
+        .routes(routes!(workspaces::list))
+        .routes(routes!(workspaces::show))
+        .routes(routes!(workspaces::make_current))
         .routes(routes!(history::history))
         .routes(routes!(events::events))
         .routes(routes!(metrics::metrics))
@@ -59,7 +77,8 @@ pub(super) fn described() -> OpenApiRouter<Service> {
 }
 
 pub(super) fn router(service: Service) -> Router {
-    let (router, _) = described().split_for_parts();
+    let guard = middleware::from_fn_with_state(service.clone(), person::guard);
+    let (router, _) = open().merge(operator().route_layer(guard)).split_for_parts();
     router
         .fallback(async || {
             ApiError::new(Kind::NotFound, "find that path", Some("paths begin with /v1"))
@@ -69,6 +88,23 @@ pub(super) fn router(service: Service) -> Router {
             ApiError::new(Kind::NotFound, "find that path by this method", Some(hint))
         })
         .with_state(service)
+}
+
+/// The entry that a caller names to change it. A workspace's charter says who belongs to it: only
+/// what needs the person changes that.
+fn resolve_for_change(service: &Service, name: &str) -> Result<EntryId, ApiError> {
+    let snapshot = service.snapshot()?;
+    let entry = resolve(&snapshot, name)?;
+    let workspaces = service.society(&snapshot)?.workspaces;
+    match workspaces.into_iter().find(|(id, _)| charter::entry(*id) == entry) {
+        None => Ok(entry),
+        Some((_, shared)) => {
+            let message =
+                format!("change entry {entry}: it is the charter of workspace `{}`", shared.name);
+            let hint = "`klnode workspace --help` shows what changes it";
+            Err(ApiError::new(Kind::Refused, message, Some(hint)))
+        }
+    }
 }
 
 /// The entry that a caller names.

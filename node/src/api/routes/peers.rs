@@ -14,6 +14,7 @@ use crate::store::peers::rows::Approval;
 use axum::extract::{Path, State};
 use klnode_crdt::ids::AuthorId;
 use klnode_federation::proto::SyncState;
+use klnode_federation::proto::filter::Filter as Passing;
 use klnode_federation::proto::ticket::Offer;
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ pub(super) async fn invite(
         expires: ticket.expires.as_millis(),
         workspace,
         entries,
-        is_unprotected: true,
+        is_unprotected: service.person.is_absent(),
     }))
 }
 
@@ -179,37 +180,51 @@ pub(super) async fn set_filter(
     Body(set): Body<SetFilters>,
 ) -> Answered<Preview> {
     let key = find(&service, &name)?;
-    let SetFilters { egress, ingress, dry_run } = set;
     let working = service.clone();
-    let (answer, egress, ingress) = apart(move |_| {
-        let snapshot = working.snapshot()?;
-        let society = working.society(&snapshot)?;
-        let row =
-            society.peers.get(&key).cloned().ok_or_else(|| {
-                ApiError::from(crate::replicate::PairError::NoSuchPeer(name.clone()))
-            })?;
-        let out = working.examiner.egress(&row, &society);
-        let back = working.examiner.ingress(&row, &society);
-        let out = egress.map(|by| changed(out.clone(), by, &society)).transpose()?;
-        let back_new = ingress.map(|by| changed(back.clone(), by, &society)).transpose()?;
-        let now = (working.now)();
-        let seen = working.examiner.preview(&snapshot, &society, key, out.as_ref(), now)?;
-        let shown = Filters {
-            egress: Some(filter(
-                out.as_ref().unwrap_or(&working.examiner.egress(&row, &society)),
-                &society,
-            )),
-            ingress: Some(filter(back_new.as_ref().unwrap_or(&back), &society)),
-        };
-        let answer = preview(&working, &snapshot, &seen, shown)?;
-        Ok((answer, out, back_new))
-    })
-    .await?;
-    if !dry_run && (egress.is_some() || ingress.is_some()) {
+    let (answer, egress, ingress) = apart(move |_| weigh(&working, key, set)).await?;
+    if egress.is_some() || ingress.is_some() {
         let set = service.replication()?.call(move |core| core.set_filters(key, egress, ingress));
         set.await??;
     }
     Ok(Answer(answer))
+}
+
+/// Says what another node has, and what would change by a filter; sets nothing.
+#[utoipa::path(post, path = "/v1/peers/{peer}/preview", request_body = SetFilters,
+    responses((status = 200, description = "What would be.", body = Preview)))]
+pub(super) async fn preview_filter(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+    Body(set): Body<SetFilters>,
+) -> Answered<Preview> {
+    let key = find(&service, &name)?;
+    let (answer, ..) = apart(move |_| weigh(&service, key, set)).await?;
+    Ok(Answer(answer))
+}
+
+/// What would pass to a node by new filters, and those filters, where they are new.
+fn weigh(
+    service: &Service,
+    key: AuthorId,
+    SetFilters { egress, ingress }: SetFilters,
+) -> Result<(Preview, Option<Passing>, Option<Passing>), ApiError> {
+    let snapshot = service.snapshot()?;
+    let society = service.society(&snapshot)?;
+    let row =
+        society.peers.get(&key).cloned().ok_or_else(|| {
+            ApiError::from(crate::replicate::PairError::NoSuchPeer(key.to_string()))
+        })?;
+    let out = service.examiner.egress(&row, &society);
+    let back = service.examiner.ingress(&row, &society);
+    let out_new = egress.map(|by| changed(out.clone(), by, &society)).transpose()?;
+    let back_new = ingress.map(|by| changed(back.clone(), by, &society)).transpose()?;
+    let now = (service.now)();
+    let seen = service.examiner.preview(&snapshot, &society, key, out_new.as_ref(), now)?;
+    let shown = Filters {
+        egress: Some(filter(out_new.as_ref().unwrap_or(&out), &society)),
+        ingress: Some(filter(back_new.as_ref().unwrap_or(&back), &society)),
+    };
+    Ok((preview(service, &snapshot, &seen, shown)?, out_new, back_new))
 }
 
 /// Replicates now, waits for it, and says what it came to.

@@ -34,6 +34,7 @@ pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
         index: index(&service, snapshot.head()),
         addresses,
         peers,
+        is_unprotected: service.person.is_absent(),
         as_of: (service.now)().as_millis(),
     }))
 }

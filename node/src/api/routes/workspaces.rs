@@ -62,7 +62,7 @@ async fn one(service: Service, id: WorkspaceId) -> Answered<Workspace> {
     .map(Answer)
 }
 
-/// Changes a workspace: its settings, its members, or whether new entries go there.
+/// Changes a workspace: its settings or its members.
 #[utoipa::path(patch, path = "/v1/workspaces/{name}", request_body = ChangeWorkspace,
     responses((status = 200, body = Workspace)))]
 pub(super) async fn change(
@@ -76,8 +76,7 @@ pub(super) async fn change(
     drop(snapshot);
     let id = find_workspace(&society, &name)?;
     let may = society.workspaces.get(&id).is_some_and(|one| one.charter.may_invite(service.author));
-    let must_rule = change.remove.is_some() || change.settings.is_some();
-    if must_rule && !may {
+    if !may {
         let message = format!("change workspace `{name}`: only its owner and admins may");
         return Err(ApiError::new(Kind::Refused, message, None));
     }
@@ -93,8 +92,19 @@ pub(super) async fn change(
         let who = find_peer(&society, &who)?;
         service.replication()?.call(move |core| core.remove_member(id, who)).await??;
     }
-    if change.current {
-        service.replication()?.call(move |core| core.use_workspace(id)).await??;
-    }
+    one(service, id).await
+}
+
+/// Has new entries go to a workspace.
+#[utoipa::path(post, path = "/v1/workspaces/{name}/use",
+    responses((status = 200, body = Workspace)))]
+pub(super) async fn make_current(
+    State(service): State<Service>,
+    Path(name): Path<String>,
+) -> Answered<Workspace> {
+    let snapshot = service.snapshot()?;
+    let id = find_workspace(&service.society(&snapshot)?, &name)?;
+    drop(snapshot);
+    service.replication()?.call(move |core| core.use_workspace(id)).await??;
     one(service, id).await
 }

@@ -233,7 +233,7 @@ pub struct Filters {
     pub ingress: Option<Filter>,
 }
 
-/// Changes what passes, or only says what would change.
+/// Changes what passes, or asks what would change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetFilters {
@@ -243,9 +243,6 @@ pub struct SetFilters {
     /// What is taken from it; absent fields stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Filter>,
-    /// Only say what would change.
-    #[serde(default)]
-    pub dry_run: bool,
 }
 
 /// What a filter lets out.
@@ -345,10 +342,8 @@ pub struct NewWorkspace {
 
 /// Changes a workspace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ChangeWorkspace {
-    /// New entries go there from now on.
-    #[serde(default)]
-    pub current: bool,
     /// Takes this member or admin out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remove: Option<String>,

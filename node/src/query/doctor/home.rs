@@ -2,6 +2,7 @@
 
 use super::Finding;
 use crate::store::Layout;
+use klnode_crdt::person::LockedKey;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -63,12 +64,29 @@ fn key(layout: &Layout) -> Finding {
 }
 
 fn person(layout: &Layout) -> Finding {
-    if layout.person_file().exists() {
-        return Finding::ok("person", "operator's verbs need the person's key");
+    let path = layout.person_file();
+    let restore = "put the file back from a copy; whoever removes it, and starts the node anew, \
+                   opens it to every program that runs as you";
+    let metadata = match fs::metadata(&path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let says = "the node is unprotected: no person's key guards the operator's verbs";
+            let way_out = "`klnode person new`, or let only programs you trust run as this user";
+            return Finding::warn("person", says, way_out);
+        }
+        Err(error) => {
+            return Finding::fail("person", format!("{}: {error}", path.display()), restore);
+        }
+    };
+    let read = fs::read(&path).map_err(|error| error.to_string());
+    match read.and_then(|bytes| LockedKey::decode(&bytes).map_err(|error| error.to_string())) {
+        Err(error) => {
+            let says = format!("{}: cannot {error}", path.display());
+            Finding::fail("person", says, restore)
+        }
+        Ok(_) if metadata.permissions().mode() & 0o077 != 0 => closed("person", &path, &metadata),
+        Ok(_) => Finding::ok("person", "operator's verbs need the person's key"),
     }
-    let says = "the node is unprotected: no person's key guards the operator's verbs";
-    let way_out = "let only programs you trust run as this user";
-    Finding::warn("person", says, way_out)
 }
 
 fn room(layout: &Layout) -> Finding {
