@@ -38,7 +38,7 @@ pub enum Outcome {
 /// What a merged record changes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// Records that it covers: dropped.
+    /// Records that are covered from now on: dropped. The merged one may be among them.
     pub covered: Vec<Digest>,
     /// Records whose payload a retraction takes away, perhaps the merged one itself: the header
     /// stays.
@@ -127,8 +127,24 @@ impl Holding {
         self.records.insert(digest, record);
         if matches!(facet, Facet::Claims | Facet::Retraction) {
             changes.erased = self.erase();
+            changes.covered.extend(self.drop_covered());
         }
         Outcome::Merged(changes)
+    }
+
+    /// What was kept for its payload alone goes with it: a header that came stripped covers it now.
+    /// Perhaps the record that was just merged itself.
+    fn drop_covered(&mut self) -> Vec<Digest> {
+        let claims: Vec<&Record> = self.facet(Facet::Claims).collect();
+        let is_covered = |old: &&&Record| {
+            let others = claims.iter().filter(|new| new.digest() != old.digest());
+            old.payload().is_none()
+                && others.into_iter().any(|new| covers(new, &new.version(), old, &old.version()))
+        };
+        let covered: Vec<Digest> =
+            claims.iter().filter(is_covered).map(|record| record.digest()).collect();
+        self.records.retain(|held, _| !covered.contains(held));
+        covered
     }
 
     /// Erases every payload that the retractions held take away.

@@ -132,8 +132,9 @@ impl Ingest<'_> {
         if let Some(stripped) = before.get(record.digest()) {
             batch.drop_record(stripped)?;
         }
-        let live = after.get(record.digest()).expect("a merged record is live");
-        let seq = batch.put_record(live)?;
+        // What a retraction strips at once, and what is held covers then, leaves no trace.
+        let live = after.get(record.digest());
+        let seq = live.map(|live| batch.put_record(live)).transpose()?;
         if record.header().facet == Facet::Retraction {
             // What waits of this author says what was taken back: it need not wait any longer.
             let (entry, author) = (record.entry(), record.author());
@@ -147,15 +148,15 @@ impl Ingest<'_> {
         if let Some(
             Payload::Claims { origin: Some(origin), .. }
             | Payload::Retraction { origin: Some(origin), .. },
-        ) = live.payload()
+        ) = live.and_then(Record::payload)
         {
             row.learn(origin);
         }
         let gone = before.records().len() as u32;
         row.records = row.records.saturating_sub(gone).saturating_add(after.records().len() as u32);
-        row.seq = seq;
+        row.seq = seq.unwrap_or(row.seq);
         batch.put_view_row(record.entry(), &row)?;
-        Ok(Ingested::Merged(seq))
+        Ok(seq.map_or(Ingested::Known, Ingested::Merged))
     }
 
     /// An own record this node did not know comes from another life of its home: a clone, or what
