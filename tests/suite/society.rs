@@ -1,5 +1,4 @@
-//! Who is who, and what that does to judgement: strangers, peers, members, liars, and the crowds
-//! that one liar invents.
+//! Who is who, and what that does to judgement: strangers, peers, members, liars and their crowds.
 
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command, PeerAct};
@@ -588,11 +587,10 @@ fn answers_name_the_author_with_distance_trust_and_weight() {
         hit["caveats"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
     let untried = "uncorroborated: nobody here has seen it work";
     assert_eq!(caveats, ["1 proposal by others", "foreign: by alice", untried]);
-    let explained = hit["explain"]["author_reason"].as_str().unwrap();
-    assert!(explained.starts_with("a paired peer, 1 hop; trust 0.10"), "{explained}");
+    let why = hit["explain"]["author_reason"].as_str().unwrap();
+    assert!(why.starts_with("a paired peer, 1 hop; trust 0.10"), "{why}");
     let gated = json!({"query": "retry billing gateway"});
-    let answer = served.json("POST", "/v1/search", &gated).json();
-    assert_eq!(answer["hits"], json!([]));
+    assert_eq!(served.json("POST", "/v1/search", &gated).json()["hits"], json!([]));
     let shown = served.json("GET", &format!("/v1/entries/{entry}"), &json!(null)).json();
     let counted = &shown["contributions"][0];
     assert_eq!((&counted["weight"], &counted["hop"]), (&json!(0.0), &json!(null)));
