@@ -4,12 +4,12 @@
 //! the store, writes through the one writer, and returns what is to be sent. [`start`] runs it on a
 //! thread of its own over libp2p; a simulation runs the same thing over a network in memory.
 //!
-//! - [`release`]: which entries a peer may have, and why not the others.
-//! - [`view`]: the store as the protocol reads it.
-//! - [`deliver`]: what a peer brought, on its way to the writer.
-//! - [`pairing`]: tickets and joining.
-//! - [`policy`]: what the operator decides.
-//! - [`run`]: the thread.
+//! - `release`: which entries a peer may have, and why not the others.
+//! - `view`: the store as the protocol reads it.
+//! - `deliver`: what a peer brought, on its way to the writer.
+//! - `pairing`: tickets and joining.
+//! - `policy`: what the operator decides.
+//! - `run`: the thread.
 
 mod deliver;
 mod pairing;
