@@ -6,13 +6,14 @@ use klnode::query::{Numbers, Reader};
 use klnode::replicate::{self, Examiner, PairError};
 use klnode::store::{Durability, MemoryMedium, Options, Store};
 use klnode_config::Config;
-use klnode_crdt::claims::Citation;
+use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::ids::{AuthorId, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
+use klnode_crdt::writer::Claim;
 use klnode_federation::{net, proto};
 use std::error::Error;
 use std::sync::Arc;
@@ -101,6 +102,7 @@ impl Node {
         &self,
         workspace: WorkspaceId,
         title: &str,
+        tags: &[&str],
     ) -> Result<EntryId, Box<dyn Error>> {
         let new = NewEntry {
             workspace,
@@ -109,7 +111,7 @@ impl Node {
             title: title.into(),
             content: format!("What we know about: {title}."),
             registers: Vec::new(),
-            claims: Vec::new(),
+            claims: tags.iter().map(|tag| Claim::Add(TextSet::TAGS, (*tag).into())).collect(),
             citations: vec![Citation {
                 evidence_type: "doc".into(),
                 evidence_ref: "examples".into(),
@@ -148,6 +150,12 @@ impl Drop for Node {
             drop(engine.stop());
         }
     }
+}
+
+/// Runs what talks to nodes. Nodes are started and dropped outside of it: they wait for threads of
+/// their own.
+pub fn run<T>(what: impl Future<Output = Result<T, Box<dyn Error>>>) -> Result<T, Box<dyn Error>> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(what)
 }
 
 fn limits() -> net::Limits {

@@ -5,21 +5,24 @@
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use klnode_crdt::ids::WorkspaceId;
-use klnode_examples::Node;
+use klnode_examples::{Node, run};
 use std::error::Error;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     let (desk, laptop) = (Node::start("desk")?, Node::start("laptop")?);
-    let before = desk.learn(WorkspaceId::MAIN, "Check ctx.Err() after upstream calls").await?;
-    desk.pair(&laptop, None).await?;
+    run(share(&desk, &laptop))
+}
+
+async fn share(desk: &Node, laptop: &Node) -> Result<(), Box<dyn Error>> {
+    let before = desk.learn(WorkspaceId::MAIN, "Check ctx.Err() after upstream calls", &[]).await?;
+    desk.pair(laptop, None).await?;
     laptop.has(before).await?;
     println!("The laptop has what the desk knew.");
-    let after = laptop.learn(WorkspaceId::MAIN, "Pin the toolchain in CI").await?;
+    let after = laptop.learn(WorkspaceId::MAIN, "Pin the toolchain in CI", &[]).await?;
     desk.has(after).await?;
     println!("The desk has what the laptop learned.");
-    let local = desk.learn(WorkspaceId::LOCAL, "Where my notes are").await?;
-    let shared = desk.learn(WorkspaceId::MAIN, "Seed the clock in tests").await?;
+    let local = desk.learn(WorkspaceId::LOCAL, "Where my notes are", &[]).await?;
+    let shared = desk.learn(WorkspaceId::MAIN, "Seed the clock in tests", &[]).await?;
     laptop.has(shared).await?;
     println!("The laptop has heard of what is local: {}.", laptop.holds(local)?);
     Ok(())
