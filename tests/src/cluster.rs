@@ -123,7 +123,7 @@ impl Cluster {
         Self { network, seed, members, links, next_exchange, delivered, sent }
     }
 
-    /// The network, to make things go wrong.
+    /// How many nodes there are.
     pub fn count(&self) -> usize {
         self.members.len()
     }

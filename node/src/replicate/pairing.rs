@@ -13,7 +13,6 @@ use klnode_federation::proto::pairing::{
     Answer, Ask, Card, Invitation, Meeting, Proof, TurnedAway,
 };
 use klnode_federation::proto::ticket::{BadTicket, Offer, Secret, Ticket};
-use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Nodes that may wait for the operator at once.
@@ -465,9 +464,4 @@ pub(super) fn free_name(society: &Society, id: WorkspaceId, wanted: &str) -> Str
         .chain(numbered)
         .find(|name| is_free(name))
         .unwrap_or_else(|| id.to_string())
-}
-
-/// How long a stay of a peer that was sent away lasts.
-pub(super) fn stay(ms: u64) -> Duration {
-    Duration::from_millis(ms)
 }

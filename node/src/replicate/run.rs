@@ -4,7 +4,7 @@
 //! returns. What others only look at (addresses, who is connected, how far it is in sync) is
 //! published after every step.
 
-use super::pairing::{Joined, Joining, PairError, stay};
+use super::pairing::{Joined, Joining, PairError};
 use super::release::Examiner;
 use super::replica::{Action, Event, Replica, Setup};
 use crate::engine;
@@ -339,7 +339,9 @@ impl Core {
                     asked
                 }
                 Action::Answer(exchange, frame) => self.net.respond(exchange, frame),
-                Action::Disconnect(peer, ms) => self.net.disconnect(peer, stay(ms)),
+                Action::Disconnect(peer, ms) => {
+                    self.net.disconnect(peer, Duration::from_millis(ms))
+                }
             };
             if is_taken.is_err() {
                 tracing::debug!("the network is too busy");

@@ -1,5 +1,6 @@
 //! The store as the protocol reads it.
 
+use super::release::hop;
 use crate::store::peers::Society;
 use crate::store::peers::rows::{ReleaseRow, Way};
 use crate::store::{Error, Snapshot};
@@ -44,15 +45,7 @@ impl StoreView {
 
     /// How far an author is from this node.
     fn hop_of(&self, author: AuthorId) -> Result<u8, Error> {
-        if self.society.mine.contains(&author) {
-            return Ok(0);
-        }
-        if self.society.is_approved(author) || self.society.is_fellow(author) {
-            return Ok(1);
-        }
-        let said = self.snapshot.distances(author)?;
-        let near = said.iter().filter(|(peer, _)| self.society.is_approved(*peer));
-        Ok(near.map(|(_, hop)| hop.saturating_add(1).max(2)).min().unwrap_or(u8::MAX))
+        Ok(hop(&self.snapshot, &self.society, author)?.unwrap_or(u8::MAX))
     }
 
     fn refused(&self, digest: Digest, store: StoreId) -> Result<bool, Error> {

@@ -1,14 +1,13 @@
 //! Reading what concerns peers.
 
+use super::super::Examined;
 use super::super::error::Error;
-use super::super::read;
 use super::super::rows;
 use super::super::snapshot::Snapshot;
 use super::super::tables::{
-    CURSORS, DISTANCES, HEADS, INVITATIONS, OUTCOMES, OUTGOING, PEERS, QUEUED, RECEIPTS, RECORDS,
-    REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
+    CURSORS, DISTANCES, HEADS, INVITATIONS, OUTCOMES, OUTGOING, PEERS, QUEUED, RECEIPTS, REFUSALS,
+    RELEASES, STRETCHES, WORKSPACES, key, part, span,
 };
-use super::super::{Examined, rows::Seq};
 use super::rows::{
     Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow, outgoing,
 };
@@ -145,12 +144,6 @@ impl Snapshot {
         Ok(newest.map(|(_, boot)| Boot(u64::from_be_bytes(*boot.value()))))
     }
 
-    /// Whether a record is in a peer's outbox, or came from it.
-    pub fn is_queued(&self, peer: AuthorId, digest: Digest) -> Result<bool, Error> {
-        let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
-        Ok(self.transaction.open_table(QUEUED)?.get(&at)?.is_some())
-    }
-
     /// Headers refused from a store.
     pub fn refusals(
         &self,
@@ -159,17 +152,6 @@ impl Snapshot {
         let (first, last) = span::<32>(offered_by.as_bytes());
         let rows = self.transaction.open_table(REFUSALS)?.range::<&[u8; 32]>(&first..=&last)?;
         Ok(rows.map(|row| rows::decode("refusals", row?.1.value())))
-    }
-
-    /// What was refused from a store in one slot.
-    pub fn refusal(
-        &self,
-        offered_by: StoreId,
-        slot: [u8; 16],
-    ) -> Result<Option<RefusalRow>, Error> {
-        let at = key::<32>(&[offered_by.as_bytes(), &slot]);
-        let row = self.transaction.open_table(REFUSALS)?.get(&at)?;
-        row.map(|row| rows::decode("refusals", row.value())).transpose()
     }
 
     /// What is known between this node and a peer about a forgotten entry.
@@ -196,7 +178,7 @@ impl Snapshot {
         Ok(due)
     }
 
-    /// The live records of an entry that may pass, with their digests alone being read from keys.
+    /// All live records of an entry, its tombstone included.
     pub fn entry_records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
         Ok(self.places(entry)?.into_iter().map(|(_, record)| record).collect())
     }
@@ -224,12 +206,6 @@ impl Snapshot {
             }
         }
         Ok(())
-    }
-
-    /// The record at a position of the feed, if it is still there.
-    pub fn record_at(&self, seq: Seq) -> Result<Option<Record>, Error> {
-        let row = self.transaction.open_table(RECORDS)?.get(&seq.0.to_be_bytes())?;
-        row.map(|row| read::record(seq, row.value())).transpose()
     }
 }
 
