@@ -4,7 +4,7 @@
 //! delays and reorders by a seed, and nodes crash and come back. Everything that was sent is kept,
 //! so that a test can read what has left a node.
 
-use crate::disk::Disk;
+use crate::disk::{Disk, PowerCut};
 use crate::node::{DiskMedium, Node, START};
 use crate::puppet::Puppet;
 use klnode::engine::{Command, Engine, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
@@ -24,12 +24,14 @@ use klnode_crdt::time::WallTime;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::filter::Filter;
 use klnode_federation::proto::{Settings, SyncState};
-use klnode_federation::sim::{Delivery, Knobs, Network};
+use klnode_federation::sim::{Counts, Delivery, Fault, Knobs, Network, START_MS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How often time passes for a node, in milliseconds.
-const TICK_MS: u64 = 50;
+/// Time passes for a node at least this often, in milliseconds.
+const TICK_MS: u64 = 10_000;
+/// The same for a puppet.
+const PUPPET_TICK_MS: u64 = 50;
 /// When an ask counts as lost.
 const PATIENCE_MS: u64 = 3_000;
 
@@ -40,6 +42,8 @@ enum Wire {
     Answer(u64, Vec<u8>),
     Tick,
     Timeout(usize, u64),
+    /// Nothing: time gets there.
+    Pause,
 }
 
 /// Something that has left a node.
@@ -78,6 +82,8 @@ struct Member {
     author: AuthorId,
     key_seed: u8,
     boots: u64,
+    /// When time next passes for it.
+    tick_at: u64,
     /// Exchanges that wait for an answer: who asked, under which number.
     exchanges: BTreeMap<u64, (usize, u64)>,
 }
@@ -115,7 +121,10 @@ impl Cluster {
             let (author, medium) = (node.author(), node.medium.clone());
             let (replica, puppet, exchanges) = (Some(replica(node)), None, BTreeMap::new());
             let boots = 1;
-            members.push(Member { replica, puppet, medium, author, key_seed, boots, exchanges });
+            let tick_at = 0;
+            let member =
+                Member { replica, puppet, medium, author, key_seed, boots, tick_at, exchanges };
+            members.push(member);
             network.timer(at, 0, Wire::Tick);
         }
         let (links, sent) = (BTreeSet::new(), Vec::new());
@@ -140,9 +149,7 @@ impl Cluster {
 
     /// A node's clock.
     pub fn now(&self, at: usize) -> WallTime {
-        let since = self.network.now_ms();
-        let _ = at;
-        START.plus(std::time::Duration::from_millis(since))
+        WallTime::from_millis(START.as_millis() - START_MS + self.network.wall_ms(at))
     }
 
     fn replica(&mut self, at: usize) -> &mut Replica<InHand> {
@@ -324,6 +331,23 @@ impl Cluster {
         for action in actions {
             self.act(at, action);
         }
+        self.plan_tick(at);
+    }
+
+    /// Sees to it that time passes for a node when it next has something to do.
+    fn plan_tick(&mut self, at: usize) {
+        let now = self.network.now_ms();
+        let member = &mut self.members[at];
+        let due = match (&member.replica, &member.puppet) {
+            (Some(replica), _) => replica.next_at(now),
+            (None, Some(_)) => now + PUPPET_TICK_MS,
+            (None, None) => return,
+        };
+        let due = due.clamp(now + 1, now + TICK_MS);
+        if due < member.tick_at || member.tick_at <= now {
+            member.tick_at = due;
+            self.network.timer(at, due, Wire::Tick);
+        }
     }
 
     fn act(&mut self, at: usize, action: Action) {
@@ -347,7 +371,7 @@ impl Cluster {
     pub fn pass(&mut self, ms: u64) {
         let end = self.network.now_ms() + ms;
         // Something happens at the end, so that time gets there.
-        self.network.at(end, Wire::Tick);
+        self.network.at(end, Wire::Pause);
         while self.network.now_ms() < end {
             let Some((_, delivery)) = self.network.advance() else { break };
             self.deliver(delivery);
@@ -376,10 +400,12 @@ impl Cluster {
                 self.happen(node, Event::Lost(peer, id));
             }
             Delivery::Timer { node, .. } => {
-                self.happen(node, Event::Tick);
-                let busy = self.members[node].replica.as_ref().is_some_and(Replica::is_busy);
-                let next = self.network.now_ms() + if busy { 1 } else { TICK_MS };
-                self.network.timer(node, next, Wire::Tick);
+                let now = self.network.now_ms();
+                // An earlier one has taken its place.
+                if self.members[node].tick_at == now {
+                    self.members[node].tick_at = u64::MAX;
+                    self.happen(node, Event::Tick);
+                }
             }
             Delivery::Message { from, to, message: Wire::Ask(id, frame) } => {
                 self.delivered += 1;
@@ -410,6 +436,41 @@ impl Cluster {
         }
     }
 
+    /// Cuts these nodes off from all others, until the network heals.
+    pub fn part_side(&mut self, side: &[usize]) {
+        self.network.part(side);
+        for (one, two) in self.links.clone() {
+            if side.contains(&one) != side.contains(&two) {
+                let (a, b) = (self.author(one), self.author(two));
+                self.happen(one, Event::Disconnected(b));
+                self.happen(two, Event::Disconnected(a));
+            }
+        }
+    }
+
+    /// Mends all links; what was connected before is connected again.
+    pub fn heal(&mut self) {
+        self.network.heal();
+        for (one, two) in self.links.clone() {
+            self.connect(one, two);
+        }
+    }
+
+    /// Treats messages so from now on.
+    pub fn set_knobs(&mut self, knobs: Knobs) {
+        self.network.set_knobs(knobs);
+    }
+
+    /// Lets something happen to a node's clock.
+    pub fn disturb_clock(&mut self, fault: &Fault) {
+        self.network.cause(fault);
+    }
+
+    /// What has happened, and how often.
+    pub fn counts(&self) -> Counts {
+        self.network.counts()
+    }
+
     /// Ends all faults: everybody runs and is connected.
     pub fn calm(&mut self) {
         for at in 0..self.count() {
@@ -417,11 +478,12 @@ impl Cluster {
                 self.restart(at);
             }
         }
-        self.network.heal();
         self.network.set_knobs(Knobs::calm());
-        for (one, two) in self.links.clone() {
-            self.connect(one, two);
+        for at in 0..self.count() {
+            self.network.thaw(at);
+            self.network.set_clock_offset(at, 0);
         }
+        self.heal();
     }
 
     /// Kills a node.
@@ -435,6 +497,19 @@ impl Cluster {
                 self.happen(other, Event::Disconnected(author));
             }
         }
+    }
+
+    /// Lets the power go after so many more calls of a node's disk.
+    pub fn dim(&mut self, at: usize, calls: u64) {
+        self.members[at].medium.disk().crash_at_call(calls);
+    }
+
+    /// Takes a node's power away: its disk keeps what was synced, and of the rest what chance
+    /// leaves.
+    pub fn lose_power(&mut self, at: usize, cut: PowerCut, seed: u64) {
+        let image = self.members[at].medium.disk().crash_image(cut, seed);
+        self.crash(at);
+        self.members[at].medium = DiskMedium::new(image);
     }
 
     /// Starts a killed node again, from what its disk has kept, or from another disk.
@@ -463,8 +538,9 @@ impl Cluster {
         let node = Node::start_on(disk, member.key_seed, boot, now).expect("the disk opens");
         member.medium = node.medium.clone();
         member.replica = Some(replica(node));
+        member.tick_at = u64::MAX;
         self.network.restart(at);
-        self.network.timer(at, self.network.now_ms(), Wire::Tick);
+        self.happen(at, Event::Tick);
         for other in 0..self.count() {
             if self.links.contains(&(at.min(other), at.max(other))) {
                 self.connect(at, other);

@@ -6,6 +6,7 @@ pub mod disk;
 pub mod measure;
 pub mod node;
 pub mod puppet;
+pub mod schedule;
 pub mod script;
 pub mod served;
 pub mod society;

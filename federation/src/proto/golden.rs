@@ -1,6 +1,6 @@
 //! The bytes of every message: changing one of these is a decision about the wire.
 
-use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt, Row};
+use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
 use super::pairing::{self, Card};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{Boot, Digest, EntryId, Nonce, StoreId};
@@ -39,7 +39,7 @@ fn asks() -> [Ask; 7] {
     ]
 }
 
-fn rows() -> Vec<Row> {
+fn items() -> Vec<Item> {
     let entry = EntryId::from_bytes([8; 16]);
     let headers = (vec![1].into(), vec![2].into());
     let proof = RawProof {
@@ -47,21 +47,21 @@ fn rows() -> Vec<Row> {
         signatures: (Signature::from_bytes([3; 64]), Signature::from_bytes([4; 64])),
     };
     let stripped = RawRecord { payload: None, ..record() };
-    let items = [
+    vec![
         Item::Named(0, Digest::from_bytes([9; 32])),
         Item::Whole(1, record()),
         Item::Whole(2, stripped),
-        Item::Opened(entry),
-        Item::Ended(entry),
+        Item::First(0, record()),
+        Item::Opened(vec![entry, entry]),
+        Item::Ended(vec![entry]),
         Item::Proof(Box::new(proof)),
-    ];
-    items.into_iter().zip(1..).map(|(item, position)| Row { position, item }).collect()
+    ]
 }
 
 fn answers() -> [Answer; 8] {
     [
         Answer::Hello(greeting()),
-        Answer::Page(rows(), cursor(), true),
+        Answer::Page(items(), cursor(), true),
         Answer::UnknownCursor,
         Answer::Records(vec![record()]),
         Answer::Compare(Vec::new()),
@@ -102,9 +102,9 @@ const ASKS: [&str; 7] = [
 
 const ANSWERS: [&str; 8] = [
     "81a568656c6c6f85a17601a173c410(01*16)a16502a16803a17404",
-    "81a470616765939682a17001a16981a16e9200c420(09*32)82a17002a16981a172920183a168c40105a173c440(06*64)a170c4010782a17003a16981a172920282a168c40105a173c440(06*64)82a17004a16981a16fc410(08*16)82a17005a16981a178c410(08*16)82a17006a16981a17182a16892c40101c40102a17392c440(03*64)c440(04*64)83a173c410(01*16)a16502a170cd012cc3",
+    "81a470616765939781a16e9200c420(09*32)81a172920193c40105c440(06*64)c4010781a172920293c40105c440(06*64)c081a166920093c40105c440(06*64)c4010781a16f92c410(08*16)c410(08*16)81a17891c410(08*16)81a17182a16892c40101c40102a17392c440(03*64)c440(04*64)83a173c410(01*16)a16502a170cd012cc3",
     "a7756e6b6e6f776e",
-    "81a77265636f7264739183a168c40105a173c440(06*64)a170c40107",
+    "81a77265636f7264739193c40105c440(06*64)c40107",
     "81a7636f6d70617265c400",
     "a4646f6e65",
     "81a56c61746572cd03e8",

@@ -47,18 +47,8 @@ pub struct Greeting {
     pub time: WallTime,
 }
 
-/// One row of an outbox.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
-    /// Its position.
-    #[serde(rename = "p")]
-    pub position: u64,
-    /// What it holds.
-    #[serde(rename = "i")]
-    pub item: Item,
-}
-
-/// What a row of an outbox holds.
+/// What rows of an outbox hold. They come in the order of the outbox; where one ends is for the
+/// sender alone to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Item {
     /// A record, by name: how far its author is from the sender, and its digest.
@@ -66,16 +56,69 @@ pub enum Item {
     Named(u8, Digest),
     /// A record, whole: how far its author is from the sender, and the record.
     #[serde(rename = "r")]
-    Whole(u8, RawRecord),
-    /// The entry is released to the reader from here on.
+    Whole(u8, #[serde(with = "parcel")] RawRecord),
+    /// The same, and its entry is released to the reader from here on.
+    #[serde(rename = "f")]
+    First(u8, #[serde(with = "parcel")] RawRecord),
+    /// These entries are released to the reader from here on.
     #[serde(rename = "o")]
-    Opened(EntryId),
-    /// The entry is released no longer: no more of it comes, but for retractions and a tombstone.
+    Opened(Vec<EntryId>),
+    /// These are released no longer: no more of them comes, but for retractions and tombstones.
     #[serde(rename = "x")]
-    Ended(EntryId),
+    Ended(Vec<EntryId>),
     /// Two headers that convict their author.
     #[serde(rename = "q")]
     Proof(Box<RawProof>),
+}
+
+impl Item {
+    /// How many rows of an outbox it stands for, or nearly so.
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Self::Opened(entries) | Self::Ended(entries) => entries.len(),
+            Self::Named(..) | Self::Whole(..) | Self::First(..) | Self::Proof(_) => 1,
+        }
+    }
+}
+
+/// A record on the wire: header, signature and payload, in an array and without names.
+mod parcel {
+    use klnode_crdt::key::Signature;
+    use klnode_crdt::record::RawRecord;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_bytes::{ByteBuf, Bytes};
+
+    pub(super) fn serialize<S: Serializer>(raw: &RawRecord, to: S) -> Result<S::Ok, S::Error> {
+        let payload = raw.payload.as_deref().map(Bytes::new);
+        (Bytes::new(&raw.header), raw.signature, payload).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RawRecord, D::Error> {
+        let (header, signature, payload): (ByteBuf, Signature, Option<ByteBuf>) =
+            Deserialize::deserialize(from)?;
+        let payload = payload.map(ByteBuf::into_vec);
+        Ok(RawRecord { header: header.into_vec(), signature, payload })
+    }
+}
+
+/// Several of them.
+mod parcels {
+    use klnode_crdt::record::RawRecord;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Parcel(#[serde(with = "super::parcel")] RawRecord);
+
+    pub(super) fn serialize<S: Serializer>(list: &[RawRecord], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(list.iter().cloned().map(Parcel))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<RawRecord>, D::Error> {
+        let list: Vec<Parcel> = Deserialize::deserialize(from)?;
+        Ok(list.into_iter().map(|parcel| parcel.0).collect())
+    }
 }
 
 /// That an entry is erased at the sender, and how far the word has gone from there.
@@ -121,16 +164,16 @@ pub enum Answer {
     /// To a greeting.
     #[serde(rename = "hello")]
     Hello(Greeting),
-    /// A page of rows, the cursor after it, and whether more follow.
+    /// A page of the outbox, the cursor after it, and whether more follow.
     #[serde(rename = "page")]
-    Page(Vec<Row>, Cursor, bool),
+    Page(Vec<Item>, Cursor, bool),
     /// The cursor names a part of the outbox that this store does not know.
     #[serde(rename = "unknown")]
     UnknownCursor,
     /// The records that were found, retractions first. What is missing is not here, or not for the
     /// asker: the two look alike.
     #[serde(rename = "records")]
-    Records(Vec<RawRecord>),
+    Records(#[serde(with = "parcels")] Vec<RawRecord>),
     /// The next message of a comparison; empty when nothing differs.
     #[serde(rename = "compare")]
     Compare(#[serde(with = "serde_bytes")] Vec<u8>),

@@ -24,13 +24,16 @@
 //! [`limits::FRAME_BYTES_MAX`] bytes of MessagePack. Both sides ask; nothing is pushed.
 //!
 //! 1. On connecting, both send `hello` with version, store, epoch, outbox head and clock.
-//! 2. A reader asks `changes` after its cursor. The answer is a `page`: rows in order, the cursor
-//!    after them, and whether more follow. Small records are in the row; of larger ones the digest,
-//!    for which the reader asks with `fetch` unless it has them. With each record goes the sender's
-//!    distance to its author: 0 for the sender itself.
+//! 2. A reader asks `changes` after its cursor. The answer is a `page`: what its rows hold, in
+//!    order, the cursor after them, and whether more follow. Small records are in it; of larger ones
+//!    the digest, for which the reader asks with `fetch` unless it has them. With each record goes
+//!    the sender's distance to its author: 0 for the sender itself. A record of the kind `f` says as
+//!    well that its entry is released from here on.
 //! 3. A cursor is (store, epoch, position). The epoch is the process start of the sender that wrote
 //!    the row at that position. A sender that never wrote that position in that epoch, because its
-//!    store is an older copy or another one, answers `unknown`, and the reader begins at the start.
+//!    store is an older copy or another one, answers `unknown`, and the reader begins at the start:
+//!    what it was told of releases before holds no longer, and what it had from that peer it offers
+//!    back.
 //!    A reader moves its cursor only over what it has durably taken in, put aside, or refused for a
 //!    reason that it keeps.
 //! 4. After a commit the sender says `notify` with its new head, a moment later, and the reader

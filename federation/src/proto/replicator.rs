@@ -6,7 +6,7 @@
 use super::budget::{Allowance, Budget};
 use super::compare::{Comparison, Next};
 use super::limits::{FETCH_MAX, PAGE_ITEMS_MAX, RECEIPTS_MAX, VERSION};
-use super::message::{Answer, Ask, Cursor, Greeting, Receipt, Row};
+use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
 use super::session::{Delivery, Expected, Fault, Page, Session, SyncState};
 use super::view::{Unreadable, View};
 use klnode_crdt::ids::{AuthorId, Digest};
@@ -60,6 +60,10 @@ pub enum Output {
     Requeue(AuthorId, Vec<Digest>),
     /// The peer has begun to read from the start: it may lack what it once brought itself.
     Restart(AuthorId),
+    /// The peer's outbox is read from the start, perhaps because its store is an older copy of
+    /// itself: what it has told about releases holds no longer until it says so again, and it may
+    /// lack what it once brought itself.
+    Reread(AuthorId),
     /// The peer says how far entries are erased.
     Received(AuthorId, Vec<Receipt>),
     /// The peer has heard how far entries are erased here.
@@ -122,6 +126,17 @@ impl Replicator {
     pub fn clock_ahead_ms(&self, peer: AuthorId) -> Option<i64> {
         let session = self.sessions.get(&peer).filter(|session| session.theirs.is_some())?;
         Some(session.clock_ahead_ms)
+    }
+
+    /// When time alone, without anything else happening, next gives the machine something to do.
+    pub fn next_at(&self, at: u64) -> Option<u64> {
+        let sessions = self.sessions.values().filter(|session| session.is_connected);
+        let due = sessions.flat_map(|session| {
+            let scrub = session.compared_at.saturating_add(self.settings.scrub_ms);
+            let scrub = session.theirs.map(|_| scrub.max(session.wait_until));
+            [session.announce_at, Some(session.wait_until).filter(|until| *until > at), scrub]
+        });
+        due.flatten().min()
     }
 
     /// Takes in what happened at a moment; returns what is to be done.
@@ -236,8 +251,10 @@ impl Step<'_> {
         let millis = |time: WallTime| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         self.session.clock_ahead_ms = millis(theirs.time) - millis(self.view.now());
         if is_first {
-            let cursor = self.view.cursor(self.peer)?;
-            self.session.asked = cursor.filter(|cursor| cursor.store == theirs.store);
+            self.session.asked = self.view.cursor(self.peer)?;
+            if self.session.asked.is_none_or(|cursor| cursor.store != theirs.store) {
+                self.reread();
+            }
             self.session.state = match std::mem::take(&mut self.session.state) {
                 SyncState::Refused(_) => SyncState::Unknown,
                 state => state,
@@ -245,6 +262,12 @@ impl Step<'_> {
             self.tell_receipts()?;
         }
         Ok(())
+    }
+
+    /// The peer's outbox is read from its start.
+    fn reread(&mut self) {
+        (self.session.asked, self.session.wants_compare) = (None, true);
+        self.out.push(Output::Reread(self.peer));
     }
 
     /// Does what can be done next. A store that cannot be read leaves it for the next tick.
@@ -420,12 +443,12 @@ impl Step<'_> {
         };
         match (answer, expected) {
             (Answer::Hello(theirs), Expected::Hello) => self.greeted(theirs)?,
-            (Answer::Page(rows, end, more), Expected::Page(from)) => {
-                self.page(rows, from, end, more)?;
+            (Answer::Page(items, end, more), Expected::Page(from)) => {
+                self.page(items, from, end, more)?;
             }
             (Answer::UnknownCursor, Expected::Page(Some(_))) => {
                 self.session.is_asking = false;
-                (self.session.asked, self.session.wants_compare) = (None, true);
+                self.reread();
             }
             (Answer::Records(records), Expected::Records) => {
                 let mut faults = Vec::new();
@@ -460,7 +483,7 @@ impl Step<'_> {
 
     fn page(
         &mut self,
-        rows: Vec<Row>,
+        items: Vec<Item>,
         from: Option<Cursor>,
         end: Cursor,
         more: bool,
@@ -473,18 +496,19 @@ impl Step<'_> {
             return Ok(());
         }
         let begin = from.map_or(0, |cursor| cursor.position);
+        let count = items.iter().map(Item::rows).sum();
         let is_sound = end.store == theirs.store
             && end.position >= begin
             && (end.position > begin || !more)
-            && rows.len() <= PAGE_ITEMS_MAX;
+            && count <= PAGE_ITEMS_MAX;
         if !is_sound {
             self.fault("a page that does not follow its cursor");
             self.session.wait_until = self.at + RETRY_MS;
             return Ok(());
         }
         let mut faults = Vec::new();
-        let (count, is_empty) = (rows.len(), rows.is_empty());
-        let page = Page::new(rows, (from, end), self.view, &mut faults)?;
+        let is_empty = items.is_empty();
+        let page = Page::new(items, (from, end), self.view, &mut faults)?;
         self.session.asked = Some(end);
         self.session.is_at_end = !more && !has_grown;
         // A page that moves nothing needs no commit.

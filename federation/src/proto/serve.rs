@@ -3,10 +3,11 @@
 use super::budget::Allowance;
 use super::compare;
 use super::limits::{FETCH_MAX, INLINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX};
-use super::message::{Answer, Ask, Cursor, Item, Row};
+use super::message::{Answer, Ask, Cursor, Item};
 use super::replicator::{Output, RETRY_MS, Step};
 use super::session::SyncState;
 use super::view::{Outgoing, Unreadable};
+use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::Digest;
 use klnode_crdt::record::RawRecord;
 
@@ -72,7 +73,7 @@ impl Step<'_> {
         self.session.their_position = after;
         let max = (max as usize).clamp(1, PAGE_ITEMS_MAX);
         let outgoing = self.view.outbox(self.peer, after, max)?;
-        let (mut rows, mut bytes, mut end) = (Vec::new(), 0, after);
+        let (mut items, mut bytes, mut end) = (Vec::new(), 0, after);
         let mut is_full = outgoing.len() == max;
         for (position, what) in outgoing {
             if let Some((item, size)) = self.item(what)? {
@@ -81,7 +82,7 @@ impl Step<'_> {
                     break;
                 }
                 bytes += size;
-                rows.push(Row { position, item });
+                put(&mut items, item);
             }
             end = position;
         }
@@ -93,14 +94,14 @@ impl Step<'_> {
             self.session.their_position = head;
         }
         let end = self.view.cursor_at(self.peer, end)?.ok_or(Unreadable)?;
-        Ok(Answer::Page(rows, end, more))
+        Ok(Answer::Page(items, end, more))
     }
 
     /// What a row says, and about how many bytes it takes.
     fn item(&self, what: Outgoing) -> Result<Option<(Item, usize)>, Unreadable> {
         Ok(match what {
-            Outgoing::Opened(entry) => Some((Item::Opened(entry), 32)),
-            Outgoing::Ended(entry) => Some((Item::Ended(entry), 32)),
+            Outgoing::Opened(entry) => Some((Item::Opened(vec![entry]), 18)),
+            Outgoing::Ended(entry) => Some((Item::Ended(vec![entry]), 18)),
             Outgoing::Proof(author) => {
                 let proof = self.view.proof(author)?;
                 proof.map(|proof| {
@@ -146,5 +147,26 @@ impl Step<'_> {
             self.session.state = SyncState::Equal(self.view.now());
         }
         Ok(Answer::Compare(answer))
+    }
+}
+
+/// Puts an item at the end of a page. Neighbours that say the same are said at once, and a record
+/// says by its kind that its entry was opened just before.
+fn put(page: &mut Vec<Item>, item: Item) {
+    match (page.last_mut(), item) {
+        (Some(Item::Opened(held)), Item::Opened(more))
+        | (Some(Item::Ended(held)), Item::Ended(more)) => held.extend(more),
+        (Some(Item::Opened(held)), Item::Whole(hop, raw)) => {
+            let signed = SignedHeader::read_back(&raw.header, raw.signature);
+            if !signed.is_ok_and(|signed| held.last() == Some(&signed.header().entry)) {
+                return page.push(Item::Whole(hop, raw));
+            }
+            held.pop();
+            if held.is_empty() {
+                page.pop();
+            }
+            page.push(Item::First(hop, raw));
+        }
+        (_, item) => page.push(item),
     }
 }

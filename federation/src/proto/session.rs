@@ -3,7 +3,7 @@
 use super::budget::Spent;
 use super::compare::Comparison;
 use super::limits::FETCH_MAX;
-use super::message::{Cursor, Greeting, Item, Receipt, Row};
+use super::message::{Cursor, Greeting, Item, Receipt};
 use super::view::{Unreadable, View};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::SignedHeader;
@@ -94,33 +94,54 @@ pub(super) struct Fault(pub(super) String);
 
 impl Page {
     pub(super) fn new(
-        rows: Vec<Row>,
+        items: Vec<Item>,
         span: (Option<Cursor>, Cursor),
         view: &dyn View,
         faults: &mut Vec<Fault>,
     ) -> Result<Self, Unreadable> {
         let store = span.1.store;
         let mut page = Self::empty(Some(span));
-        for row in rows {
-            match row.item {
+        for item in items {
+            match item {
                 Item::Named(hop, digest) if view.knows(digest, store)? => {
                     page.distances.push((digest, hop));
                 }
                 Item::Named(hop, digest) => page.want(Some(hop), digest),
-                Item::Whole(hop, raw) => {
-                    let digest = SignedHeader::digest_of(&raw.header);
-                    if view.knows(digest, store)? {
-                        page.distances.push((digest, hop));
-                    } else if let Some(arrived) = verified(Some(hop), raw, faults) {
-                        page.slots.push(Slot::Here(Box::new(arrived)));
+                Item::Whole(hop, raw) => page.take(hop, raw, view, faults)?,
+                Item::First(hop, raw) => {
+                    // A later version's header names no entry that this one can read.
+                    if let Ok(signed) = SignedHeader::read_back(&raw.header, raw.signature) {
+                        page.slots.push(Slot::Notice(signed.header().entry, true));
                     }
+                    page.take(hop, raw, view, faults)?;
                 }
-                Item::Opened(entry) => page.slots.push(Slot::Notice(entry, true)),
-                Item::Ended(entry) => page.slots.push(Slot::Notice(entry, false)),
+                Item::Opened(entries) => page.notice(entries, true),
+                Item::Ended(entries) => page.notice(entries, false),
                 Item::Proof(proof) => page.slots.push(Slot::Proof(proof)),
             }
         }
         Ok(page)
+    }
+
+    fn take(
+        &mut self,
+        hop: u8,
+        raw: RawRecord,
+        view: &dyn View,
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), Unreadable> {
+        let digest = SignedHeader::digest_of(&raw.header);
+        let store = self.span.map(|(_, end)| end.store).unwrap_or_default();
+        if view.knows(digest, store)? {
+            self.distances.push((digest, hop));
+        } else if let Some(arrived) = verified(Some(hop), raw, faults) {
+            self.slots.push(Slot::Here(Box::new(arrived)));
+        }
+        Ok(())
+    }
+
+    fn notice(&mut self, entries: Vec<EntryId>, is_open: bool) {
+        self.slots.extend(entries.into_iter().map(|entry| Slot::Notice(entry, is_open)));
     }
 
     /// What a comparison found that the peer has and this node lacks.

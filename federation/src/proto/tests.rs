@@ -1,7 +1,7 @@
 //! The machine alone, with a store that is made up: what a peer may say, and what comes of it.
 
 use super::budget::Budget;
-use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt, Row};
+use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
 use super::{
     Comparable, Delivery, Input, Outcome, Outgoing, Output, Replicator, Settings, SyncState,
     Unreadable, View,
@@ -158,7 +158,10 @@ impl Bench {
                     self.told += 1;
                     self.shelf.receipts.clear();
                 }
-                Output::Requeue(..) | Output::Restart(_) | Output::Received(..) => {}
+                Output::Requeue(..)
+                | Output::Restart(_)
+                | Output::Reread(_)
+                | Output::Received(..) => {}
             }
         }
     }
@@ -213,12 +216,12 @@ fn record(number: u8) -> Record {
     Record::seal(at, payload, &SecretKey::from_bytes(&[2; 32])).expect("sealed")
 }
 
-fn whole(position: u64, record: &Record) -> Row {
-    Row { position, item: Item::Whole(0, record.to_raw()) }
+fn whole(record: &Record) -> Item {
+    Item::Whole(0, record.to_raw())
 }
 
-fn named(position: u64, record: &Record) -> Row {
-    Row { position, item: Item::Named(0, record.digest()) }
+fn named(record: &Record) -> Item {
+    Item::Named(0, record.digest())
 }
 
 #[test]
@@ -226,8 +229,8 @@ fn a_page_that_does_not_follow_its_cursor_moves_nothing_and_is_a_fault() {
     let elsewhere = Cursor { store: StoreId::from_bytes([9; 16]), ..cursor(1) };
     let back = cursor(4);
     let pages = [
-        (None, Answer::Page(vec![whole(1, &record(1))], elsewhere, false)),
-        (Some(cursor(5)), Answer::Page(vec![whole(4, &record(1))], back, false)),
+        (None, Answer::Page(vec![whole(&record(1))], elsewhere, false)),
+        (Some(cursor(5)), Answer::Page(vec![whole(&record(1))], back, false)),
         // It says there is more, and leads nowhere.
         (Some(cursor(5)), Answer::Page(Vec::new(), cursor(5), true)),
     ];
@@ -240,6 +243,42 @@ fn a_page_that_does_not_follow_its_cursor_moves_nothing_and_is_a_fault() {
         bench.pass(1_000);
         assert_eq!(bench.next().1, Ask::Changes(from, 2_000));
     }
+}
+
+#[test]
+fn a_page_says_together_what_belongs_together() {
+    let entry = |number: u8| EntryId::from_bytes([number; 16]);
+    let shelf = Shelf {
+        outbox: vec![
+            Outgoing::Opened(entry(3)),
+            Outgoing::Opened(entry(1)),
+            Outgoing::Record(record(1).digest()),
+            Outgoing::Opened(entry(4)),
+            Outgoing::Record(record(2).digest()),
+            Outgoing::Ended(entry(3)),
+            Outgoing::Ended(entry(4)),
+        ],
+        records: [1, 2].map(|number| (record(number).digest(), record(number))).into(),
+        ..Shelf::default()
+    };
+    let Answer::Page(items, end, false) = Bench::met(shelf).ask(&Ask::Changes(None, 10)) else {
+        panic!("a page");
+    };
+    let expected = [
+        Item::Opened(vec![entry(3)]),
+        Item::First(0, record(1).to_raw()),
+        Item::Opened(vec![entry(4)]),
+        Item::Whole(0, record(2).to_raw()),
+        Item::Ended(vec![entry(3), entry(4)]),
+    ];
+    assert_eq!((items.as_slice(), end.position), (&expected[..], 7));
+    let end = cursor(7);
+    let mut reader = Bench::met(Shelf::default());
+    reader.reply(&Answer::Page(items, end, false));
+    let notices = [(3, true), (1, true), (4, true), (3, false), (4, false)];
+    let notices = notices.map(|(number, is_open)| (entry(number), is_open));
+    assert_eq!(reader.delivered[0].releases, notices);
+    assert_eq!(reader.delivered[0].arrived.len(), 2);
 }
 
 #[test]
@@ -260,12 +299,8 @@ fn an_answer_to_something_else_and_one_nobody_asked_for_change_nothing() {
 fn records_that_were_not_asked_for_and_bad_signatures_are_dropped_and_are_faults() {
     let mut bench = Bench::met(Shelf::default());
     let forged = RawRecord { signature: record(9).to_raw().signature, ..record(1).to_raw() };
-    let rows = vec![
-        Row { position: 1, item: Item::Whole(0, forged) },
-        named(2, &record(2)),
-        named(3, &record(3)),
-        whole(4, &record(4)),
-    ];
+    let rows =
+        vec![Item::Whole(0, forged), named(&record(2)), named(&record(3)), whole(&record(4))];
     bench.reply(&Answer::Page(rows, cursor(4), false));
     assert_eq!(bench.penalised, ["the signature is not the author's"]);
     assert!(bench.delivered.is_empty(), "what comes before is still on its way");
@@ -292,7 +327,7 @@ fn a_record_of_a_newer_format_is_no_fault_and_is_delivered_as_it_came() {
     header[1] = 2;
     let signature = key.sign(klnode_crdt::key::Purpose::Record, &header);
     let raw = RawRecord { header, signature, payload: Some(vec![1]) };
-    let rows = vec![Row { position: 1, item: Item::Whole(0, raw.clone()) }, whole(2, &record(2))];
+    let rows = vec![Item::Whole(0, raw.clone()), whole(&record(2))];
     bench.reply(&Answer::Page(rows, cursor(2), false));
     assert!(bench.penalised.is_empty());
     let arrived = &bench.delivered[0].arrived;
@@ -316,7 +351,7 @@ fn a_cursor_this_store_does_not_know_is_answered_so_and_the_reader_begins_anew()
     let page = bench.ask(&Ask::Changes(Some(known), 10));
     assert_eq!(page, Answer::Page(Vec::new(), known, false));
     let page = bench.ask(&Ask::Changes(None, 10));
-    assert_eq!(page, Answer::Page(vec![whole(1, &record(1))], known, false));
+    assert_eq!(page, Answer::Page(vec![whole(&record(1))], known, false));
 
     let mut reader = Bench::met(Shelf { cursor: Some(cursor(5)), ..Shelf::default() });
     assert_eq!(reader.reply(&Answer::UnknownCursor), Ask::Changes(Some(cursor(5)), 2_000));
@@ -399,18 +434,18 @@ fn a_fetch_of_what_a_peer_may_not_have_looks_like_one_of_what_does_not_exist() {
 #[test]
 fn a_deferral_keeps_the_cursor_also_when_the_next_page_is_on_its_way() {
     let mut bench = Bench::met(Shelf::default());
-    bench.reply(&Answer::Page(vec![whole(1, &record(1))], cursor(1), true));
+    bench.reply(&Answer::Page(vec![whole(&record(1))], cursor(1), true));
     let (ahead, ask) = bench.next();
     assert_eq!(ask, Ask::Changes(Some(cursor(1)), 2_000));
     bench.apply(Outcome::Deferred);
-    let second = Answer::Page(vec![whole(2, &record(2))], cursor(2), false);
+    let second = Answer::Page(vec![whole(&record(2))], cursor(2), false);
     bench.put(Input::Answered(PEER, ahead, &second.encode()));
     assert!(bench.delivered.is_empty(), "what comes after waits");
     assert!(bench.advanced.is_empty());
     bench.pass(29_999);
     assert_eq!(bench.asked, []);
     bench.pass(1);
-    let first = Answer::Page(vec![whole(1, &record(1))], cursor(1), true);
+    let first = Answer::Page(vec![whole(&record(1))], cursor(1), true);
     assert_eq!(bench.reply(&first), Ask::Changes(None, 2_000));
     bench.apply(Outcome::Settled);
     assert_eq!(bench.advanced, [cursor(1)]);
@@ -492,7 +527,7 @@ fn a_word_that_overtakes_a_page_is_not_lost() {
     let (id, _) = bench.next();
     // The page was made before the second commit, the word of it comes before the page.
     assert_eq!(bench.ask(&Ask::Notify(2)), Answer::Done);
-    let page = Answer::Page(vec![whole(1, &record(1))], cursor(1), false);
+    let page = Answer::Page(vec![whole(&record(1))], cursor(1), false);
     bench.put(Input::Answered(PEER, id, &page.encode()));
     assert_eq!(bench.next().1, Ask::Changes(Some(cursor(1)), 2_000));
 }
@@ -520,7 +555,7 @@ fn a_store_that_cannot_be_read_is_taken_for_nothing() {
     bench.shelf.is_broken.set(true);
     assert_eq!(bench.ask(&Ask::Changes(None, 1)), Answer::Later(1_000));
     assert_eq!(bench.ask(&Ask::Fetch(vec![record(1).digest()])), Answer::Later(1_000));
-    bench.reply(&Answer::Page(vec![whole(1, &record(2))], cursor(1), false));
+    bench.reply(&Answer::Page(vec![whole(&record(2))], cursor(1), false));
     assert!(bench.delivered.is_empty() && bench.advanced.is_empty());
     bench.shelf.is_broken.set(false);
     bench.pass(1_000);

@@ -73,9 +73,7 @@ impl Ingest<'_> {
                 return Ok(Ingested::Known);
             }
             Outcome::Known => {
-                if let Source::Peer(from) = source {
-                    batch.brought(from, record.entry(), record.digest(), self.now)?;
-                }
+                self.note_bringer(batch, record, source)?;
                 return Ok(Ingested::Known);
             }
             Outcome::Unexplained => {
@@ -218,11 +216,9 @@ impl Ingest<'_> {
         let is_known = held.is_some_and(|held| held.digest() <= tombstone.digest());
         if let Source::Peer(from) = source {
             batch.owe_receipt(from, entry)?;
-            if is_known {
-                batch.brought(from, entry, tombstone.digest(), self.now)?;
-            }
         }
         if is_known {
+            self.note_bringer(batch, tombstone, source)?;
             return Ok(Ingested::Known);
         }
         let row = batch.view_row(entry)?.unwrap_or_else(|| ViewRow::new(self.now));
@@ -231,13 +227,18 @@ impl Ingest<'_> {
         Ok(Ingested::Merged(seq))
     }
 
+    /// Notes that the peer which brought a record has it.
+    fn note_bringer(&self, batch: &Batch, record: &Record, source: Source) -> Result<(), Error> {
+        let Source::Peer(from) = source else { return Ok(()) };
+        let returns = takes_back(record) || record.author() == self.writer.key.author();
+        batch.brought(from, (record.entry(), record.digest()), returns, self.now)
+    }
+
     /// Gives what was just merged to every peer that may have it, but for the one that brought it.
     fn pass_on(&mut self, batch: &Batch, record: &Record, source: Source) -> Result<(), Error> {
         let (entry, digest) = (record.entry(), record.digest());
-        if let Source::Peer(from) = source {
-            batch.brought(from, entry, digest, self.now)?;
-        }
-        let takes_back = matches!(record.header().facet, Facet::Retraction | Facet::Tombstone);
+        self.note_bringer(batch, record, source)?;
+        let takes_back = takes_back(record);
         batch.pass_on(entry, digest, takes_back, self.writer.boot)
     }
 
@@ -258,4 +259,9 @@ impl Ingest<'_> {
             Waiting::Full => Ok(Ingested::Refused("too many of its kind wait already".into())),
         }
     }
+}
+
+/// Whether a record takes something back: it goes wherever its entry has been.
+pub(crate) fn takes_back(record: &Record) -> bool {
+    matches!(record.header().facet, Facet::Retraction | Facet::Tombstone)
 }

@@ -20,6 +20,7 @@ mod validate;
 pub use command::{
     Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };
+pub(crate) use ingest::takes_back;
 pub use local::rehearse;
 pub use peers::PeerAct;
 pub use run::{Handle, Limits, Running, spawn};

@@ -38,6 +38,8 @@ pub enum PeerAct {
     Requeue(AuthorId, Vec<Digest>),
     /// A peer reads from the start: it may lack what it once brought.
     Restart(AuthorId),
+    /// A peer's outbox is read from the start: its store is an older copy, or another one.
+    Reread(AuthorId),
     /// Keeps a refused header, by a hash of its slot.
     Refuse(StoreId, [u8; 16], Box<RefusalRow>),
     /// What was refused from a store is welcome now.
@@ -106,6 +108,11 @@ impl Ingest<'_> {
                 digests.iter().try_for_each(|digest| batch.queue(*peer, *digest, true, boot))
             }
             PeerAct::Restart(peer) => batch.restart_outbox(*peer, boot),
+            PeerAct::Reread(peer) => {
+                batch.drop_cursor(*peer)?;
+                batch.end_back(*peer, self.now)?;
+                batch.restart_outbox(*peer, boot)
+            }
             PeerAct::Refuse(store, slot, refusal) => batch.put_refusal(*store, *slot, refusal),
             PeerAct::Readmit(store) => batch.drop_refusals(*store),
             PeerAct::Distance(author, peer, hop) => batch.put_distance(*author, *peer, *hop),

@@ -2,8 +2,8 @@
 //! at here, everything else is for the engine.
 
 use super::release::{Examiner, facts, hop};
-use super::view::{StoreView, takes_back};
-use crate::engine::{Arrival, Command, Ingested, PeerAct, Receipt, Rejection};
+use super::view::StoreView;
+use crate::engine::{Arrival, Command, Ingested, PeerAct, Receipt, Rejection, takes_back};
 use crate::store::Error;
 use crate::store::peers::rows::{PeerRow, RefusalRow};
 use klnode_crdt::digest;

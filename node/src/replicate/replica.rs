@@ -149,9 +149,13 @@ impl<W: Writer> Replica<W> {
         &self.examiner
     }
 
-    /// Whether there is more to do at once, without waiting for anything.
-    pub fn is_busy(&self) -> bool {
-        self.is_behind || self.sweep.is_some()
+    /// When time alone, without anything else happening, next gives it something to do.
+    pub fn next_at(&self, at: u64) -> u64 {
+        if self.is_behind || self.sweep.is_some() {
+            return at;
+        }
+        let sweep = self.swept_at.saturating_add(self.sweep_ms);
+        self.machine.next_at(at).map_or(sweep, |due| due.min(sweep))
     }
 
     /// Who is who now.
@@ -276,6 +280,7 @@ impl<W: Writer> Replica<W> {
                 Output::Advance(peer, cursor) => PeerAct::Advance(peer, cursor.into()),
                 Output::Requeue(peer, digests) => PeerAct::Requeue(peer, digests),
                 Output::Restart(peer) => PeerAct::Restart(peer),
+                Output::Reread(peer) => PeerAct::Reread(peer),
                 Output::Received(peer, receipts) => PeerAct::Received(peer, receipts),
                 Output::Told(peer, receipts) => PeerAct::Told(peer, receipts),
             };

@@ -129,10 +129,8 @@ pub struct Core {
 const PAIR_IDS: u64 = 1 << 63;
 /// How many of those who were turned away are remembered.
 const TURNED_AWAY_MAX: usize = 16;
-/// How often time passes for the protocol.
-const TICK: Duration = Duration::from_millis(50);
-/// The same when nobody is connected.
-const IDLE_TICK: Duration = Duration::from_secs(1);
+/// Time passes for the protocol at least this often: what could not be read is tried again.
+const TICK: Duration = Duration::from_secs(1);
 /// Calls that may wait.
 const CALLS_MAX: usize = 64;
 
@@ -230,11 +228,9 @@ fn serve(
 ) {
     core.welcome_back();
     loop {
-        let wait = match (core.replica.is_busy(), core.connected.is_empty()) {
-            (true, _) => Duration::ZERO,
-            (_, true) => IDLE_TICK,
-            _ => TICK,
-        };
+        let at = core.at();
+        let due = Duration::from_millis(core.replica.next_at(at).saturating_sub(at));
+        let wait = due.min(TICK);
         let next = runtime.block_on(async {
             tokio::select! {
                 biased;

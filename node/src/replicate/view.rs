@@ -1,6 +1,7 @@
 //! The store as the protocol reads it.
 
 use super::release::hop;
+use crate::engine::takes_back;
 use crate::store::peers::Society;
 use crate::store::peers::rows::{ReleaseRow, Way};
 use crate::store::{Error, Snapshot};
@@ -28,11 +29,6 @@ pub(super) struct StoreView {
 fn unreadable(error: &Error) -> Unreadable {
     tracing::warn!(%error, "the store could not be read for a peer");
     Unreadable
-}
-
-/// Whether a record takes something back: it goes wherever its entry has been.
-pub(super) fn takes_back(record: &Record) -> bool {
-    matches!(record.header().facet, Facet::Retraction | Facet::Tombstone)
 }
 
 impl StoreView {

@@ -222,12 +222,13 @@ impl Batch {
         Ok(())
     }
 
-    /// Notes that a peer brought a record: it has it, and it releases the entry to this node.
+    /// Notes that a peer brought a record: it has it. Unless that `returns` to its author or takes
+    /// something back, which goes wherever an entry has been, the peer releases the entry.
     pub(crate) fn brought(
         &self,
         peer: AuthorId,
-        entry: EntryId,
-        digest: Digest,
+        (entry, digest): (EntryId, Digest),
+        returns: bool,
         now: WallTime,
     ) -> Result<(), Error> {
         let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
@@ -238,7 +239,8 @@ impl Batch {
         drop(queued);
         let row = self.release(peer, entry)?;
         if row.back == Way::Never {
-            self.put_release(peer, entry, ReleaseRow { back: Way::Open, since: now, ..row })?;
+            let back = if returns { Way::Ended } else { Way::Open };
+            self.put_release(peer, entry, ReleaseRow { back, since: now, ..row })?;
         }
         Ok(())
     }
@@ -257,6 +259,23 @@ impl Batch {
             return Ok(());
         }
         self.put_release(peer, entry, ReleaseRow { back, since: now, ..row })
+    }
+
+    /// What a peer has said about its releases holds no longer until it says so again.
+    pub(crate) fn end_back(&self, peer: AuthorId, now: WallTime) -> Result<(), Error> {
+        let (first, last) = span::<48>(peer.as_bytes());
+        let mut open = Vec::new();
+        for row in self.transaction.open_table(RELEASES)?.range::<&[u8; 48]>(&first..=&last)? {
+            let (at, row) = row?;
+            let row: ReleaseRow = rows::decode("releases", row.value())?;
+            if row.back == Way::Open {
+                open.push((EntryId::from_bytes(part(at.value(), 32)), row));
+            }
+        }
+        for (entry, row) in open {
+            self.put_release(peer, entry, ReleaseRow { back: Way::Ended, since: now, ..row })?;
+        }
+        Ok(())
     }
 
     /// Puts a record at the end of a peer's outbox: once, unless it is wanted `again`.

@@ -1,0 +1,196 @@
+//! Runs simulated networks of whole nodes, seed after seed, and stops at the first that goes wrong.
+//!
+//! `cargo run --release -p klnode-tests --bin sim -- --seeds 1000` runs a range on all cores, counts
+//! every fault that fired, and shrinks what goes wrong to a plan of few steps, with the command that
+//! replays it. `--help` says more.
+
+#![expect(clippy::print_stdout, reason = "a program for people")]
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use klnode_tests::schedule::{Plan, Report, Size, Violation, run, shrink};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Simulated networks of whole nodes: operations, faults, and what must hold in the end.
+#[derive(Parser, Debug)]
+#[command(after_help = "Example:\n  sim --seeds 1000 --from 0\n  sim --seed 17 --keep 0-3,12")]
+struct Arguments {
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 500)]
+    seeds: u64,
+    /// The first of them.
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Smaller plans: 60 operations and 15 faults instead of 200 and 50.
+    #[arg(long)]
+    small: bool,
+    /// Runs this seed alone, and says what happens in it.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Of that seed only these steps, as `0-3,12`.
+    #[arg(long, requires = "seed")]
+    keep: Option<String>,
+    /// Every so many seeds one is run twice and must give the same trace.
+    #[arg(long, default_value_t = 100)]
+    twice: u64,
+    /// How many threads run.
+    #[arg(long)]
+    threads: Option<usize>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let size = if arguments.small { Size::SMALL } else { Size::FULL };
+    match arguments.seed {
+        Some(seed) => replay(seed, size, arguments.keep.as_deref()),
+        None => search(&arguments, size),
+    }
+}
+
+fn replay(seed: u64, size: Size, keep: Option<&str>) -> ExitCode {
+    let mut plan = Plan::draw(seed, size);
+    if let Some(keep) = keep {
+        let Some(kept) = numbers(keep) else {
+            println!("`{keep}` is no list of steps. Write it as 0-3,12.");
+            return ExitCode::from(2);
+        };
+        let steps = kept.iter().filter_map(|at| plan.steps.get(*at).copied());
+        plan.steps = steps.collect();
+    }
+    println!("seed {seed}: {} nodes", plan.nodes);
+    for (at, step) in plan.steps.iter().enumerate() {
+        println!("{at:4} {step:?}");
+    }
+    match run(&plan) {
+        Ok(report) => {
+            println!("all is well: {report:?}");
+            ExitCode::SUCCESS
+        }
+        Err(Violation { what }) => {
+            println!("violated: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn numbers(list: &str) -> Option<Vec<usize>> {
+    let mut all = Vec::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        all.extend(first.parse().ok()?..=last.parse::<usize>().ok()?);
+    }
+    Some(all)
+}
+
+/// What all runs together were like.
+#[derive(Default)]
+struct Sum {
+    runs: u64,
+    twice: u64,
+    reports: Vec<Report>,
+}
+
+fn search(arguments: &Arguments, size: Size) -> ExitCode {
+    let bar = ProgressBar::new(arguments.seeds);
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} seeds, {eta} left");
+    bar.set_style(style.expect("a template that reads"));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = arguments.threads.unwrap_or(cores);
+    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (sum, failed) = (Mutex::new(Sum::default()), Mutex::new(None));
+    // A panic is a finding, and is told once.
+    std::panic::set_hook(Box::new(|_| {}));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= arguments.seeds {
+                        break;
+                    }
+                    let plan = Plan::draw(arguments.from + number, size);
+                    let is_twice = number.is_multiple_of(arguments.twice.max(1));
+                    match once_or_twice(&plan, is_twice) {
+                        Ok(report) => {
+                            let mut sum = sum.lock().expect("nobody panics with it");
+                            sum.runs += 1;
+                            sum.twice += u64::from(is_twice);
+                            sum.reports.push(report);
+                        }
+                        Err(violation) => {
+                            stop.store(true, Ordering::Relaxed);
+                            *failed.lock().expect("nobody panics with it") =
+                                Some((plan, violation));
+                        }
+                    }
+                    bar.inc(1);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    show(&sum.into_inner().expect("nobody panicked with it"));
+    match failed.into_inner().expect("nobody panicked with it") {
+        None => ExitCode::SUCCESS,
+        Some((plan, violation)) => tell(&plan, violation, arguments.small),
+    }
+}
+
+fn once_or_twice(plan: &Plan, is_twice: bool) -> Result<Report, Violation> {
+    let report = run(plan)?;
+    if is_twice && run(plan)?.trace != report.trace {
+        return Err(Violation { what: "the same seed gave another trace".into() });
+    }
+    Ok(report)
+}
+
+fn show(sum: &Sum) {
+    let total = |of: fn(&Report) -> u64| sum.reports.iter().map(of).sum::<u64>();
+    println!("{} seeds, {} of them twice", sum.runs, sum.twice);
+    let counts: [(&str, u64); 14] = [
+        ("operations acknowledged", total(|one| one.acknowledged)),
+        ("messages delivered", total(|one| one.network.delivered)),
+        ("  lost", total(|one| one.network.lost + one.network.cut + one.network.down)),
+        ("  repeated", total(|one| one.network.duplicated)),
+        ("  overtaken", total(|one| one.network.reordered)),
+        ("partitions", total(|one| one.network.parted)),
+        ("crashes", total(|one| one.network.crashed)),
+        ("power cuts in mid-write", total(|one| one.power_cuts)),
+        ("old copies put back", total(|one| one.restores)),
+        ("clocks that jumped", total(|one| one.network.jumped)),
+        ("clocks that stopped", total(|one| one.network.frozen)),
+        ("changes of mind", total(|one| one.changes_of_mind)),
+        ("rests until equal, in all", total(|one| one.rests)),
+        ("  at most", sum.reports.iter().map(|one| one.rests).max().unwrap_or(0)),
+    ];
+    for (name, count) in counts {
+        println!("{name:28} {count:>12}");
+    }
+}
+
+fn tell(plan: &Plan, violation: Violation, is_small: bool) -> ExitCode {
+    println!("\nseed {}: {}", plan.seed, violation.what);
+    println!("looking for the least plan that goes wrong…");
+    let (least, found) = shrink(plan, violation, |_| {});
+    let mut kept = Vec::new();
+    let mut from = 0;
+    for step in &least.steps {
+        let at = from + plan.steps[from..].iter().position(|one| one == step).unwrap_or(0);
+        kept.push(at.to_string());
+        from = at + 1;
+    }
+    println!("{} of {} steps: {}", least.steps.len(), plan.steps.len(), found.what);
+    for step in &least.steps {
+        println!("  {step:?}");
+    }
+    let size = if is_small { " --small" } else { "" };
+    println!(
+        "\nto see it again:\n  cargo run --release -p klnode-tests --bin sim -- --seed {}{size} \
+         --keep {}",
+        plan.seed,
+        kept.join(",")
+    );
+    ExitCode::FAILURE
+}

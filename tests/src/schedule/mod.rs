@@ -1,0 +1,182 @@
+//! Schedules: what a few nodes do and what befalls them, drawn from a seed, kept as data.
+//!
+//! A [`Plan`] is a list of [`Step`]s. It is drawn by swarm testing: each seed allows a random part
+//! of the kinds of operations and faults, so that a bug that one kind hides behind another comes up
+//! too. [`run`] carries a plan out on whole nodes and holds the result against an [`oracle`] that
+//! knows nothing of records; [`shrink`] looks for the least part of a plan that still goes wrong.
+
+mod oracle;
+mod run;
+mod shrink;
+
+pub use run::{Report, Violation, run};
+pub use shrink::shrink;
+
+use crate::disk::PowerCut;
+use crate::node::Seeded;
+use klnode_federation::sim::Knobs;
+
+/// One thing that happens. Numbers are taken modulo what there is, so that a plan without some of
+/// its steps is a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Time passes.
+    Pass(u64),
+    /// A node writes an entry for the team.
+    Add(usize),
+    /// A node writes an entry that no filter lets pass.
+    AddPrivate(usize),
+    /// A node changes a title.
+    Edit(usize, usize),
+    /// A node observes a success.
+    Observe(usize, usize),
+    /// A node adds a tag of the kind that filters may hold back.
+    Tag(usize, usize),
+    /// A node takes its tag away again.
+    Untag(usize, usize),
+    /// A node archives.
+    Archive(usize, usize),
+    /// A node takes back what it said.
+    Retract(usize, usize),
+    /// A node forgets.
+    Forget(usize, usize),
+    /// A filter of what is sent changes its mind about tags.
+    Egress(usize),
+    /// A filter of what is taken changes its mind about tags.
+    Ingress(usize),
+    /// The team's owner lets a node in, or puts it out.
+    Member(usize),
+    /// A node blocks another, or no longer.
+    Block(usize, usize),
+    /// A process is killed, and starts again a while later.
+    Kill(usize),
+    /// A killed process starts again.
+    Start(usize),
+    /// The power goes so many calls of the disk later, while the node works; what was not synced
+    /// is on the platter or not.
+    PowerCut(usize, u64, PowerCut),
+    /// A copy of a home is made.
+    Copy(usize),
+    /// A home is replaced by its copy; or the two take turns, if the flag is set.
+    Restore(usize, bool),
+    /// A clock jumps by so many milliseconds.
+    Jump(usize, i64),
+    /// A clock stops.
+    Freeze(usize),
+    /// It goes on.
+    Thaw(usize),
+    /// These nodes, bit by bit, no longer reach the others.
+    Part(u64),
+    /// All links work again.
+    Heal,
+    /// Messages are lost, repeated and overtaken, in thousandths.
+    Noise(u32, u32, u32),
+}
+
+/// A run, before it is run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where it comes from.
+    pub seed: u64,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// What happens.
+    pub steps: Vec<Step>,
+}
+
+/// How large plans are drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Operations, about.
+    pub operations: u64,
+    /// Faults, about.
+    pub faults: u64,
+}
+
+impl Size {
+    /// As the reliability page counts them.
+    pub const FULL: Self = Self { operations: 200, faults: 50 };
+    /// For a gate.
+    pub const SMALL: Self = Self { operations: 60, faults: 15 };
+}
+
+/// A month.
+const JUMP_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
+
+impl Plan {
+    /// Draws a plan.
+    pub fn draw(seed: u64, size: Size) -> Self {
+        let mut random = Seeded(seed ^ 0x5EED_0F_A_9C4ED);
+        let nodes = 3 + random.below(5) as usize;
+        // Each run knows its own part of what may happen.
+        let (operations, faults) = (random.next_u64() | 1, random.next_u64());
+        let mut steps = Vec::new();
+        for number in 0..size.operations + size.faults {
+            let is_fault = random.below(size.operations + size.faults) < size.faults;
+            let step = match is_fault {
+                true => fault(&mut random, faults, nodes),
+                false => Some(operation(&mut random, operations, nodes)),
+            };
+            steps.extend(step);
+            if number % 2 == 0 {
+                steps.push(Step::Pass(random.below(600)));
+            }
+        }
+        Self { seed, nodes, steps }
+    }
+}
+
+fn operation(random: &mut Seeded, allowed: u64, nodes: usize) -> Step {
+    let at = random.below(nodes as u64) as usize;
+    let of = random.below(1 << 16) as usize;
+    let drawn = random.below(20);
+    if allowed >> (drawn % 16) & 1 == 0 {
+        return if drawn.is_multiple_of(3) { Step::Add(at) } else { Step::Observe(at, of) };
+    }
+    match drawn {
+        0..3 => Step::Add(at),
+        3 => Step::AddPrivate(at),
+        4..7 => Step::Observe(at, of),
+        7..9 => Step::Edit(at, of),
+        9 | 10 => Step::Tag(at, of),
+        11 => Step::Untag(at, of),
+        12 => Step::Archive(at, of),
+        13 => Step::Retract(at, of),
+        14 => Step::Forget(at, of),
+        15 => Step::Egress(of),
+        16 => Step::Ingress(of),
+        17 => Step::Member(of),
+        18 => Step::Block(at, of),
+        _ => Step::Pass(random.below(5_000)),
+    }
+}
+
+fn fault(random: &mut Seeded, allowed: u64, nodes: usize) -> Option<Step> {
+    let at = random.below(nodes as u64) as usize;
+    let drawn = random.below(13);
+    let cut = PowerCut::ALL[random.below(PowerCut::ALL.len() as u64) as usize];
+    let (one, two, three) = (random.next_u64(), random.below(2), random.below(501) as u32);
+    if allowed >> drawn & 1 == 0 {
+        return None;
+    }
+    let step = match drawn {
+        0 => Step::Kill(at),
+        1 => Step::Start(at),
+        2 => Step::PowerCut(at, one % 60, cut),
+        3 | 11 => Step::Copy(at),
+        4 | 12 => Step::Restore(at, two == 0),
+        5 => Step::Jump(at, (one % (2 * JUMP_MS_MAX)).cast_signed() - JUMP_MS_MAX.cast_signed()),
+        6 if two == 0 => Step::Freeze(at),
+        6 => Step::Thaw(at),
+        7 => Step::Part(one),
+        8 | 9 => Step::Heal,
+        _ => Step::Noise((one % 301) as u32, three, (one >> 32) as u32 % 501),
+    };
+    Some(step)
+}
+
+/// How messages are treated by [`Step::Noise`].
+fn noise(loss: u32, duplication: u32, reordering: u32) -> Knobs {
+    let (latency_ms, reordering_ms_max) = (1..=40, 2_000);
+    Knobs { latency_ms, loss, duplication, reordering, reordering_ms_max, ..Knobs::calm() }
+}

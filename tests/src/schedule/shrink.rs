@@ -1,0 +1,38 @@
+//! Looks for the least part of a plan that still goes wrong.
+
+use super::{Plan, Violation, run};
+
+/// Tries at most so many smaller plans.
+const TRIES_MAX: usize = 150;
+
+/// Takes away steps as long as the plan still goes wrong, in any way; `tried` is called after each
+/// try.
+pub fn shrink(
+    plan: &Plan,
+    violation: Violation,
+    mut tried: impl FnMut(usize),
+) -> (Plan, Violation) {
+    let (mut best, mut violation, mut tries) = (plan.clone(), violation, 0);
+    let mut chunk = best.steps.len().div_ceil(2);
+    while chunk > 0 {
+        let (mut at, mut is_smaller) = (0, false);
+        while at < best.steps.len() {
+            if tries == TRIES_MAX {
+                return (best, violation);
+            }
+            let mut less = best.clone();
+            less.steps.drain(at..(at + chunk).min(less.steps.len()));
+            tries += 1;
+            tried(tries);
+            match run(&less) {
+                Err(found) => (best, violation, is_smaller) = (less, found, true),
+                Ok(_) => at += chunk,
+            }
+        }
+        if chunk == 1 && !is_smaller {
+            break;
+        }
+        chunk = if chunk == 1 { 1 } else { chunk / 2 };
+    }
+    (best, violation)
+}
