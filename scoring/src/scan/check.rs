@@ -249,8 +249,8 @@ fn has_harmless_owner(text: &[u8], at: usize) -> bool {
     let joins = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let length = before.iter().rev().take_while(|byte| joins(byte)).count();
     let owner = before[before.len() - length..].to_ascii_lowercase();
-    let has = |word: &&str| owner.windows(word.len()).any(|part| part == word.as_bytes());
-    HARMLESS_OWNERS.iter().any(|word| has(&word))
+    let has = |word: &str| owner.windows(word.len()).any(|part| part == word.as_bytes());
+    HARMLESS_OWNERS.iter().any(|word| has(word))
 }
 
 fn is_prose_password(bytes: &[u8]) -> bool {

@@ -79,6 +79,13 @@ fn walk(text: &str, mut emit: impl FnMut(u8, Range<usize>)) {
                     continue;
                 }
                 emit(letter, at..next);
+                at = next;
+                // The rest of a plain word needs no second look.
+                while let Some(byte) = bytes.get(at).filter(|byte| byte.is_ascii_alphanumeric()) {
+                    emit(byte.to_ascii_lowercase(), at..at + 1);
+                    at += 1;
+                }
+                continue;
             }
         }
         at = next;

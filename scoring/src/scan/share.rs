@@ -137,14 +137,20 @@ const TABLE: &[(Topic, Pattern)] = &[
         Topic::HomePath,
         raw(
             &["/home/", "/Users/", "C:\\Users\\", "/root/"],
-            r"(?i)(?:(?:/home|/Users)/[a-z0-9._-]{1,40}|C:\\Users\\[a-z0-9._-]{1,40}|/root)(?:[/\\][^\s\x22'`)<>]{0,120})?",
+            concat!(
+                r"(?i)(?:(?:/home|/Users)/[a-z0-9._-]{1,40}|C:\\Users\\[a-z0-9._-]{1,40}|/root)",
+                r"(?:[/\\][^\s\x22'`)<>]{0,120})?"
+            ),
         ),
     ),
     (
         Topic::ForeignRepository,
         raw(
             &["git@", "github.com", "gitlab.com", "bitbucket.org", "codeberg.org"],
-            r"(?i)(?:git@[a-z0-9.-]{1,60}|(?:github|gitlab)\.com|bitbucket\.org|codeberg\.org)[:/][a-z0-9._-]{1,40}/[a-z0-9._-]{1,60}",
+            concat!(
+                r"(?i)(?:git@[a-z0-9.-]{1,60}|(?:github|gitlab)\.com|bitbucket\.org|codeberg\.org)",
+                r"[:/][a-z0-9._-]{1,40}/[a-z0-9._-]{1,60}"
+            ),
         ),
     ),
     (
@@ -160,14 +166,20 @@ const TABLE: &[(Topic, Pattern)] = &[
                 ".home.arpa",
                 ".localdomain",
             ],
-            r"(\.(?:internal|corp|local|lan|intra|intranet|home\.arpa|localdomain))(?:[^A-Za-z0-9_(.-]|\.[^A-Za-z]|$)",
+            concat!(
+                r"(\.(?:internal|corp|local|lan|intra|intranet|home\.arpa|localdomain))",
+                r"(?:[^A-Za-z0-9_(.-]|\.[^A-Za-z]|$)"
+            ),
         ),
     ),
     (
         Topic::InternalEndpoint,
         raw(
             &["10.", "192.168.", "172."],
-            r"(?:10\.[0-9]{1,3}|192\.168|172\.(?:1[6-9]|2[0-9]|3[01]))\.[0-9]{1,3}\.[0-9]{1,3}(?::[0-9]{1,5}|/[^\s]{0,60})?",
+            concat!(
+                r"(?:10\.[0-9]{1,3}|192\.168|172\.(?:1[6-9]|2[0-9]|3[01]))\.[0-9]{1,3}\.[0-9]{1,3}",
+                r"(?::[0-9]{1,5}|/[^\s]{0,60})?"
+            ),
         ),
     ),
     (
@@ -190,7 +202,12 @@ const TABLE: &[(Topic, Pattern)] = &[
                 "without authentication",
                 "remote code execution",
             ],
-            "(?:unpatched|not (?:yet )?(?:patched|fixed)|(?:zero|0) ?day|proof of concept exploit|vulnerable to|exploit(?:able|ed|s)? (?:by|via|with|for|using|the)|can be bypassed|default credentials (?:are|still|work)|no rate limit(?:ing)? on|(?:reachable|exposed|open|accessible)? ?without authentication|remote code execution (?:in|via|through|by))",
+            concat!(
+                "(?:unpatched|not (?:yet )?(?:patched|fixed)|(?:zero|0) day|proof of concept exploit",
+                "|vulnerable to|exploit(?:able|ed|s)? (?:by|via|with|for|using|the)|can be bypassed",
+                "|default credentials (?:are|still|work)|no rate limit(?:ing)? on",
+                "|without authentication|remote code execution (?:in|via|through|by))"
+            ),
         ),
     ),
 ];

@@ -45,7 +45,10 @@ const PLACEHOLDERS: [&str; 34] = [
 const TOKEN_FILLERS: [&str; 6] = ["xxxx", "your", "placeholder", "redacted", "****", "..."];
 
 /// Passwords that everybody's examples use. Only as a whole.
-const EXAMPLES: [&str; 22] = [
+const EXAMPLES: [&str; 25] = [
+    "foo",
+    "bar",
+    "baz",
     "pass",
     "pw",
     "pwd",
@@ -121,18 +124,18 @@ pub(super) fn is_varied(bytes: &[u8]) -> bool {
 
 pub(super) fn is_placeholder(bytes: &[u8]) -> bool {
     let lower = bytes.to_ascii_lowercase();
-    let has = |word: &&str| lower.windows(word.len()).any(|part| part == word.as_bytes());
+    let has = |word: &str| lower.windows(word.len()).any(|part| part == word.as_bytes());
     let is_variable = matches!(lower.first(), Some(b'$' | b'<' | b'{' | b'%' | b'@' | b'['));
     is_variable
-        || PLACEHOLDERS.iter().any(|word| has(&word))
+        || PLACEHOLDERS.iter().any(|word| has(word))
         || EXAMPLES.iter().any(|word| lower == word.as_bytes())
 }
 
 /// Whether the place of a token with a prefix is filled with something else.
 pub(super) fn is_token_filler(bytes: &[u8]) -> bool {
     let lower = bytes.to_ascii_lowercase();
-    let has = |word: &&str| lower.windows(word.len()).any(|part| part == word.as_bytes());
-    TOKEN_FILLERS.iter().any(|word| has(&word))
+    let has = |word: &str| lower.windows(word.len()).any(|part| part == word.as_bytes());
+    TOKEN_FILLERS.iter().any(|word| has(word))
 }
 
 /// Whether the string is words with, perhaps, numbers between: `api-gateway-v2`, `refresh_token_1`.
@@ -164,6 +167,13 @@ pub(super) fn is_code(bytes: &[u8]) -> bool {
     marks.iter().any(|mark| has(mark))
         || beginnings.iter().any(|mark| starts(mark))
         || is_member(bytes)
+        || is_constant(bytes)
+}
+
+/// `FORMAT_R32G32`: what a constant is called.
+fn is_constant(bytes: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_';
+    bytes.contains(&b'_') && bytes.iter().all(is_part)
 }
 
 /// `config.token2`: identifiers joined by full stops.
@@ -221,7 +231,7 @@ mod tests {
     fn ids_code_and_names_of_algorithms_are_known() {
         assert!(is_uuid(b"123e4567-e89b-12d3-a456-426614174000"));
         assert!(!is_uuid(b"123e4567-e89b-12d3-a456-42661417400g"));
-        for text in ["f(x)", "a::b", "self.key2", "/etc/key1", "&key1"] {
+        for text in ["f(x)", "a::b", "self.key2", "/etc/key1", "&key1", "A_B1"] {
             assert!(is_code(text.as_bytes()), "{text}");
         }
         assert!(!is_code(b"Zx81.q0R"));

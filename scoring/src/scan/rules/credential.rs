@@ -111,7 +111,8 @@ pub(super) const RULES: &[Rule] = &[
                 "discordapp.com/api/webhooks/",
             ],
             expression: concat!(
-                r"(?:hooks\.slack\.com/(?:services|workflows)/(T[A-Z0-9]{6,12}/[AB][A-Z0-9]{6,12}/[A-Za-z0-9]{16,40})",
+                r"(?:hooks\.slack\.com/(?:services",
+                "|workflows)/(T[A-Z0-9]{6,12}/[AB][A-Z0-9]{6,12}/[A-Za-z0-9]{16,40})",
                 r"|discord(?:app)?\.com/api/webhooks/([0-9]{15,20}/[A-Za-z0-9_-]{50,80}))"
             ),
             check: Check::Token,
@@ -241,7 +242,8 @@ pub(super) const RULES: &[Rule] = &[
             expression: concat!(
                 r"(?:dop_v1_[a-f0-9]{64}|shp(?:at|ss)_[a-fA-F0-9]{32}|hvs\.[A-Za-z0-9_-]{24}",
                 "|dckr_pat_[A-Za-z0-9_-]{27}|lin_api_[A-Za-z0-9]{40}|glsa_[A-Za-z0-9]{32}",
-                "|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|AGE-SECRET-KEY-1[0-9A-Z]{58}|rubygems_[a-f0-9]{48}",
+                "|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|AGE-SECRET-KEY-1[0-9A-Z]{58}",
+                "|rubygems_[a-f0-9]{48}",
                 "|dapi[a-f0-9]{32}|NRAK-[A-Z0-9]{27}|xkeysib-[a-f0-9]{64})"
             ),
             check: Check::Token,

@@ -29,12 +29,21 @@ pub(super) const RULES: &[Rule] = &[
                 "include",
             ],
             expression: concat!(
-                "(?:send|post|upload|forward|e?mail|transmit|exfiltrate|leak|copy|deliver|submit|append|encode|include) (?:(?:me|us|out|over|along) )?",
-                "(?:(?:all|any|every|the|your|users?|their|its|his|full|entire|complete|contents?|content|of|values?|local|found|stored|production|this|machines?|and) ){0,6}",
-                "(?:secrets?|credentials?|passwords?|api keys?|access tokens?|tokens|env(?:ironment)? (?:file|variables?|vars)|env|ssh keys?|private keys?|conversation(?: history)?|chat history|system prompt|source code|cookies|keychain|home directory|config files?|aws keys?|wallets?)",
-                "(?: (?:you (?:can )?find|files?|and [a-z ]{1,30}|found [a-z ]{1,20}|in [a-z ]{1,30}|from [a-z ]{1,30}|as [a-z0-9 ]{1,20}|base64 encoded)){0,2}",
-                " (?:to|at|via|into|in) (?:(?:the|this|my|our|an?|following|external|remote) ){0,3}",
-                "(?:https?(?:[ .]|$)|ftp|webhook|attacker|url|server at|endpoint at|(?:e?mail )?address|pastebin|gist|telegram|discord|dns)"
+                "(?:send|post|upload|forward|e?mail|transmit|exfiltrate|leak|copy|deliver",
+                "|submit|append|encode|include) (?:(?:me|us|out|over|along) )?",
+                "(?:(?:all|any|every|the|your|users?|their|its|his|full|entire|complete",
+                "|contents?|content|of|values?|local|found|stored|production|this|machines?",
+                "|and) ){0,6}",
+                "(?:secrets?|credentials?|passwords?|api keys?|access tokens?|tokens",
+                "|env(?:ironment)? (?:file|variables?|vars)|env|ssh keys?|private keys?",
+                "|conversation(?: history)?|chat history|system prompt|source code|cookies",
+                "|keychain|home directory|config files?|aws keys?|wallets?)",
+                "(?: (?:you (?:can )?find|files?|and [a-z ]{1,30}|found [a-z ]{1,20}",
+                "|in [a-z ]{1,30}|from [a-z ]{1,30}|as [a-z0-9 ]{1,20}|base64 encoded)){0,2}",
+                " (?:to|at|via|into|in) (?:(?:the|this|my|our|an?|following|external",
+                "|remote) ){0,3}",
+                "(?:https?(?:[ .]|$)|ftp|webhook|attacker|url|server at|endpoint at",
+                "|(?:e?mail )?address|pastebin|gist|telegram|discord|dns)"
             ),
             check: Check::Any,
         },
@@ -48,10 +57,21 @@ pub(super) const RULES: &[Rule] = &[
             reading: Reading::Raw,
             hints: &["curl", "wget", "scp ", "rsync", "nc ", "ncat "],
             expression: concat!(
-                r"(?i)(?:curl[^\n|]{1,160}(?:-d|-F|-T|--data[a-z-]{0,12}|--form|--upload-file)[ =]?[^\n|]{0,80}(?:\.ssh/|id_rsa|id_ed25519|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg)",
-                r"|wget[^\n|]{1,160}--(?:post|body)-file[ =][^\n|]{0,80}(?:\.ssh/|id_rsa|id_ed25519|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg)",
-                r"|(?:scp|rsync) [^\n|]{0,60}(?:\.ssh/|id_rsa|id_ed25519|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg)[^\n|]{0,40} [a-z0-9._-]{1,40}@[a-z0-9.-]{1,60}:",
-                r"|(?:nc|ncat) [^\n|]{1,60}< ?[^\n|]{0,40}(?:\.ssh/|id_rsa|id_ed25519|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg))"
+                r"(?i)(?:curl[^\n|]{1,160}(?:-d|-F|-T|--data[a-z-]{0,12}|--form",
+                r"|--upload-file)[ =]?[^\n|]{0,80}(?:\.ssh/|id_rsa|id_ed25519|\.aws/credentials",
+                r"|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials|/etc/passwd|/etc/shadow",
+                r"|\.kube/config|\.docker/config|\.gnupg)",
+                r"|wget[^\n|]{1,160}--(?:post|body)-file[ =][^\n|]{0,80}(?:\.ssh/|id_rsa",
+                r"|id_ed25519|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc",
+                r"|\.git-credentials|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config",
+                r"|\.gnupg)",
+                r"|(?:scp|rsync) [^\n|]{0,60}(?:\.ssh/|id_rsa|id_ed25519|\.aws/credentials",
+                r"|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials|/etc/passwd|/etc/shadow",
+                r"|\.kube/config|\.docker/config|\.gnupg)[^\n",
+                "|]{0,40} [a-z0-9._-]{1,40}@[a-z0-9.-]{1,60}:",
+                r"|(?:nc|ncat) [^\n|]{1,60}< ?[^\n|]{0,40}(?:\.ssh/|id_rsa|id_ed25519",
+                r"|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials",
+                r"|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg))"
             ),
             check: Check::Any,
         },
@@ -74,9 +94,13 @@ pub(super) const RULES: &[Rule] = &[
                 "security find-",
             ],
             expression: concat!(
-                r"(?i)(?:(?:cat|tar|base64)\s[^\n|]{0,80}(?:\.ssh/|id_rsa|id_ed25519|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg)[^\n|]{0,40}|(?:env|printenv|history)\s{0,3}",
+                r"(?i)(?:(?:cat|tar|base64)\s[^\n|]{0,80}(?:\.ssh/|id_rsa|id_ed25519",
+                r"|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials",
+                r"|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg)[^\n|]{0,40}",
+                r"|(?:env|printenv|history)\s{0,3}",
                 r"|gpg [^\n|]{0,30}--export-secret-keys[^\n|]{0,30}|security find-[^\n|]{1,60})",
-                r"(?:\|[^\n|]{1,60}){0,3}\|\s{0,3}(?:curl|nc|ncat|wget|socat|telnet|openssl s_client|mail|sendmail)\b"
+                r"(?:\|[^\n|]{1,60}){0,3}\|\s{0,3}(?:curl|nc|ncat|wget|socat|telnet",
+                r"|openssl s_client|mail|sendmail)\b"
             ),
             check: Check::Any,
         },
@@ -100,9 +124,18 @@ pub(super) const RULES: &[Rule] = &[
                 "invoke-webrequest",
             ],
             expression: concat!(
-                r"(?i)(?:(?:curl|wget|invoke-webrequest)[^\n]{1,200}(?:\$\(|`)\s{0,2}(?:(?:cat|base64|head|tail|xxd)\s[^\n)`]{0,60}(?:\.ssh/|id_rsa|id_ed25519|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg)|env\b|printenv|history)",
-                r"|(?:dig|nslookup|ping|host)\s[^\n]{0,40}(?:\$\(|`)[^\n)`]{1,80}[)`]\.[a-z0-9-]{1,40}\.[a-z]{2,10}",
-                r"|(?:fetch\(|requests\.(?:post|get|put)\()[^\n]{1,120}(?:process\.env\)|dict\(os\.environ|os\.environ\)|document\.cookie|open\([^\n)]{0,40}(?:\.ssh/|id_rsa|id_ed25519|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg)))"
+                r"(?i)(?:(?:curl|wget|invoke-webrequest)[^\n]{1,200}(?:\$\(|`)\s{0,2}(?:(?:cat",
+                r"|base64|head|tail|xxd)\s[^\n)`]{0,60}(?:\.ssh/|id_rsa|id_ed25519",
+                r"|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials",
+                r"|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg)|env\b",
+                "|printenv|history)",
+                r"|(?:dig|nslookup|ping|host)\s[^\n]{0,40}(?:\$\(",
+                r"|`)[^\n)`]{1,80}[)`]\.[a-z0-9-]{1,40}\.[a-z]{2,10}",
+                r"|(?:fetch\(|requests\.(?:post|get|put)\()[^\n]{1,120}(?:process\.env\)",
+                r"|dict\(os\.environ|os\.environ\)|document\.cookie|open\([^\n)]{0,40}(?:\.ssh/",
+                r"|id_rsa|id_ed25519|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc",
+                r"|\.git-credentials|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config",
+                r"|\.gnupg)))"
             ),
             check: Check::Any,
         },
@@ -116,8 +149,11 @@ pub(super) const RULES: &[Rule] = &[
             reading: Reading::Raw,
             hints: &["![", "<img"],
             expression: concat!(
-                r#"(?i)(?:!\[[^\]\n]{0,80}\]\(|<img[^>\n]{1,40}src=["']?)https?://[^\s)"'>]{1,160}[?&=/](?:\{\{?|\$\{|<|%7B|\[)"#,
-                r#"\s{0,2}[^\s)"'>]{0,20}(?:secret|token|data|conversation|context|history|prompt|env|key|password|message|content|summary|base64)"#
+                r"(?i)(?:!\[[^\]\n]{0,80}\]\(",
+                r#"|<img[^>\n]{1,40}src=["']?)https?://[^\s)"'>]{1,160}[?&=/](?:\{\{?|\$\{|<|%7B"#,
+                r"|\[)",
+                r#"\s{0,2}[^\s)"'>]{0,20}(?:secret|token|data|conversation|context|history"#,
+                "|prompt|env|key|password|message|content|summary|base64)"
             ),
             check: Check::Any,
         },
@@ -142,8 +178,10 @@ pub(super) const RULES: &[Rule] = &[
                 "beeceptor.com",
             ],
             expression: concat!(
-                r"(?i)(?:webhook\.site/[a-z0-9-]{6,40}|requestbin\.(?:com|net|io)/|burpcollaborator\.net|oastify\.com|interact\.sh(?:[/:\s)]|$)",
-                r"|oast\.(?:pro|live|site|fun|me|online)|pipedream\.net|canarytokens\.com/|requestcatcher\.com|beeceptor\.com)"
+                r"(?i)(?:webhook\.site/[a-z0-9-]{6,40}|requestbin\.(?:com|net|io)/",
+                r"|burpcollaborator\.net|oastify\.com|interact\.sh(?:[/:\s)]|$)",
+                r"|oast\.(?:pro|live|site|fun|me|online)|pipedream\.net|canarytokens\.com/",
+                r"|requestcatcher\.com|beeceptor\.com)"
             ),
             check: Check::Any,
         },

@@ -14,7 +14,8 @@ pub(super) const RULES: &[Rule] = &[
             hints: &["password", "passphrase", "passwd", "passcode"],
             expression: concat!(
                 r"(?i)pass(?:word|phrase|wd|code)(?: (?:for|of|on|to|in) [^\n.:;]{1,40}?)? ",
-                r#"(?:is|was|to|will be)(?: now| still| set to| currently)?:? ["'`]?([^\s"'`]{6,128})"#
+                "(?:is|was|to|will be)(?: now| still| set to",
+                r#"| currently)?:? ["'`]?([^\s"'`]{6,128})"#
             ),
             check: Check::ProsePassword,
         },
@@ -37,7 +38,8 @@ pub(super) const RULES: &[Rule] = &[
                 "secret",
             ],
             expression: concat!(
-                r"(?i)(?:(?:api|access|secret|auth)[ _-]key|token|secret)(?: (?:for|of|on|to|in) [^\n.:;]{1,40}?)? ",
+                "(?i)(?:(?:api|access|secret|auth)[ _-]key|token|secret)(?: (?:for|of|on|to",
+                r"|in) [^\n.:;]{1,40}?)? ",
                 r#"(?:is|was|will be)(?: now| still| currently)?:? ["'`]?([^\s"'`]{12,128})"#
             ),
             check: Check::ProseToken,
@@ -61,9 +63,11 @@ pub(super) const RULES: &[Rule] = &[
                 "creds",
             ],
             expression: concat!(
-                r"(?i)(?:(?:log(?:ged)? ?in|sign in|connect|ssh)(?: (?:as|with|using|to|via|into))? [^\n]{1,60}? ",
+                "(?i)(?:(?:log(?:ged)? ?in|sign in|connect|ssh)(?: (?:as|with|using|to|via",
+                r"|into))? [^\n]{1,60}? ",
                 r#"(?:password|pass|pw|pwd)[: =]{1,2}["'`]?([^\s"'`]{6,128})"#,
-                r#"|(?:credentials|creds)(?: are| is)?:? ["'`]?[a-z0-9._@-]{2,40} ?[/:] ?["'`]?([^\s"'`/]{6,128}))"#
+                "|(?:credentials|creds)(?: are",
+                r#"| is)?:? ["'`]?[a-z0-9._@-]{2,40} ?[/:] ?["'`]?([^\s"'`/]{6,128}))"#
             ),
             check: Check::ProsePassword,
         },

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const RECALL_MIN: f64 = 0.95;
 const PRECISION_MIN: f64 = 0.98;
+/// No rule hides behind the others.
+const RULE_SHARE_MIN: f64 = 0.8;
 const POSITIVES_MIN: usize = 150;
 const NEGATIVES_MIN: usize = 300;
 
@@ -78,6 +80,7 @@ fn precision_and_recall_hold_on_the_labelled_set() {
             rule.name, count.near
         );
         assert!(positives > 0 && count.near > 0, "{} lacks a case", rule.name);
+        assert!(precision.min(recall) >= RULE_SHARE_MIN, "{} is off", rule.name);
         total.found += count.found;
         total.missed += count.missed;
         total.wrong += count.wrong;

@@ -69,10 +69,12 @@ fn every_text_is_scanned_and_redacted_soundly() {
     for case in cases::positive().iter().chain(&cases::negative()) {
         assert_sound(scanner, &case.text);
     }
+    #[expect(clippy::needless_pass_by_value, reason = "quickcheck hands values over")]
     fn hostile(text: Hostile) -> bool {
         assert_sound(&SCANNER, &text.0);
         true
     }
+    #[expect(clippy::needless_pass_by_value, reason = "quickcheck hands values over")]
     fn any(text: String) -> bool {
         assert_sound(&SCANNER, &text);
         true
@@ -83,6 +85,7 @@ fn every_text_is_scanned_and_redacted_soundly() {
 
 #[test]
 fn flags_point_at_the_text() {
+    #[expect(clippy::needless_pass_by_value, reason = "quickcheck hands values over")]
     fn holds(text: Hostile, name: String) -> bool {
         let text = format!("{} {name} /home/ada/x 10.0.0.1 {}", text.0, name.to_uppercase());
         let flags = Border::new(&[&name, "Acme"], &[&name]).flags(&text);
