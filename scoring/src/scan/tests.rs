@@ -84,6 +84,15 @@ fn secrets_that_overlap_are_named_by_the_first_rule_and_redacted_whole() {
 }
 
 #[test]
+fn what_only_resembles_a_token_or_a_key_is_no_finding() {
+    check("eyJmb28iOiJiYXIifQ.eyJmb28iOiJiYXIifQ.c2lnbmF0dXJl", Severity::Safe);
+    check("-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", Severity::Safe);
+    check("basic aW5zdHJ1Y3Rpb25z", Severity::Safe);
+    check("nextPageToken: \"Zk91mQx7Rt20LpWs\"", Severity::Safe);
+    check("accessToken: \"Zk91mQx7Rt20LpWs\"", Severity::High);
+}
+
+#[test]
 fn redaction_takes_out_secrets_and_leaves_the_rest() {
     let scanner = &*SCANNER;
     let text = "é: password = \"hunter2\", rm -rf / é";
