@@ -35,8 +35,9 @@ impl Default for Params {
             file_bytes_max: 1 << 20,
             files_per_atom_max: 256,
             read_bytes_max: 32 << 20,
-            steps_per_predicate_max: 64 << 20,
-            steps_max: 512 << 20,
+            // At worst, a pattern made to be slow takes a quarter of a second for these.
+            steps_per_predicate_max: 16 << 20,
+            steps_max: 128 << 20,
         }
     }
 }

@@ -277,11 +277,15 @@ fn work_is_bounded_by_files_bytes_and_steps() {
 #[test]
 fn a_greedy_predicate_takes_nothing_from_the_others() {
     let checkout = Memory::of(&[("a", &"0".repeat(100)), ("b", "1")]);
-    let params = Params { steps_per_predicate_max: 99, ..Params::default() };
-    let predicates = ["text:a~\"1\"", "text:b~\"1\"", "text:a~\"1\"", "path:a"].map(parsed);
-    let outcomes = evaluate_all(&predicates, &checkout, &params);
-    let holds: Vec<bool> = outcomes.iter().map(|of| *of == Outcome::Holds).collect();
-    assert_eq!(holds, [false, true, false, true]);
+    let params = Params { steps_per_predicate_max: 100, ..Params::default() };
+    // The first takes all of its steps, the third needs more than it has.
+    let texts = ["text:a~\"1\"", "text:b~\"1\"", "text:a~\"1+\"", "text:b~\"1\"", "path:a"];
+    let outcomes = evaluate_all(&texts.map(parsed), &checkout, &params);
+    let reasons = outcomes.into_iter().map(|outcome| match outcome {
+        Outcome::Holds => Holds,
+        Outcome::Broken { because } | Outcome::Unknown { because } => because[0].reason,
+    });
+    assert_eq!(reasons.collect::<Vec<_>>(), [OtherText, Holds, TooMuchWork, Holds, Holds]);
 }
 
 /// A hundred predicates of the kind people write, over twenty files.
