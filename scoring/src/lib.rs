@@ -22,6 +22,7 @@
 //! | [`rank`] | in which order do the candidates of a query come? |
 //! | [`scan`], [`admission`] | may an entry be retrieved at all? |
 //! | [`status`] | where does an entry stand, and why? |
+//! | [`predicate`] | does what an entry depends on still hold in this checkout? |
 //! | [`conflict`] | do two entries contradict, and which comes first? |
 //! | [`budget`] | how much of which entries fits into an answer? |
 
@@ -34,6 +35,7 @@ pub mod decay;
 pub mod hop;
 pub mod outcome;
 pub mod posterior;
+pub mod predicate;
 pub mod rank;
 pub mod recency;
 pub mod relevance;

@@ -1,0 +1,74 @@
+//! Reads the ranges of versions that manifests write, each in its own dialect.
+
+use super::Lowest;
+use crate::predicate::version::{Comparator, Operator, Version, lowest};
+
+/// How one kind of manifest writes ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dialect {
+    /// What a version without a sign means.
+    pub(super) bare: Operator,
+    /// Beyond `>V` lies the next version with so many numbers.
+    pub(super) numbers_min: usize,
+}
+
+impl Dialect {
+    /// The lowest version of a range; none where it has none or is not understood.
+    ///
+    /// Of alternatives (`^17 || ^18`) it is the lowest of all, and none as soon as one has none.
+    pub(super) fn lowest(self, range: &str) -> Lowest {
+        let alternatives = range.split("||").map(|range| {
+            let comparators = self.comparators(range.trim())?;
+            lowest(&comparators, self.numbers_min)
+        });
+        let all: Option<Vec<Version>> = alternatives.collect();
+        all?.into_iter().min_by(Version::order)
+    }
+
+    /// The comparisons of one alternative; a wildcard alone asks nothing.
+    fn comparators(self, range: &str) -> Option<Vec<Comparator>> {
+        if let Some((from, to)) = range.split_once(" - ") {
+            let from = self.comparator(Operator::AtLeast, from.trim())?;
+            let to = self.comparator(Operator::AtMost, to.trim())?;
+            return Some([from, to].into_iter().flatten().collect());
+        }
+        let mut found = Vec::new();
+        let mut rest = range.trim_start_matches(SEPARATORS);
+        while !rest.is_empty() {
+            let (operator, after) = Operator::split(rest).unwrap_or((self.bare, rest));
+            let after = after.trim_start();
+            let end = after.find(|c| is_separator(c) || is_sign(c)).unwrap_or(after.len());
+            found.extend(self.comparator(operator, &after[..end])?);
+            rest = after[end..].trim_start_matches(SEPARATORS);
+        }
+        Some(found)
+    }
+
+    /// One comparison: nothing at all for `*`, and `1.*` is any version that begins with 1.
+    fn comparator(self, operator: Operator, version: &str) -> Option<Option<Comparator>> {
+        let mut stem = version;
+        while let Some(shorter) = WILDCARDS.iter().find_map(|wild| stem.strip_suffix(wild)) {
+            if shorter.is_empty() {
+                return Some(None);
+            }
+            // A name may end in these letters, too.
+            let Some(shorter) = shorter.strip_suffix('.') else { break };
+            stem = shorter;
+        }
+        let is_wild = stem != version;
+        let operator = if is_wild && operator == self.bare { Operator::Exact } else { operator };
+        Some(Some(Comparator::new(operator, Version::parse(stem)?)?))
+    }
+}
+
+const WILDCARDS: [&str; 3] = ["*", "x", "X"];
+
+const SEPARATORS: [char; 4] = [' ', ',', '\t', '\n'];
+
+fn is_separator(c: char) -> bool {
+    SEPARATORS.contains(&c)
+}
+
+fn is_sign(c: char) -> bool {
+    matches!(c, '<' | '>' | '=' | '!' | '^' | '~')
+}
