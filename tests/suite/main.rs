@@ -21,6 +21,7 @@ mod portable;
 mod process;
 mod replication;
 mod replication_hostile;
+mod schedules;
 mod search;
 mod session;
 mod signatures;

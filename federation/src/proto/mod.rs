@@ -73,6 +73,7 @@ pub mod limits;
 pub mod message;
 pub mod pairing;
 mod replicator;
+mod scrub;
 mod serve;
 mod session;
 #[cfg(test)]

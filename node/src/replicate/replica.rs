@@ -188,7 +188,10 @@ impl<W: Writer> Replica<W> {
 
     /// Writes what concerns peers.
     pub fn note(&mut self, acts: Vec<PeerAct>) -> Result<(), Rejection> {
-        self.changes += 1;
+        let is_social = |act: &PeerAct| {
+            matches!(act, PeerAct::Put(..) | PeerAct::Equal(..) | PeerAct::NameWorkspace(..))
+        };
+        self.changes += u64::from(acts.iter().any(is_social));
         let answers = self.writer.write(vec![Command::Peers(acts)]);
         answers.into_iter().try_for_each(|answer| answer.map(|_| ()))
     }

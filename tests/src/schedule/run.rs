@@ -84,7 +84,6 @@ struct Runner {
     secrets: Vec<String>,
     /// Homes as they once were, and at which step.
     copies: BTreeMap<usize, (Disk, usize)>,
-    blocked: BTreeSet<(usize, usize)>,
     outside: BTreeSet<usize>,
     report: Report,
     random: Seeded,
@@ -122,7 +121,6 @@ impl Runner {
             oracle: Oracle::default(),
             secrets: Vec::new(),
             copies: BTreeMap::new(),
-            blocked: BTreeSet::new(),
             outside: BTreeSet::new(),
             report: Report::default(),
             random,
@@ -273,12 +271,9 @@ impl Runner {
             Step::Block(at, pick) if self.nodes.is_up(at) => {
                 let other = pick % self.nodes.count();
                 if other != at {
-                    let is_blocked = !self.blocked.remove(&(at, other));
-                    if is_blocked {
-                        self.blocked.insert((at, other));
-                    }
                     let author = self.nodes.author(other);
-                    self.nodes.block(at, author, is_blocked);
+                    let is_blocked = self.nodes.is_blocked(at, author);
+                    self.nodes.block(at, author, !is_blocked);
                 }
             }
             _ => {}
@@ -360,9 +355,13 @@ impl Runner {
     /// Ends all faults, and what nodes hold against each other.
     fn settle(&mut self) {
         self.nodes.calm();
-        for (at, other) in std::mem::take(&mut self.blocked) {
-            let author = self.nodes.author(other);
-            self.nodes.block(at, author, false);
+        for at in 0..self.nodes.count() {
+            for other in 0..self.nodes.count() {
+                let author = self.nodes.author(other);
+                if self.nodes.is_blocked(at, author) {
+                    self.nodes.block(at, author, false);
+                }
+            }
         }
         for (one, two) in self.nodes.links() {
             for (at, from) in [(one, two), (two, one)] {

@@ -1,0 +1,89 @@
+//! The comparing part of the machine: when two sides look whether they hold the same, and what
+//! follows from it.
+
+use super::compare::{Comparison, Next};
+use super::limits::FETCH_MAX;
+use super::message::{Ask, Greeting};
+use super::replicator::{Output, RETRY_MS, Step};
+use super::session::{Expected, Page, SyncState};
+use super::view::Unreadable;
+
+/// Comparisons in a row that find something, before the peer is left alone until the next scrub.
+const REPEATS_MAX: u32 = 4;
+
+impl Step<'_> {
+    pub(super) fn compare_if_due(&mut self, theirs: Greeting) -> Result<(), Unreadable> {
+        let session = &mut *self.session;
+        let is_scrub = self.at.saturating_sub(session.compared_at) >= self.settings.scrub_ms;
+        if is_scrub {
+            (session.wants_compare, session.repeats) = (true, 0);
+        }
+        let is_idle = session.is_at_end && session.pages.is_empty() && !session.is_asking;
+        if !session.wants_compare || !is_idle || session.compare.is_some() {
+            return Ok(());
+        }
+        // What the peer has not read yet would be found to differ.
+        let has_read = session.their_position >= self.view.outbox_head(self.peer)?;
+        if !has_read && !session.is_urgent {
+            return Ok(());
+        }
+        let items = self.view.comparable(self.peer, theirs.store)?;
+        let session = &mut *self.session;
+        (session.wants_compare, session.is_urgent) = (false, false);
+        session.compared_at = self.at;
+        if let Some((comparison, message)) = Comparison::begin(&items) {
+            session.compare = Some(comparison);
+            self.ask(&Ask::Compare(true, message), Expected::Compare);
+        }
+        Ok(())
+    }
+
+    pub(super) fn compared(&mut self, message: &[u8]) -> Result<(), Unreadable> {
+        let Some(mut comparison) = self.session.compare.take() else { return Ok(()) };
+        match comparison.answered(message) {
+            Next::Ask(message) => {
+                self.session.compare = Some(comparison);
+                self.ask(&Ask::Compare(false, message), Expected::Compare);
+            }
+            Next::Broken => self.fault("a comparison that makes no sense"),
+            Next::Over => self.compare_over(comparison)?,
+        }
+        Ok(())
+    }
+
+    fn compare_over(&mut self, comparison: Comparison) -> Result<(), Unreadable> {
+        let Comparison { have, mut need, .. } = comparison;
+        let session = &mut *self.session;
+        if have.is_empty() && need.is_empty() {
+            session.repeats = 0;
+            session.state = SyncState::Equal(self.view.now());
+            return Ok(());
+        }
+        session.state = SyncState::Differs(have.len() + need.len(), self.view.now());
+        session.repeats += 1;
+        // What was refused and cannot be placed, as a newer version's, would be refused again.
+        if let Some(theirs) = session.theirs {
+            let mut wanted = Vec::new();
+            for digest in need {
+                if !self.view.is_refused(digest, theirs.store)? {
+                    wanted.push(digest);
+                }
+            }
+            need = wanted;
+        }
+        if session.repeats >= REPEATS_MAX || (have.is_empty() && need.is_empty()) {
+            return Ok(());
+        }
+        session.wants_compare = true;
+        for part in need.chunks(FETCH_MAX) {
+            session.pages.push_back(Page::of_missing(part));
+        }
+        if !have.is_empty() {
+            self.out.push(Output::Requeue(self.peer, have));
+        }
+        if need.is_empty() {
+            self.session.wait_until = self.at + RETRY_MS;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! What befalls the nodes of a cluster: cuts, crashes, power that goes, other disks, wrong clocks.
+
+use super::{Cluster, replica};
+use crate::disk::{Disk, PowerCut};
+use crate::node::{DiskMedium, Node};
+use klnode::replicate::Event;
+use klnode_federation::sim::{Counts, Fault, Knobs};
+
+impl Cluster {
+    /// Cuts a node off from all others.
+    pub fn part(&mut self, at: usize) {
+        self.part_side(&[at]);
+    }
+
+    /// Cuts these nodes off from all others, until the network heals.
+    pub fn part_side(&mut self, side: &[usize]) {
+        self.network.part(side);
+        for (one, two) in self.links.clone() {
+            if side.contains(&one) != side.contains(&two) {
+                let (a, b) = (self.author(one), self.author(two));
+                self.happen(one, Event::Disconnected(b));
+                self.happen(two, Event::Disconnected(a));
+            }
+        }
+    }
+
+    /// Mends all links; what was connected before is connected again.
+    pub fn heal(&mut self) {
+        self.network.heal();
+        for (one, two) in self.links.clone() {
+            self.connect(one, two);
+        }
+    }
+
+    /// Treats messages so from now on.
+    pub fn set_knobs(&mut self, knobs: Knobs) {
+        self.network.set_knobs(knobs);
+    }
+
+    /// Lets something happen to a node's clock.
+    pub fn disturb_clock(&mut self, fault: &Fault) {
+        self.network.cause(fault);
+    }
+
+    /// What has happened, and how often.
+    pub fn counts(&self) -> Counts {
+        self.network.counts()
+    }
+
+    /// Ends all faults: everybody runs and is connected.
+    pub fn calm(&mut self) {
+        for at in 0..self.count() {
+            if self.members[at].replica.is_none() && self.members[at].puppet.is_none() {
+                self.restart(at);
+            }
+        }
+        self.network.set_knobs(Knobs::calm());
+        for at in 0..self.count() {
+            self.network.thaw(at);
+            self.network.set_clock_offset(at, 0);
+        }
+        self.heal();
+    }
+
+    /// Kills a node.
+    pub fn crash(&mut self, at: usize) {
+        self.members[at].replica = None;
+        self.members[at].exchanges.clear();
+        self.network.crash(at);
+        for other in 0..self.count() {
+            if self.links.contains(&(at.min(other), at.max(other))) {
+                let author = self.author(at);
+                self.happen(other, Event::Disconnected(author));
+            }
+        }
+    }
+
+    /// Lets the power go after so many more calls of a node's disk.
+    pub fn dim(&mut self, at: usize, calls: u64) {
+        self.members[at].medium.disk().crash_at_call(calls);
+    }
+
+    /// Takes a node's power away: its disk keeps what was synced, and of the rest what chance
+    /// leaves.
+    pub fn lose_power(&mut self, at: usize, cut: PowerCut, seed: u64) {
+        let image = self.members[at].medium.disk().crash_image(cut, seed);
+        self.crash(at);
+        self.members[at].medium = DiskMedium::new(image);
+    }
+
+    /// Starts a killed node again, from what its disk has kept, or from another disk.
+    pub fn restart(&mut self, at: usize) {
+        let disk = self.members[at].medium.disk().fork();
+        self.restart_on(at, disk);
+    }
+
+    /// A copy of a node's disk as it is now.
+    pub fn disk(&self, at: usize) -> Disk {
+        self.members[at].medium.disk().fork()
+    }
+
+    /// Starts a killed node on a disk.
+    pub fn restart_on(&mut self, at: usize, disk: Disk) {
+        self.members[at].boots += 1;
+        self.resume_on(at, disk);
+    }
+
+    /// Starts a killed node on a disk as the life that it last began, as a resumed machine would.
+    pub fn resume_on(&mut self, at: usize, disk: Disk) {
+        let now = self.now(at);
+        let member = &mut self.members[at];
+        assert!(member.replica.is_none(), "kill it first");
+        let boot = (self.seed << 16) + (member.boots << 8) + at as u64;
+        let node = Node::start_on(disk, member.key_seed, boot, now).expect("the disk opens");
+        member.medium = node.medium.clone();
+        member.replica = Some(replica(node));
+        member.tick_at = u64::MAX;
+        self.network.restart(at);
+        self.happen(at, Event::Tick);
+        for other in 0..self.count() {
+            if self.links.contains(&(at.min(other), at.max(other))) {
+                self.connect(at, other);
+            }
+        }
+    }
+
+    /// Whether a node runs.
+    pub fn is_up(&self, at: usize) -> bool {
+        self.members[at].replica.is_some()
+    }
+}

@@ -1,0 +1,120 @@
+//! Schedules drawn from seeds: whole nodes under faults end equal, lose nothing, leak nothing and
+//! fall silent.
+//!
+//! `KLNODE_SEEDS` sets how many are run; `cargo run --release -p klnode-tests --bin sim` runs more of
+//! them, larger, and shrinks what goes wrong.
+
+use klnode_tests::schedule::{Plan, Size, Step, run};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn seeds() -> u64 {
+    std::env::var("KLNODE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(500)
+}
+
+#[test]
+fn drawn_schedules_end_equal_lose_nothing_leak_nothing_and_fall_silent() {
+    let (next, wrong) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds() || !wrong.lock().unwrap().is_empty() {
+                        break;
+                    }
+                    let plan = Plan::draw(seed, Size::SMALL);
+                    let result = run(&plan).and_then(|report| match seed % 100 {
+                        0 => Ok(run(&plan)?.trace == report.trace),
+                        _ => Ok(true),
+                    });
+                    match result {
+                        Ok(true) => {}
+                        Ok(false) => {
+                            wrong.lock().unwrap().push((seed, "two traces of one seed".into()));
+                        }
+                        Err(violation) => wrong.lock().unwrap().push((seed, violation.what)),
+                    }
+                }
+            });
+        }
+    });
+    let replay = "cargo run --release -p klnode-tests --bin sim -- --small --seeds 1 --from";
+    for (seed, what) in wrong.into_inner().unwrap() {
+        panic!("seed {seed}: {what}\nto shrink it: {replay} {seed}");
+    }
+}
+
+/// What once went wrong, in as few steps as it took.
+#[test]
+fn schedules_that_once_went_wrong_go_right() {
+    let cases: [(&str, u64, usize, &[Step]); 3] = [
+        (
+            "an old copy is put back, and the reader begins anew for another reason",
+            38,
+            7,
+            &[
+                Step::Copy(3),
+                Step::Pass(508),
+                Step::Add(3),
+                Step::Archive(3, 28_474),
+                Step::Pass(459),
+                Step::Restore(3, true),
+            ],
+        ),
+        (
+            "an old copy brings back a block that was lifted since",
+            5028,
+            3,
+            &[
+                Step::Block(1, 17_996),
+                Step::Copy(1),
+                Step::Block(1, 4_356),
+                Step::Restore(1, false),
+            ],
+        ),
+        (
+            "a node gets its own old record back, which says nothing about releases",
+            1020,
+            7,
+            &[
+                Step::Add(0),
+                Step::Pass(700),
+                Step::Observe(3, 0),
+                Step::Pass(700),
+                Step::Ingress(0),
+                Step::Observe(3, 0),
+                Step::Pass(300),
+                Step::Ingress(0),
+                Step::Pass(700),
+                Step::Observe(3, 0),
+                Step::Ingress(5),
+            ],
+        ),
+    ];
+    for (name, seed, nodes, steps) in cases {
+        let plan = Plan { seed, nodes, steps: steps.to_vec() };
+        if let Err(violation) = run(&plan) {
+            panic!("{name}: {}", violation.what);
+        }
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_plan_and_plans_differ() {
+    let plan = |seed| Plan::draw(seed, Size::FULL);
+    assert_eq!(plan(7).steps, plan(7).steps);
+    assert_ne!(plan(7).steps, plan(8).steps);
+    let kinds =
+        |of: fn(&Step) -> bool| (0..40).filter(|seed| plan(*seed).steps.iter().any(of)).count();
+    // Swarm testing: no kind is in every run, none is in no run.
+    for count in [
+        kinds(|step| matches!(step, Step::Restore(..))),
+        kinds(|step| matches!(step, Step::Jump(..))),
+        kinds(|step| matches!(step, Step::Forget(..))),
+        kinds(|step| matches!(step, Step::Part(_))),
+    ] {
+        assert!((5..40).contains(&count), "{count} of 40");
+    }
+}
