@@ -1,19 +1,28 @@
 //! What replication costs, between two real processes on loopback and in the protocol alone.
 //!
 //! `cargo bench -p klnode-tests --bench federation [-- NAME] [-- ENTRIES]` runs all, or those whose
-//! name contains NAME: sync, commit, bytes. ENTRIES is the size of the first exchange.
+//! name contains NAME: sync, commit, bytes, differences, hostile. ENTRIES is the size of the first exchange.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
-use klnode_crdt::key::{Purpose, SecretKey};
+use klnode::replicate::{Action, Event};
+use klnode_crdt::ids::{AuthorId, StoreId};
+use klnode_crdt::key::{Purpose, SecretKey, Signature};
+use klnode_crdt::record::RawRecord;
+use klnode_crdt::time::WallTime;
+use klnode_federation::proto::message::{Answer, Ask};
+use klnode_federation::proto::ticket::Ticket;
 use klnode_federation::sim::Knobs;
 use klnode_tests::cluster::Cluster;
+use klnode_tests::hostile::{Attack, attack};
 use klnode_tests::measure::{bench_arguments, percentile};
-use klnode_tests::node::lesson;
+use klnode_tests::node::{Node, lesson};
+use klnode_tests::puppet::Puppet;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -31,6 +40,12 @@ fn main() {
     }
     if wanted("bytes") {
         bytes();
+    }
+    if wanted("differences") {
+        differences(100_000);
+    }
+    if wanted("hostile") {
+        hostile();
     }
 }
 
@@ -70,6 +85,16 @@ impl Peer {
         command.env_clear().arg("--home").arg(&self.home).args(words).arg("--json");
         let output = command.output().expect("runs");
         serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+    }
+
+    /// Processor time that the process has taken, in microseconds.
+    fn processor_us(&self) -> u64 {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let stat = std::fs::read_to_string(path).expect("it runs");
+        let fields: Vec<&str> = stat.rsplit(')').next().expect("a name").split(' ').collect();
+        let ticks = |at: usize| fields[at].parse::<u64>().expect("a number");
+        // The system counts in hundredths of a second.
+        (ticks(12) + ticks(13)) * 10_000
     }
 
     fn entries(&self) -> u64 {
@@ -193,4 +218,129 @@ fn bytes() {
          over each",
         (total as f64 - own as f64) / 100.0
     );
+}
+
+/// What finding differences costs, against sending a header of each record.
+fn differences(count: u64) {
+    let cases: [(&str, fn(u64, u64) -> bool); 3] = [
+        ("none", |_, _| false),
+        ("1,000 scattered", |number, count| number.is_multiple_of(count / 1_000)),
+        ("1,000 recent", |number, count| number >= count - 1_000),
+    ];
+    let raw = |number: u64| RawRecord {
+        header: number.to_be_bytes().to_vec(),
+        signature: Signature::from_bytes([0; 64]),
+        payload: None,
+    };
+    let mut node = Node::start(1, 1);
+    let entry = node.create("a lesson as others are");
+    let record = node.engine.store().snapshot().expect("readable").entry_records(entry);
+    let headers = count as usize * (record.expect("readable")[0].to_raw().header.len() + 64);
+    for (name, is_missing) in cases {
+        let all = (0..count).map(|number| (number << 16, raw(number)));
+        let part = (0..count).filter(|number| !is_missing(*number, count));
+        let part = part.map(|number| (number << 16, raw(number)));
+        let sides = [
+            Puppet::holding(StoreId::from_bytes([1; 16]), part),
+            Puppet::holding(StoreId::from_bytes([2; 16]), all),
+        ];
+        let (rounds, bytes) = compared(sides);
+        println!(
+            "{name} differences in {count}: {bytes} bytes in {rounds} round trips; every signed \
+             header is {} bytes, {:.0} times as much",
+            headers,
+            headers as f64 / bytes as f64
+        );
+    }
+}
+
+/// Lets one side compare with the other; the round trips and bytes that took.
+fn compared(mut sides: [Puppet; 2]) -> (usize, usize) {
+    let names = [AuthorId::from_bytes([1; 32]), AuthorId::from_bytes([2; 32])];
+    let now = WallTime::from_millis(1_790_000_000_000);
+    let (mut rounds, mut bytes, mut exchange) = (0, 0, 0);
+    let mut waiting: Vec<(usize, Action)> = Vec::new();
+    let mut asked: Vec<(u64, usize, u64)> = Vec::new();
+    for at in 0..2 {
+        let actions = sides[at].handle(&Event::Connected(names[1 - at]), now, 0);
+        waiting.extend(actions.into_iter().map(|action| (at, action)));
+    }
+    while !waiting.is_empty() {
+        let (from, action) = waiting.remove(0);
+        let to = 1 - from;
+        let (target, actions) = match action {
+            Action::Ask(_, id, frame) => {
+                if from == 0 && matches!(Ask::decode(&frame), Ok(Ask::Compare(..))) {
+                    (rounds, bytes) = (rounds + 1, bytes + frame.len());
+                }
+                exchange += 1;
+                asked.push((exchange, from, id));
+                (to, sides[to].handle(&Event::Asked(names[from], exchange, &frame), now, 0))
+            }
+            Action::Answer(of, frame) => {
+                let at = asked.iter().position(|(one, ..)| *one == of).expect("it was asked");
+                let (_, asker, id) = asked.remove(at);
+                if asker == 0 && matches!(Answer::decode(&frame), Ok(Answer::Compare(_))) {
+                    bytes += frame.len();
+                }
+                let event = Event::Answered(names[from], id, &frame);
+                (asker, sides[asker].handle(&event, now, 0))
+            }
+            Action::Disconnect(..) => continue,
+        };
+        waiting.extend(actions.into_iter().map(|action| (target, action)));
+    }
+    (rounds, bytes)
+}
+
+/// What an honest record costs a node while eight peers send it nonsense.
+fn hostile() {
+    let quiet = cost_of_records(&[]);
+    let attacks = [Attack::Garbage, Attack::Bombs, Attack::Forgeries, Attack::Strays];
+    let assailed = cost_of_records(&[attacks, attacks].concat());
+    println!(
+        "an honest record costs {quiet:.0} \u{b5}s of the node's processor; {assailed:.0} \u{b5}s, \
+         {:.2} times as much, while eight hostile peers are at it",
+        assailed / quiet
+    );
+}
+
+/// Microseconds of processor time that a node spends for each record that an honest peer brings.
+fn cost_of_records(attacks: &[Attack]) -> f64 {
+    const RECORDS: u64 = 5_000;
+    let (here, there) = (Peer::start(), Peer::start());
+    let mut lines = String::new();
+    for number in 0..RECORDS {
+        let _ = writeln!(lines, "{{\"title\": \"note {number}\", \"content\": \"About it.\"}}");
+    }
+    let file = here.home.join("notes.jsonl");
+    std::fs::write(&file, lines).expect("written");
+    here.json(&["import", file.to_str().expect("text")]);
+    let tickets = attacks.iter().map(|_| {
+        let invited = there.json(&["invite", "team", "--yes"]);
+        invited["ticket"].as_str().expect("a ticket").parse::<Ticket>().expect("its own")
+    });
+    let tickets: Vec<Ticket> = tickets.collect();
+    let invited = here.json(&["invite", "--mine"]);
+    let ours = invited["ticket"].as_str().expect("a ticket").to_owned();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (number, (what, ticket)) in attacks.iter().zip(&tickets).enumerate() {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let for_ = Duration::from_secs(1);
+                    let _ = attack(ticket, *what, number as u64, &[], for_);
+                }
+            });
+        }
+        let before = there.processor_us();
+        there.json(&["join", &ours]);
+        while there.entries() < RECORDS {
+            std::thread::yield_now();
+        }
+        let spent = there.processor_us() - before;
+        is_over.store(true, Ordering::Relaxed);
+        spent as f64 / RECORDS as f64
+    })
 }

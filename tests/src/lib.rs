@@ -3,6 +3,7 @@
 
 pub mod cluster;
 pub mod disk;
+pub mod hostile;
 pub mod measure;
 pub mod node;
 pub mod puppet;

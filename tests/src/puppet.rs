@@ -43,8 +43,16 @@ impl Puppet {
         Self { machine: Replicator::new(settings), shelf }
     }
 
+    /// One that offers nothing and holds these, to be compared.
+    pub fn holding(store: StoreId, records: impl Iterator<Item = (u64, RawRecord)>) -> Self {
+        let mut puppet = Self::new(store, &[], Vec::new());
+        let digest = |raw: &RawRecord| SignedHeader::digest_of(&raw.header);
+        puppet.shelf.records = records.map(|held| (digest(&held.1), held)).collect();
+        puppet
+    }
+
     /// Takes in what happened; returns what is to be done.
-    pub(crate) fn handle(&mut self, event: &Event<'_>, now: WallTime, at: u64) -> Vec<Action> {
+    pub fn handle(&mut self, event: &Event<'_>, now: WallTime, at: u64) -> Vec<Action> {
         self.shelf.now = now;
         let input = match event {
             Event::Connected(peer) => Input::Connected(*peer),

@@ -12,6 +12,7 @@ mod forgetting;
 mod full_disk;
 mod golden;
 mod hostile;
+mod hostile_peers;
 mod index;
 mod laws;
 mod lives;

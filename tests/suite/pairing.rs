@@ -1,6 +1,8 @@
 //! Real processes on loopback: two commands pair two nodes, and knowledge travels.
 
 use super::process::{Running, klnode, started, told};
+use klnode::api::portable::line::SignedRecord;
+use klnode_crdt::ids::Digest;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -18,7 +20,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let home = folder.path().join("home");
         let mut peer = Self { home, _folder: folder, running: None };
@@ -26,7 +28,7 @@ impl Peer {
         peer
     }
 
-    fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         let mut command = klnode(&self.home);
         command.args(["--set", "network.listen=[\"/ip4/127.0.0.1/tcp/0\"]"]);
         command.args(["--set", "network.redial_after=200 ms"]);
@@ -34,37 +36,56 @@ impl Peer {
         self.running = Some(started(command).0);
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.running = None;
     }
 
-    fn type_in(&self, words: &[&str]) -> Output {
+    pub(crate) fn type_in(&self, words: &[&str]) -> Output {
         klnode(&self.home).args(words).output().expect("runs")
     }
 
-    fn json(&self, words: &[&str]) -> Value {
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
         let output = self.type_in(&[words, &["--json"]].concat());
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let read = serde_json::from_str(&text);
         read.unwrap_or_else(|error| panic!("{words:?}: {error}: {text}{}", told(&output)))
     }
 
-    fn add(&self, title: &str, more: &[&str]) -> String {
+    pub(crate) fn add(&self, title: &str, more: &[&str]) -> String {
         let content = format!("What was learned about {title}.");
         let words = ["add", "--title", title, "--content", &content, "--evidence", "doc:notes"];
         self.json(&[&words[..], more].concat())["id"].as_str().expect("an id").to_owned()
     }
 
-    fn ticket(&self, words: &[&str]) -> String {
+    pub(crate) fn ticket(&self, words: &[&str]) -> String {
         self.json(&[&["invite"], words].concat())["ticket"].as_str().expect("a ticket").to_owned()
     }
 
-    fn key(&self) -> String {
+    /// The records of an entry, by what an export says.
+    pub(crate) fn digests(&self, id: &str) -> Vec<Digest> {
+        let exported = self.type_in(&["export"]);
+        let lines = String::from_utf8_lossy(&exported.stdout).into_owned();
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line"));
+        let of_entry = lines.filter(|line| line["id"] == id);
+        let records = of_entry.flat_map(|line| line["records"].as_array().cloned().expect("some"));
+        let record = |record| serde_json::from_value::<SignedRecord>(record).expect("a record");
+        records.map(|one| record(one).verify().expect("its own").digest()).collect()
+    }
+
+    /// How much memory the process takes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let id = self.running.as_ref().expect("it runs").0.id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1_024
+    }
+
+    pub(crate) fn key(&self) -> String {
         self.json(&["status"])["node"].as_str().expect("a key").to_owned()
     }
 
     /// Waits until a question is answered with this entry, and returns the hit.
-    fn found(&self, query: &str, id: &str) -> Value {
+    pub(crate) fn found(&self, query: &str, id: &str) -> Value {
         eventually(&format!("`{query}` finds {id}"), || {
             let answer = self.json(&["search", query, "--all"]);
             let hits = answer["hits"].as_array().cloned().unwrap_or_default();

@@ -45,6 +45,7 @@ pub(super) struct Spent {
     records: u64,
     faults: u64,
     times_away: u32,
+    away_until: u64,
 }
 
 /// What to do about a peer's next frame.
@@ -61,14 +62,22 @@ pub(super) enum Allowance {
 impl Spent {
     fn roll(&mut self, at: u64, budget: &Budget) {
         if at.saturating_sub(self.since) >= budget.window_ms {
-            *self = Self { since: at, times_away: self.times_away, ..Self::default() };
+            let (times_away, away_until) = (self.times_away, self.away_until);
+            *self = Self { since: at, times_away, away_until, ..Self::default() };
         }
     }
 
-    fn away(&mut self, budget: &Budget) -> Allowance {
+    fn away(&mut self, at: u64, budget: &Budget) -> Allowance {
         let factor = 1_u64 << self.times_away.min(20);
         self.times_away = self.times_away.saturating_add(1);
-        Allowance::Away(budget.back_off_ms.saturating_mul(factor).min(budget.back_off_max_ms))
+        let ms = budget.back_off_ms.saturating_mul(factor).min(budget.back_off_max_ms);
+        self.away_until = at.saturating_add(ms);
+        Allowance::Away(ms)
+    }
+
+    /// Whether the peer was sent away, and what still comes of it was under way by then.
+    pub(super) fn is_away(&self, at: u64) -> bool {
+        at < self.away_until
     }
 
     /// Counts a frame. Twice the budget is more than a misunderstanding.
@@ -81,7 +90,7 @@ impl Spent {
                 || self.bytes > budget.bytes_max.saturating_mul(times)
         };
         match (over(2), over(1)) {
-            (true, _) => self.away(budget),
+            (true, _) => self.away(at, budget),
             (_, true) => Allowance::Wait(self.rest(at, budget)),
             _ => Allowance::Fine,
         }
@@ -91,7 +100,8 @@ impl Spent {
     pub(super) fn fault(&mut self, at: u64, budget: &Budget) -> Allowance {
         self.roll(at, budget);
         self.faults = self.faults.saturating_add(1);
-        if self.faults > budget.faults_max { self.away(budget) } else { Allowance::Fine }
+        let is_over = self.faults > budget.faults_max && !self.is_away(at);
+        if is_over { self.away(at, budget) } else { Allowance::Fine }
     }
 
     /// Counts records taken in; how long to wait before asking for more.
@@ -117,8 +127,10 @@ mod tests {
         let mut frame = |at| spent.frame(1, at, &budget);
         assert_eq!([frame(0), frame(0)], [Allowance::Fine; 2]);
         assert_eq!([frame(10), frame(20)], [Allowance::Wait(59_990), Allowance::Wait(59_980)]);
-        assert_eq!([frame(30), frame(30)], [Allowance::Away(60_000), Allowance::Away(120_000)]);
-        assert_eq!(frame(60_000), Allowance::Fine);
+        assert_eq!(frame(30), Allowance::Away(60_000));
+        assert_eq!([frame(60_030), frame(60_030)], [Allowance::Fine; 2]);
+        assert_eq!([frame(60_030), frame(60_030)], [Allowance::Wait(60_000); 2]);
+        assert_eq!(frame(60_030), Allowance::Away(120_000));
     }
 
     #[test]
@@ -127,6 +139,8 @@ mod tests {
         let mut spent = Spent::default();
         assert_eq!(spent.fault(0, &budget), Allowance::Fine);
         assert_eq!(spent.fault(0, &budget), Allowance::Away(60_000));
+        assert!(spent.is_away(59_999) && !spent.is_away(60_000));
+        assert_eq!(spent.fault(0, &budget), Allowance::Fine, "it is away already");
         assert_eq!(spent.records(9, 0, &budget), 0);
         assert_eq!(spent.records(1, 0, &budget), 60_000);
         assert_eq!(spent.records(1, 60_000, &budget), 0);

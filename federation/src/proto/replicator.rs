@@ -195,6 +195,7 @@ impl Step<'_> {
             }
             Input::Disconnected(_) => self.session.renewed(false),
             Input::Asked(_, exchange, frame) => self.asked(exchange, frame),
+            Input::Answered(_, id, _) if self.session.spent.is_away(self.at) => self.lost(id),
             Input::Answered(_, id, frame) => self.answered(id, frame)?,
             Input::Lost(_, id) => self.lost(id),
             Input::Queued(_) => self.queued()?,

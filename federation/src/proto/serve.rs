@@ -13,6 +13,9 @@ use klnode_crdt::record::RawRecord;
 
 impl Step<'_> {
     pub(super) fn asked(&mut self, exchange: u64, frame: &[u8]) {
+        if self.session.spent.is_away(self.at) {
+            return;
+        }
         let answer = self.answer(frame).unwrap_or(Answer::Later(RETRY_MS as u32));
         self.out.push(Output::Answer(exchange, answer.encode()));
     }

@@ -269,7 +269,7 @@ impl<W: Writer> Replica<W> {
                     continue;
                 }
                 Output::Penalise(peer, what) => {
-                    tracing::warn!(%peer, what, "a peer made a mistake");
+                    tracing::debug!(%peer, what, "a peer made a mistake");
                     continue;
                 }
                 Output::Deliver(delivery) => {

@@ -20,7 +20,7 @@ pub(super) struct Told {
     /// Somebody has forgotten it, or may have.
     pub(super) is_forgotten: bool,
     pub(super) titles: BTreeSet<String>,
-    /// Observations: by whom, when, and whether they must be there.
+    /// Observations: by whom, and whether they must be there.
     pub(super) observed: Vec<Observed>,
 }
 
@@ -28,7 +28,6 @@ pub(super) struct Told {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observed {
     pub(super) by: usize,
-    pub(super) number: usize,
     pub(super) is_certain: bool,
 }
 
@@ -50,23 +49,20 @@ impl Oracle {
     }
 
     pub(super) fn observed(&mut self, entry: EntryId, by: usize, is_certain: bool) {
-        let number = self.number;
         if let Some(told) = self.entries.get_mut(&entry) {
-            told.observed.push(Observed { by, number, is_certain });
+            told.observed.push(Observed { by, is_certain });
         }
     }
 
-    /// A home went back to what it was at a step. What it had said since about an entry is gone,
-    /// unless the entry is among those that somebody else holds as it did.
-    pub(super) fn restored(&mut self, at: usize, since: usize, spread: &BTreeSet<EntryId>) {
-        for (entry, told) in &mut self.entries {
-            if spread.contains(entry) {
-                continue;
-            }
+    /// What nobody else held of these entries went with a home that was replaced by an older copy:
+    /// it may come back, by another copy, or not.
+    pub(super) fn lost(&mut self, entries: &BTreeSet<EntryId>) {
+        for entry in entries {
+            let Some(told) = self.entries.get_mut(entry) else { continue };
+            told.is_certain = false;
             for one in &mut told.observed {
-                one.is_certain &= one.by != at || one.number <= since;
+                one.is_certain = false;
             }
-            told.is_certain &= told.creator != at;
         }
     }
 

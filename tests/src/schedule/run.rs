@@ -82,8 +82,8 @@ struct Runner {
     team: WorkspaceId,
     oracle: Oracle,
     secrets: Vec<String>,
-    /// Homes as they once were, and at which step.
-    copies: BTreeMap<usize, (Disk, usize)>,
+    /// Homes as they once were.
+    copies: BTreeMap<usize, Disk>,
     outside: BTreeSet<usize>,
     report: Report,
     random: Seeded,
@@ -159,7 +159,7 @@ impl Runner {
             Step::Thaw(node) => self.nodes.disturb_clock(&Fault::Thawed { node }),
             Step::Kill(at) if self.nodes.is_up(at) => self.nodes.crash(at),
             Step::Copy(at) => {
-                self.copies.insert(at, (self.nodes.disk(at), self.oracle.number));
+                self.copies.insert(at, self.nodes.disk(at));
             }
             Step::Restore(at, is_swap) if self.nodes.is_up(at) => self.restore(at, is_swap),
             Step::PowerCut(at, calls, cut) if self.nodes.is_up(at) => {
@@ -296,27 +296,26 @@ impl Runner {
     }
 
     fn restore(&mut self, at: usize, is_swap: bool) {
-        let Some((copy, since)) = self.copies.remove(&at) else { return };
+        let Some(copy) = self.copies.remove(&at) else { return };
         self.report.restores += 1;
-        let spread = self.spread(at);
-        self.oracle.restored(at, since, &spread);
+        let alone = self.held_alone(at);
+        self.oracle.lost(&alone);
         self.nodes.crash(at);
         if is_swap {
-            self.copies.insert(at, (self.nodes.disk(at), self.oracle.number));
+            self.copies.insert(at, self.nodes.disk(at));
         }
         self.nodes.restart_on(at, copy);
     }
 
-    /// The entries of which somebody else holds all that a node holds.
-    fn spread(&mut self, at: usize) -> BTreeSet<EntryId> {
-        let others: Vec<usize> = (0..self.nodes.count())
-            .filter(|other| *other != at && self.nodes.is_up(*other))
-            .collect();
-        let held = self.nodes.holdings(at);
-        let is_elsewhere = |nodes: &mut Cluster, entry: EntryId| {
-            others.iter().any(|other| is_covered(nodes, at, *other, entry))
-        };
-        held.into_keys().filter(|entry| is_elsewhere(&mut self.nodes, *entry)).collect()
+    /// The entries of which a node holds something that nobody else holds.
+    fn held_alone(&mut self, at: usize) -> BTreeSet<EntryId> {
+        let mut others: Vec<usize> = (0..self.nodes.count()).collect();
+        others.retain(|other| *other != at && self.nodes.is_up(*other));
+        let mut alone: BTreeSet<EntryId> = self.nodes.holdings(at).into_keys().collect();
+        alone.retain(|entry| {
+            !others.iter().any(|other| is_covered(&mut self.nodes, at, *other, *entry))
+        });
+        alone
     }
 
     // The end.
