@@ -1,6 +1,6 @@
 //! Peers, workspaces and strangers for nodes in a test's hand, and questions to such a node.
 
-use crate::node::{Node, START, lesson};
+use crate::node::{Node, START, exchange, lesson};
 use klnode::engine::{Arrival, Command, NewEntry, PeerAct, Receipt};
 use klnode::index::{self, embed, vectors};
 use klnode::query::{Answer, Audience, Cancel, Found, Numbers, Question, Reader, Standing};
@@ -126,6 +126,46 @@ impl Shared {
         node.note(vec![PeerAct::NameWorkspace(self.id, row)]);
         for record in self.held.records() {
             node.ingest(record.clone(), self.owner.author());
+        }
+    }
+}
+
+/// A node in a workspace with two members, alice and bob; carol is paired and no member.
+pub struct Team {
+    /// The node that is asked.
+    pub node: Node,
+    /// A member.
+    pub alice: Node,
+    /// Another.
+    pub bob: Node,
+    /// Paired, and no member.
+    pub carol: Node,
+    /// The workspace.
+    pub shared: Shared,
+}
+
+impl Team {
+    /// Four nodes that know who belongs to the workspace.
+    pub fn gather() -> Self {
+        let mut shared = Shared::new(9);
+        let mut nodes = [1, 2, 3, 4].map(|seed| Node::start(seed, u64::from(seed)));
+        for member in &nodes[..3] {
+            shared.admit(member.author());
+        }
+        for node in &mut nodes {
+            shared.tell(node);
+        }
+        let [mut node, alice, bob, carol] = nodes;
+        for (peer, name) in [(&alice, "alice"), (&bob, "bob"), (&carol, "carol")] {
+            node.meet(peer.author(), paired(name));
+        }
+        Self { node, alice, bob, carol, shared }
+    }
+
+    /// The node exchanges everything with each of the others.
+    pub fn exchange(&mut self) {
+        for peer in [&mut self.alice, &mut self.bob, &mut self.carol] {
+            exchange(&mut self.node, peer);
         }
     }
 }

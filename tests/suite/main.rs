@@ -5,6 +5,7 @@
 mod api;
 mod api_limits;
 mod architecture;
+mod attacks;
 mod backup;
 mod crash;
 mod doctor;

@@ -15,9 +15,9 @@ use klnode_scoring::confidence;
 use klnode_scoring::hop::{Hop, Relation};
 use klnode_scoring::status::Status;
 use klnode_scoring::trust::Reason;
-use klnode_tests::node::{Node, exchange, lesson};
+use klnode_tests::node::{Node, lesson};
 use klnode_tests::served::{Doors, Served};
-use klnode_tests::society::{Indexed, Shared, Stranger, bring, paired};
+use klnode_tests::society::{Indexed, Stranger, Team, bring, paired};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -215,46 +215,13 @@ fn names_are_the_peers_own_and_deceive_nobody() {
     assert_eq!(node.standing(four).name, "[31mdave");
 }
 
-/// A node in a workspace with two members, alice and bob; carol is paired and no member.
-struct Team {
-    node: Node,
-    alice: Node,
-    bob: Node,
-    carol: Node,
-    shared: Shared,
-}
-
-impl Team {
-    fn new() -> Self {
-        let mut shared = Shared::new(9);
-        let mut nodes = [1, 2, 3, 4].map(|seed| Node::start(seed, u64::from(seed)));
-        for member in &nodes[..3] {
-            shared.admit(member.author());
-        }
-        for node in &mut nodes {
-            shared.tell(node);
-        }
-        let [mut node, alice, bob, carol] = nodes;
-        for (peer, name) in [(&alice, "alice"), (&bob, "bob"), (&carol, "carol")] {
-            node.meet(peer.author(), paired(name));
-        }
-        Self { node, alice, bob, carol, shared }
-    }
-
-    fn exchange(&mut self) {
-        for peer in [&mut self.alice, &mut self.bob, &mut self.carol] {
-            exchange(&mut self.node, peer);
-        }
-    }
-}
-
 fn retext(node: &mut Node, entry: EntryId, content: &str) {
     node.claim(entry, Claim::Set(Register::CONTENT, content.into()));
 }
 
 #[test]
 fn a_members_text_is_shown_and_anyone_elses_is_a_proposal() {
-    let mut team = Team::new();
+    let mut team = Team::gather();
     let entry = team.node.create_in(team.shared.id, "who may speak");
     team.exchange();
     retext(&mut team.carol, entry, "Carol knows better.");
@@ -277,7 +244,7 @@ fn a_members_text_is_shown_and_anyone_elses_is_a_proposal() {
 
 #[test]
 fn a_member_that_is_not_paired_is_one_hop_away_and_counts_as_a_member() {
-    let mut team = Team::new();
+    let mut team = Team::gather();
     let mut dave = Node::start(5, 5);
     team.shared.admit(dave.author());
     team.shared.tell(&mut team.node);
@@ -295,7 +262,7 @@ fn a_member_that_is_not_paired_is_one_hop_away_and_counts_as_a_member() {
 
 #[test]
 fn another_text_by_somebody_else_starts_again_whatever_it_says_of_its_age() {
-    let mut team = Team::new();
+    let mut team = Team::gather();
     let entry = team.alice.create_in(team.shared.id, "bait");
     team.exchange();
     assert_eq!(team.node.found(entry).judged.standing.status, Status::Candidate);
@@ -321,7 +288,7 @@ fn another_text_by_somebody_else_starts_again_whatever_it_says_of_its_age() {
 
 #[test]
 fn a_member_who_rewrites_an_own_title_answers_for_the_entry() {
-    let mut team = Team::new();
+    let mut team = Team::gather();
     let entry = team.node.create_in(team.shared.id, "ours");
     for _ in 0..4 {
         team.node.succeed(entry);
@@ -343,7 +310,7 @@ fn entries(hits: &[Hit]) -> Vec<EntryId> {
 
 #[test]
 fn untried_texts_of_members_take_the_last_two_places_and_anyone_elses_none() {
-    let mut team = Team::new();
+    let mut team = Team::gather();
     let title = |number: u32| format!("retry the billing gateway with backoff {number}");
     let own: Vec<EntryId> =
         (0..2).map(|number| team.node.create_in(team.shared.id, &title(number))).collect();
@@ -383,7 +350,7 @@ fn untried_texts_of_members_take_the_last_two_places_and_anyone_elses_none() {
 
 #[test]
 fn two_trusted_members_who_confirm_it_open_the_gate_and_nobody_else_does() {
-    let mut team = Team::new();
+    let mut team = Team::gather();
     let mut dave = Node::start(5, 5);
     team.shared.admit(dave.author());
     team.shared.tell(&mut team.node);
@@ -411,7 +378,7 @@ fn two_trusted_members_who_confirm_it_open_the_gate_and_nobody_else_does() {
 
 #[test]
 fn what_members_confirmed_before_a_text_was_rewritten_is_not_about_it() {
-    let mut team = Team::new();
+    let mut team = Team::gather();
     let (others, thirds) = (
         team.alice.create_in(team.shared.id, "alice's"),
         team.bob.create_in(team.shared.id, "bob's"),
@@ -453,7 +420,7 @@ fn await_answer(index: &Indexed, node: &Node, text: &str, is_expected: impl Fn(&
 
 #[test]
 fn the_index_finds_the_words_of_members_from_the_moment_they_are_members() {
-    let mut team = Team::new();
+    let mut team = Team::gather();
     let mut dave = Node::start(5, 5);
     let entry = team.node.create_in(team.shared.id, "pipelines");
     team.node.send_to(&mut dave);
@@ -474,7 +441,7 @@ fn the_index_finds_the_words_of_members_from_the_moment_they_are_members() {
 
 #[test]
 fn hits_that_say_the_opposite_are_shown_together_and_name_each_other() {
-    let mut team = Team::new();
+    let mut team = Team::gather();
     let new = |polarity: &str, title: &str| klnode::engine::NewEntry {
         workspace: team.shared.id,
         registers: vec![(Register::POLARITY, polarity.into())],
