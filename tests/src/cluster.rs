@@ -17,6 +17,7 @@ use klnode::store::{Snapshot, Store};
 use klnode_config::Config;
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, Nonce, StoreId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
@@ -271,6 +272,15 @@ impl Cluster {
     pub fn refusals(&mut self, at: usize, from: usize) -> Vec<(Digest, String)> {
         let rows = self.snapshot(at).refusals(self.store(from)).expect("readable");
         rows.map(|row| row.expect("readable")).map(|row| (row.digest, row.reason)).collect()
+    }
+
+    /// Of which entries a node has refused records of another's store.
+    pub fn refused(&mut self, at: usize, from: usize) -> BTreeSet<EntryId> {
+        let rows = self.snapshot(at).refusals(self.store(from)).expect("readable");
+        let headers = rows
+            .map(|row| row.expect("readable"))
+            .filter_map(|row| SignedHeader::read_back(&row.header, row.signature).ok());
+        headers.map(|signed| signed.header().entry).collect()
     }
 
     /// A node's store.

@@ -20,6 +20,8 @@ pub(super) struct Told {
     /// Somebody has forgotten it, or may have.
     pub(super) is_forgotten: bool,
     pub(super) titles: BTreeSet<String>,
+    /// Titles, with those that were written by somebody who held them.
+    pub(super) replaced: BTreeMap<String, BTreeSet<String>>,
     /// Observations: by whom, and whether they must be there.
     pub(super) observed: Vec<Observed>,
 }
@@ -51,6 +53,15 @@ impl Oracle {
     pub(super) fn observed(&mut self, entry: EntryId, by: usize, is_certain: bool) {
         if let Some(told) = self.entries.get_mut(&entry) {
             told.observed.push(Observed { by, is_certain });
+        }
+    }
+
+    /// Somebody who held some titles wrote another.
+    pub(super) fn edited(&mut self, entry: EntryId, title: &str, held: &BTreeSet<String>) {
+        let Some(told) = self.entries.get_mut(&entry) else { return };
+        told.titles.insert(title.to_owned());
+        for old in held {
+            told.replaced.entry(old.clone()).or_default().insert(title.to_owned());
         }
     }
 
