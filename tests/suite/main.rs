@@ -13,6 +13,7 @@ mod full_disk;
 mod golden;
 mod hostile;
 mod index;
+mod kills;
 mod laws;
 mod lives;
 mod pairing;

@@ -1,6 +1,6 @@
 //! Real processes on loopback: two commands pair two nodes, and knowledge travels.
 
-use super::process::{Running, klnode, started, told};
+use super::process::{Running, klnode, signal, started, told};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -12,13 +12,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A node of its own home, listening on loopback alone.
 pub(crate) struct Peer {
-    home: PathBuf,
+    pub(crate) home: PathBuf,
     _folder: TempDir,
     running: Option<Running>,
 }
 
 impl Peer {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let home = folder.path().join("home");
         let mut peer = Self { home, _folder: folder, running: None };
@@ -26,7 +26,7 @@ impl Peer {
         peer
     }
 
-    fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         let mut command = klnode(&self.home);
         command.args(["--set", "network.listen=[\"/ip4/127.0.0.1/tcp/0\"]"]);
         command.args(["--set", "network.redial_after=200 ms"]);
@@ -34,28 +34,36 @@ impl Peer {
         self.running = Some(started(command).0);
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.running = None;
     }
 
-    fn type_in(&self, words: &[&str]) -> Output {
+    /// Tells it to stop, and waits until it has.
+    pub(crate) fn stop(&mut self) {
+        if let Some(mut node) = self.running.take() {
+            signal(&node.0, "TERM");
+            assert!(node.0.wait().expect("ends").success());
+        }
+    }
+
+    pub(crate) fn type_in(&self, words: &[&str]) -> Output {
         klnode(&self.home).args(words).output().expect("runs")
     }
 
-    fn json(&self, words: &[&str]) -> Value {
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
         let output = self.type_in(&[words, &["--json"]].concat());
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let read = serde_json::from_str(&text);
         read.unwrap_or_else(|error| panic!("{words:?}: {error}: {text}{}", told(&output)))
     }
 
-    fn add(&self, title: &str, more: &[&str]) -> String {
+    pub(crate) fn add(&self, title: &str, more: &[&str]) -> String {
         let content = format!("What was learned about {title}.");
         let words = ["add", "--title", title, "--content", &content, "--evidence", "doc:notes"];
         self.json(&[&words[..], more].concat())["id"].as_str().expect("an id").to_owned()
     }
 
-    fn ticket(&self, words: &[&str]) -> String {
+    pub(crate) fn ticket(&self, words: &[&str]) -> String {
         self.json(&[&["invite"], words].concat())["ticket"].as_str().expect("a ticket").to_owned()
     }
 
@@ -73,7 +81,7 @@ impl Peer {
     }
 }
 
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {
