@@ -15,6 +15,7 @@ mod golden;
 mod hostile;
 mod hostile_peers;
 mod index;
+mod kills;
 mod laws;
 mod lives;
 mod pairing;

@@ -1,6 +1,6 @@
 //! Real processes on loopback: two commands pair two nodes, and knowledge travels.
 
-use super::process::{Running, klnode, started, told};
+use super::process::{Running, klnode, signal, started, told};
 use klnode::api::portable::line::SignedRecord;
 use klnode_crdt::ids::Digest;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A node of its own home, listening on loopback alone.
 pub(crate) struct Peer {
-    home: PathBuf,
+    pub(crate) home: PathBuf,
     _folder: TempDir,
     running: Option<Running>,
 }
@@ -38,6 +38,14 @@ impl Peer {
 
     pub(crate) fn kill(&mut self) {
         self.running = None;
+    }
+
+    /// Tells it to stop, and waits until it has.
+    pub(crate) fn stop(&mut self) {
+        if let Some(mut node) = self.running.take() {
+            signal(&node.0, "TERM");
+            assert!(node.0.wait().expect("ends").success());
+        }
     }
 
     pub(crate) fn type_in(&self, words: &[&str]) -> Output {
@@ -94,7 +102,7 @@ impl Peer {
     }
 }
 
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {

@@ -58,7 +58,10 @@ impl Ingest<'_> {
         if batch.tombstone(record.entry())?.is_some() {
             return Ok(Ingested::Forgotten);
         }
-        let before = self.held_beside(batch, record)?;
+        if source != Source::Local {
+            batch.drop_damaged(record)?;
+        }
+        let before = self.held_beside(batch, record, source)?;
         let mut after = before.clone();
         let merge = after.merge(record.clone());
         if let Some(proof) = &merge.proof {
@@ -103,13 +106,23 @@ impl Ingest<'_> {
         Ok(ingested)
     }
 
-    /// What the merge of a record needs to see: the same facet, and what takes claims back.
-    fn held_beside(&self, batch: &Batch, record: &Record) -> Result<Holding, Error> {
+    /// What the merge of a record needs to see: the same facet, and what takes claims back. What a
+    /// peer brings is merged with what is whole, so that damage is mended record by record; what is
+    /// written here must not be, since it would be signed beside something unseen.
+    fn held_beside(
+        &self,
+        batch: &Batch,
+        record: &Record,
+        source: Source,
+    ) -> Result<Holding, Error> {
         let facets: &[Facet] = match record.header().facet {
             Facet::Tally => &[Facet::Tally],
             _ => &[Facet::Claims, Facet::Retraction],
         };
-        batch.holding(record.entry(), record.author(), facets)
+        match source {
+            Source::Local => batch.holding(record.entry(), record.author(), facets),
+            Source::Peer(_) => batch.whole_holding(record.entry(), record.author(), facets),
+        }
     }
 
     fn apply(
@@ -212,7 +225,8 @@ impl Ingest<'_> {
             return Ok(Ingested::Refused("its author may not forget the entry".into()));
         }
         let entry = tombstone.entry();
-        let held = batch.tombstone(entry)?;
+        // A damaged one is replaced.
+        let held = Error::unless_damaged(batch.tombstone(entry))?.flatten();
         let is_known = held.is_some_and(|held| held.digest() <= tombstone.digest());
         if let Source::Peer(from) = source {
             batch.owe_receipt(from, entry)?;

@@ -49,7 +49,7 @@ pub(super) fn sort(
     }
     let mut hops = BTreeMap::<AuthorId, u8>::new();
     for (digest, hop) in distances {
-        if let Some(record) = view.snapshot.record(digest)? {
+        if let Some(record) = Error::unless_damaged(view.snapshot.record(digest))?.flatten() {
             hops.insert(record.author(), hop);
         }
     }
@@ -119,7 +119,14 @@ fn held_back(
     }
     let mut held = BTreeMap::new();
     for (id, mut entry) in brought {
-        entry.join(view.snapshot.entry(id)?.to_entry());
+        match Error::unless_damaged(view.snapshot.entry(id))? {
+            Some(held) => entry.join(held.to_entry()),
+            None => {
+                for record in view.snapshot.whole_records(id)? {
+                    entry.join(record.to_entry());
+                }
+            }
+        }
         let workspace = entry.origin.as_ref().map(|origin| origin.workspace());
         let seen = entry.view(view.now, &view.society.entitlement(workspace));
         let Some(mut subject) = facts(&seen, id) else { continue };

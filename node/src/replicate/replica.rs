@@ -430,7 +430,9 @@ impl<W: Writer> Replica<W> {
         });
         let filters: Vec<_> = filters.collect();
         for entry in entries {
-            let subject = self.examiner.subject(snapshot, society, *entry, now)?;
+            let subject = self.examiner.subject(snapshot, society, *entry, now);
+            // What cannot be read passes as it did before.
+            let Some(subject) = Error::unless_damaged(subject)? else { continue };
             for (peer, filter) in &filters {
                 let out = snapshot.release(*peer, *entry)?.out;
                 match self.examiner.turn(subject.as_ref(), filter, society, *peer, out) {

@@ -63,7 +63,7 @@ impl StoreView {
         entry: EntryId,
         row: ReleaseRow,
     ) -> Result<Vec<Record>, Error> {
-        let mut records = self.snapshot.entry_records(entry)?;
+        let mut records = self.snapshot.whole_records(entry)?;
         let is_forgotten = records.iter().any(|one| one.header().facet == Facet::Tombstone);
         if !is_forgotten {
             records.retain(|one| is_shared(one.author(), peer, self.society.own, row));
@@ -178,7 +178,9 @@ impl View for StoreView {
         digest: Digest,
     ) -> Result<Option<(u8, RawRecord)>, Unreadable> {
         let read = || {
-            let Some(record) = self.snapshot.record(digest)? else { return Ok(None) };
+            // A damaged one is not held: whoever has it brings it back.
+            let record = Error::unless_damaged(self.snapshot.record(digest))?.flatten();
+            let Some(record) = record else { return Ok(None) };
             if !self.may_have(peer, &record)? {
                 return Ok(None);
             }
@@ -194,7 +196,8 @@ impl View for StoreView {
     ) -> Result<Vec<RawRecord>, Unreadable> {
         let mut found = Vec::new();
         for digest in digests {
-            let record = self.snapshot.record(*digest).map_err(|error| unreadable(&error))?;
+            let record = Error::unless_damaged(self.snapshot.record(*digest));
+            let record = record.map_err(|error| unreadable(&error))?.flatten();
             let Some(record) = record else { continue };
             if self.may_have(peer, &record).map_err(|error| unreadable(&error))? {
                 found.push(record);
@@ -242,9 +245,9 @@ impl View for StoreView {
                 let waiting = waiting.get(&entry).into_iter().flatten();
                 records.extend(waiting.filter(|one| is_shared(one.author())).cloned());
                 let held: Vec<&SignedHeader> = records.iter().map(Record::signed).collect();
-                let refused = match self.snapshot.tombstone(entry)? {
-                    None => refused.get(&entry).map_or(&[][..], Vec::as_slice),
-                    Some(_) => &[],
+                let refused = match Error::unless_damaged(self.snapshot.tombstone(entry))? {
+                    Some(None) => refused.get(&entry).map_or(&[][..], Vec::as_slice),
+                    Some(Some(_)) | None => &[],
                 };
                 let refused: Vec<&SignedHeader> =
                     refused.iter().filter(|one| is_shared(one.header().author)).collect();

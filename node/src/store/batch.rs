@@ -4,7 +4,7 @@
 //! engine decides.
 
 use super::error::Error;
-use super::read;
+use super::read::{self, Damage};
 use super::rows::{
     self, CallerRow, OverlayRow, PairRow, QuarantineRow, RecordRow, Seq, ServedRow, UseRow, ViewRow,
 };
@@ -137,13 +137,26 @@ impl Batch {
         facets: &[Facet],
     ) -> Result<Holding, Error> {
         let held = self.transaction.open_table(HELD)?;
-        read::holding(&held, &self.transaction.open_table(RECORDS)?, entry, author, facets)
+        let records = self.transaction.open_table(RECORDS)?;
+        read::holding(&held, &records, entry, author, facets, Damage::Told)
+    }
+
+    /// The same as far as they are whole: what is damaged counts as not held.
+    pub(crate) fn whole_holding(
+        &self,
+        entry: EntryId,
+        author: AuthorId,
+        facets: &[Facet],
+    ) -> Result<Holding, Error> {
+        let held = self.transaction.open_table(HELD)?;
+        let records = self.transaction.open_table(RECORDS)?;
+        read::holding(&held, &records, entry, author, facets, Damage::PassedOver)
     }
 
     pub(crate) fn records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
         let held = self.transaction.open_table(HELD)?;
         let records = self.transaction.open_table(RECORDS)?;
-        let found = read::records_of(&held, &records, entry.as_bytes())?;
+        let found = read::records_of(&held, &records, entry.as_bytes(), Damage::Told)?;
         Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
@@ -198,6 +211,27 @@ impl Batch {
     /// Drops a live record and its place in the feed.
     pub(crate) fn drop_record(&self, record: &Record) -> Result<(), Error> {
         self.drop_held(&[held_key(record)])
+    }
+
+    /// Drops a record that is held and damaged, so that a whole one can take its place.
+    pub(crate) fn drop_damaged(&self, record: &Record) -> Result<(), Error> {
+        let at = held_key(record);
+        let is_damaged = {
+            let held = self.transaction.open_table(HELD)?;
+            let Some(seq) = held.get(&at)? else { return Ok(()) };
+            let seq = Seq(u64::from_be_bytes(*seq.value()));
+            let records = self.transaction.open_table(RECORDS)?;
+            Error::unless_damaged(read::record_at(&records, seq, record.digest()))?.is_none()
+        };
+        if !is_damaged {
+            return Ok(());
+        }
+        self.drop_held(&[at])?;
+        if let Some(mut row) = self.view_row(record.entry())? {
+            row.records = row.records.saturating_sub(1);
+            self.put_view_row(record.entry(), &row)?;
+        }
+        Ok(())
     }
 
     fn held_keys(&self, entry: EntryId) -> Result<Vec<HeldKey>, Error> {

@@ -18,6 +18,7 @@ use klnode_crdt::ids::{AuthorId, Digest, EntryId};
 use klnode_crdt::record::Record;
 use klnode_crdt::time::Hlc;
 use redb::{ReadableTable, ReadableTableMetadata};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Damaged rows that are told one by one; the rest is counted.
@@ -44,9 +45,17 @@ pub struct Examined {
     pub damage: Vec<Error>,
     /// How much is damaged.
     pub damaged: u64,
+    /// Entries of which a record is damaged, up to a limit.
+    pub touched: BTreeSet<EntryId>,
 }
 
 impl Examined {
+    fn touch(&mut self, entry: EntryId) {
+        if self.touched.len() < DAMAGE_MAX {
+            self.touched.insert(entry);
+        }
+    }
+
     pub(super) fn note(&mut self, checked: Result<(), Error>) -> Result<(), Error> {
         match checked {
             Ok(()) => Ok(()),
@@ -90,7 +99,11 @@ impl Snapshot {
             let (at, seq) = row?;
             let seq = Seq(u64::from_be_bytes(*seq.value()));
             let digest = Digest::from_bytes(part(at.value(), 49));
-            step(&mut found, read::record_at(&records, seq, digest).map(|_| ()))?;
+            let checked = read::record_at(&records, seq, digest).map(|_| ());
+            if matches!(checked, Err(Error::Damaged { .. })) {
+                found.touch(EntryId::from_bytes(part(at.value(), 0)));
+            }
+            step(&mut found, checked)?;
         }
         for row in self.transaction.open_table(VIEWS)?.iter()? {
             let (entry, row) = row?;
@@ -110,6 +123,7 @@ impl Snapshot {
         let stamp = (record.header().stamp, record.author());
         found.newest = found.newest.max(Some(stamp));
         Record::verify(&record.to_raw())
+            .inspect_err(|_| found.touch(record.entry()))
             .map_err(Error::refused(format!("record number {}", seq.0)))?;
         let damaged = |detail| Err(Error::damaged(format!("record {}", record.digest()), detail));
         if self.head() < *seq {

@@ -83,6 +83,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// What was read, unless it is damaged: whoever can do without it goes on.
+    pub(crate) fn unless_damaged<T>(read: Result<T, Self>) -> Result<Option<T>, Self> {
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(Self::Damaged { .. }) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
     pub(crate) fn damaged(what: impl Into<String>, detail: &(impl ToString + ?Sized)) -> Self {
         Self::Damaged { what: what.into(), detail: detail.to_string() }
     }

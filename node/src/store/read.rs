@@ -35,11 +35,21 @@ pub(super) fn record_at(records: &impl Records, seq: Seq, digest: Digest) -> Res
     Err(Error::damaged(format!("record {digest}"), "another record is in its place"))
 }
 
+/// What becomes of a record that is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// It is an error.
+    Told,
+    /// It counts as not held.
+    PassedOver,
+}
+
 /// The live records whose place in `held` begins with a prefix, with their sequence numbers.
 pub(super) fn records_of(
     held: &impl Held,
     records: &impl Records,
     prefix: &[u8],
+    damage: Damage,
 ) -> Result<Vec<(Seq, Record)>, Error> {
     let (first, last) = span::<81>(prefix);
     let mut found = Vec::new();
@@ -47,7 +57,12 @@ pub(super) fn records_of(
         let (at, seq) = row?;
         let seq = Seq(u64::from_be_bytes(*seq.value()));
         let digest = Digest::from_bytes(part(at.value(), 49));
-        found.push((seq, record_at(records, seq, digest)?));
+        let read = record_at(records, seq, digest);
+        let record = match damage {
+            Damage::Told => Some(read?),
+            Damage::PassedOver => Error::unless_damaged(read)?,
+        };
+        found.extend(record.map(|record| (seq, record)));
     }
     Ok(found)
 }
@@ -59,11 +74,12 @@ pub(super) fn holding(
     entry: EntryId,
     author: AuthorId,
     facets: &[Facet],
+    damage: Damage,
 ) -> Result<Holding, Error> {
     let mut found = Vec::new();
     for facet in facets {
         let prefix: [u8; 49] = key(&[entry.as_bytes(), author.as_bytes(), &[facet.code()]]);
-        found.extend(records_of(held, records, &prefix)?);
+        found.extend(records_of(held, records, &prefix, damage)?);
     }
     Ok(Holding::from_held(found.into_iter().map(|(_, record)| record)))
 }

@@ -3,7 +3,7 @@
 //! Nothing here loads the whole store: what may be long is an iterator.
 
 use super::error::Error;
-use super::read;
+use super::read::{self, Damage};
 use super::rows::{
     self, CallerRow, OverlayRow, PairRow, QuarantineRow, Seq, ServedRow, UseRow, ViewRow,
 };
@@ -147,7 +147,7 @@ impl Snapshot {
         let mut authors = BTreeMap::<AuthorId, Vec<Record>>::new();
         let (held, records) =
             (self.transaction.open_table(HELD)?, self.transaction.open_table(RECORDS)?);
-        for (_, record) in read::records_of(&held, &records, entry.as_bytes())? {
+        for (_, record) in read::records_of(&held, &records, entry.as_bytes(), Damage::Told)? {
             authors.entry(record.author()).or_default().push(record);
         }
         let holdings =
@@ -158,7 +158,16 @@ impl Snapshot {
     /// All live records of an entry, its tombstone included, each with its place in the feed.
     pub fn places(&self, entry: EntryId) -> Result<Vec<(Seq, Record)>, Error> {
         let held = self.transaction.open_table(HELD)?;
-        read::records_of(&held, &self.transaction.open_table(RECORDS)?, entry.as_bytes())
+        let records = self.transaction.open_table(RECORDS)?;
+        read::records_of(&held, &records, entry.as_bytes(), Damage::Told)
+    }
+
+    /// The same records as far as they are whole: what is damaged counts as not held.
+    pub fn whole_records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
+        let held = self.transaction.open_table(HELD)?;
+        let records = self.transaction.open_table(RECORDS)?;
+        let found = read::records_of(&held, &records, entry.as_bytes(), Damage::PassedOver)?;
+        Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
     /// Who asked for the record at a position, if it was written here.
@@ -172,7 +181,7 @@ impl Snapshot {
     pub fn holding(&self, entry: EntryId, author: AuthorId) -> Result<Holding, Error> {
         let held = self.transaction.open_table(HELD)?;
         let records = self.transaction.open_table(RECORDS)?;
-        read::holding(&held, &records, entry, author, &Facet::ALL)
+        read::holding(&held, &records, entry, author, &Facet::ALL, Damage::Told)
     }
 
     /// The record with this digest, if it is live.
@@ -185,9 +194,9 @@ impl Snapshot {
     }
 
     /// Whether a record is held and whole as far as it can be: one that came without its payload
-    /// is still wanted.
+    /// is still wanted, and so is one that was damaged since.
     pub fn holds(&self, digest: Digest) -> Result<bool, Error> {
-        let record = self.record(digest)?;
+        let record = Error::unless_damaged(self.record(digest))?.flatten();
         Ok(record.is_some_and(|record| record.absence() != Some(Absence::Stripped)))
     }
 

@@ -118,9 +118,10 @@ impl Failure {
                 (1, Some("stop the other node, or start this one with another --home"))
             }
             Self::Open(store::OpenError::Newer { .. }) => (1, Some("upgrade klnode")),
-            Self::Open(store::OpenError::Damaged { .. }) => {
-                (1, Some("restore the file from a backup, or move it away to start anew"))
-            }
+            Self::Open(
+                store::OpenError::Damaged { .. }
+                | store::OpenError::Prepare { source: store::Error::Damaged { .. }, .. },
+            ) => (1, Some("restore the file from a backup, or move it away to start anew")),
             Self::Index(_) => {
                 (1, Some("delete `index` in the home; it is built again from the store"))
             }

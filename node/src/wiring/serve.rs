@@ -5,10 +5,13 @@ use super::node::{Network, Node};
 use super::{Failure, print};
 use crate::api::{self, Bound, Service, Token};
 use crate::cli::Global;
+use crate::index::IndexError;
+use crate::store::OpenError;
 use klnode_config::Config;
 use klnode_config::units::{LocalTcp, LogFormat};
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -26,10 +29,10 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
         .block_on(async { stop_signal() })
         .map_err(|source| Failure::System { what: "listen for signals", source })?;
     home.prepare()?;
-    let node = Node::open(home, config)?;
+    let node = guarded(home, || Node::open(home, config))?;
     let bound = runtime.block_on(bind(home, config))?;
-    let lines = Lines::of(home, &node)?;
-    let (service, running) = node.start(home, config, Network::Real)?;
+    let lines = guarded(home, || Lines::of(home, &node))?;
+    let (service, running) = guarded(home, || node.start(home, config, Network::Real))?;
     let addresses = runtime.block_on(addresses(&service));
     print(&lines.banner(&addresses, bound.tcp_address()))?;
     let tcp = bound.tcp_address().map(tracing::field::display);
@@ -47,6 +50,29 @@ const WORKER_THREADS: usize = 2;
 
 /// Long readings that go on at once; the next wait for a thread. More would only make each slower.
 const BLOCKING_THREADS_MAX: usize = 8;
+
+/// Does a part of the start that reads the store. A damaged one can make redb panic, on a page that
+/// was not read when it was opened: that is damage, and it is told as such, with the file.
+fn guarded<T>(home: &Home, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let done = catch_unwind(AssertUnwindSafe(work));
+    std::panic::set_hook(hook);
+    let path = home.layout().store_file();
+    match done {
+        Ok(Err(Failure::Store(source) | Failure::Index(IndexError::Store(source)))) => {
+            Err(OpenError::Prepare { path, source }.into())
+        }
+        Ok(done) => done,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            let detail =
+                format!("its pages contradict each other: {}", text.unwrap_or("no more is known"));
+            Err(OpenError::Damaged { path, detail }.into())
+        }
+    }
+}
 
 async fn bind(home: &Home, config: &Config) -> Result<Bound, Failure> {
     let bound = Bound::bind(&config.api.socket.in_home(home.path())).await?;

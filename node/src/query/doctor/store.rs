@@ -10,6 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// No clock that is set is before 2025.
 const CLOCK_MIN: WallTime = WallTime::from_millis(1_735_689_600_000);
 
+/// Entries that are named one by one.
+const NAMED_MAX: usize = 20;
+
+const FROM_PEER: &str = "`klnode sync` brings back what a peer holds; `klnode restore` puts a \
+                         backup in its place";
 const FROM_BACKUP: &str = "`klnode restore` puts a backup in its place";
 
 /// Reads all of a store.
@@ -73,7 +78,7 @@ pub fn store_file(
 }
 
 fn records(examined: &Examined) -> Finding {
-    let Examined { entries, forgotten, records, damaged, damage, .. } = examined;
+    let Examined { entries, forgotten, records, damaged, damage, touched, .. } = examined;
     match damage.first() {
         None => {
             let says = format!(
@@ -83,7 +88,13 @@ fn records(examined: &Examined) -> Finding {
         }
         Some(first) => {
             let says = format!("{damaged} rows are damaged, the first: cannot {first}");
-            Finding::fail("records", says, FROM_BACKUP)
+            if touched.is_empty() {
+                return Finding::fail("records", says, FROM_BACKUP);
+            }
+            let names: Vec<String> =
+                touched.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+            let says = format!("{says}; it is in {} entries: {}", touched.len(), names.join(", "));
+            Finding::fail("records", says, FROM_PEER)
         }
     }
 }
