@@ -10,6 +10,7 @@ mod crash;
 mod doctor;
 mod forgetting;
 mod full_disk;
+mod fuzzing;
 mod golden;
 mod hostile;
 mod index;
