@@ -1,9 +1,11 @@
 //! What the suites of klnode are built from: a disk that fails on demand, engines with a clock and
-//! a seed, timing and texts for benchmarks, and the repository's own source, read for its rules.
+//! a seed, timing and texts for benchmarks, the targets of fuzzing, and the repository's own source,
+//! read for its rules.
 
 pub mod attacks;
 pub mod cluster;
 pub mod disk;
+pub mod fuzzing;
 pub mod hostile;
 pub mod measure;
 pub mod node;

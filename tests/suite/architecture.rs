@@ -20,7 +20,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("node", &["klnode-config", "klnode-crdt", "klnode-federation", "klnode-scoring"]),
     ("examples", ALL),
     ("tests", ALL),
+    (FUZZ, &["klnode-tests"]),
 ];
+
+/// Not a member: cargo-fuzz builds it with its own flags, so it inherits no version either.
+const FUZZ: &str = "fuzz";
 
 /// The modules of `node`, each of which uses only those before it.
 const MODULES: &[&str] =
@@ -372,7 +376,7 @@ fn cut_comment(line: &str) -> (&str, Option<&str>) {
 
 fn inherited_versions(sources: &[Source]) -> Vec<Violation> {
     let (manifests, mut found) = manifests(sources);
-    for (source, _, manifest) in &manifests {
+    for (source, _, manifest) in manifests.iter().filter(|(_, folder, _)| *folder != FUZZ) {
         for (table, key, value) in dependencies(manifest) {
             let inherits = value.get("workspace") == Some(&Value::Boolean(true));
             // A crate may turn on its own features for its tests.

@@ -11,6 +11,7 @@ mod crash;
 mod doctor;
 mod forgetting;
 mod full_disk;
+mod fuzzing;
 mod golden;
 mod hostile;
 mod hostile_peers;

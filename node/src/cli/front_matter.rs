@@ -18,7 +18,7 @@ const BYTES_MAX: usize = 64 * 1024;
 const FENCE: &str = "---";
 
 /// Reads a Markdown file. Messages fit after "read FILE as an entry:".
-pub(super) fn read(text: &str) -> Result<NewEntry, String> {
+pub fn read(text: &str) -> Result<NewEntry, String> {
     let (front, body) = split(text)?;
     let mut new = match front {
         Some(front) => fields(front)?,

@@ -12,7 +12,7 @@ pub mod doctor;
 mod entry;
 pub mod eval;
 mod export;
-mod front_matter;
+pub mod front_matter;
 pub mod help;
 mod history;
 mod import;

@@ -4,6 +4,8 @@
 //! a field under the same version byte if an earlier one may skip it, and raises the byte if not.
 
 use super::error::Error;
+use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
+use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::origin::{Memory, Origin};
@@ -11,6 +13,7 @@ use klnode_crdt::record::{Absence, RawRecord, Record, Refusal};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::wire;
 use klnode_crdt::wire::bounded::Bounds;
+use klnode_federation::proto::pairing::Invitation;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 const ROW_VERSION: u8 = 1;
@@ -202,6 +205,36 @@ pub struct CallerRow {
     /// The process; unknown for one that came over TCP.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+}
+
+/// A value of a table, read and written again: what tests hold the formats to. None if the bytes are
+/// no value of that table, or if its values are numbers of fixed width.
+pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn again<T: Serialize + DeserializeOwned>(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        decode::<T>(table, bytes).ok().map(|row| encode(&row))
+    }
+    match table {
+        "records" => {
+            let record = decode::<RecordRow>(table, bytes).ok()?.read().ok()?;
+            Some(encode(&RecordRow::new(&record)))
+        }
+        "views" => again::<ViewRow>(table, bytes),
+        "equivocations" => again::<RawProof>(table, bytes),
+        "quarantine" => again::<QuarantineRow>(table, bytes),
+        "releases" => again::<ReleaseRow>(table, bytes),
+        "refusals" => again::<RefusalRow>(table, bytes),
+        "peers" => again::<PeerRow>(table, bytes),
+        "workspaces" => again::<WorkspaceRow>(table, bytes),
+        "invitations" => again::<Invitation>(table, bytes),
+        "outcomes" => again::<OutcomeRow>(table, bytes),
+        "receipts" => again::<ReceiptRow>(table, bytes),
+        "overlays" => again::<OverlayRow>(table, bytes),
+        "ledger" => again::<ServedRow>(table, bytes),
+        "uses" => again::<UseRow>(table, bytes),
+        "pairs" => again::<PairRow>(table, bytes),
+        "callers" => again::<CallerRow>(table, bytes),
+        _ => None,
+    }
 }
 
 pub(super) fn encode<T: Serialize>(row: &T) -> Vec<u8> {

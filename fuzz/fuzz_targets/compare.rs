@@ -1,0 +1,5 @@
+//! Drives the target `compare` with libFuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| klnode_tests::fuzzing::run("compare", data));
