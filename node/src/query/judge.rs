@@ -4,7 +4,7 @@ use super::Reading;
 use super::gate::{self, Corroboration, Gate};
 use super::standing::Standing;
 use crate::store::Error;
-use crate::store::rows::ViewRow;
+use crate::store::rows::{OverlayRow, ViewRow};
 use klnode_crdt::gcounter::{Counted, Thousandths};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::lww::Register;
@@ -43,9 +43,9 @@ struct Local {
 
 pub(super) fn judge(
     reading: &Reading<'_>,
-    entry: EntryId,
+    (entry, row): (EntryId, &ViewRow),
     view: &View,
-    row: &ViewRow,
+    overlay: &OverlayRow,
     author: Option<&Standing>,
 ) -> Result<Judged, Error> {
     let (today, mine, numbers) =
@@ -79,7 +79,7 @@ pub(super) fn judge(
             _ if archived.is_some() => Withdrawal::Archived,
             _ => Withdrawal::None,
         },
-        scan: Severity::Safe,
+        scan: severity(reading, view, overlay),
         admission: Decision::Accept,
         source_task: SourceTask::NotSucceeded,
         local_successes: local.successes,
@@ -98,6 +98,13 @@ pub(super) fn judge(
     let corroboration = gate::corroboration(reading, view, by, local_successes)?;
     let gate = gate::gate(reading, view, author, corroboration);
     Ok(Judged { confidence, standing, writer, local_successes, corroboration, gate })
+}
+
+/// How grave the scan of what is shown is. What the operator let in against the scan is no longer
+/// kept out for it, and keeps a label.
+fn severity(reading: &Reading<'_>, view: &View, overlay: &OverlayRow) -> Severity {
+    let found = reading.reader.scanned.severity(view);
+    if overlay.is_cleared { found.min(Severity::Low) } else { found }
 }
 
 fn class(view: &View) -> Class {
