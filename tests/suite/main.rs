@@ -6,6 +6,7 @@ mod api;
 mod api_limits;
 mod architecture;
 mod backup;
+mod border;
 mod crash;
 mod doctor;
 mod forgetting;
