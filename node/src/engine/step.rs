@@ -255,7 +255,7 @@ impl Ingest<'_> {
             }
             Command::Release(digest) => return self.release(batch, *digest),
             Command::Compact => {}
-            Command::Reject(digest) => self.reject(batch, *digest)?,
+            Command::Reject(digest) => reject(batch, *digest)?,
             Command::Overlay { entry, overlay } => {
                 self.must_hold(batch, *entry)?;
                 validate::short("note", overlay.note.as_deref().unwrap_or_default())?;
@@ -293,16 +293,16 @@ impl Ingest<'_> {
         }
         Ok(Receipt::Ingested(vec![ingested]))
     }
+}
 
-    /// The operator has decided: what waited goes, and is not asked for again where it was offered.
-    fn reject(&mut self, batch: &Batch, digest: Digest) -> Result<(), Rejection> {
-        let row = batch.quarantined(digest)?.ok_or(Rejection::NotQuarantined(digest))?;
-        let record = Record::read_back(&row.record, Absence::Stripped)?;
-        batch.drop_quarantined(&record)?;
-        let (slot, refusal) = refusal(&record, "the operator rejected it".into());
-        for store in batch.stores_read()? {
-            batch.put_refusal(store, slot, &refusal)?;
-        }
-        Ok(())
+/// The operator has decided: what waited goes, and is not asked for again where it was offered.
+fn reject(batch: &Batch, digest: Digest) -> Result<(), Rejection> {
+    let row = batch.quarantined(digest)?.ok_or(Rejection::NotQuarantined(digest))?;
+    let record = Record::read_back(&row.record, Absence::Stripped)?;
+    batch.drop_quarantined(&record)?;
+    let (slot, refusal) = refusal(&record, "the operator rejected it".into());
+    for store in batch.stores_read()? {
+        batch.put_refusal(store, slot, &refusal)?;
     }
+    Ok(())
 }

@@ -16,7 +16,7 @@ mod rivals;
 mod search;
 mod standing;
 
-pub use border::{complaint, defused, inspect, redacted, said, scanner};
+pub use border::{complaint, inspect, redacted, said, scanner};
 pub use cancel::{Cancel, CancelOnDrop};
 pub use candidates::SearchError;
 pub use excerpt::{body, one_liner};
