@@ -6,9 +6,9 @@
 
 mod faults;
 
-use crate::node::{DiskMedium, Node, START};
+use crate::node::{DiskMedium, Node, START, admit_all};
 use crate::puppet::Puppet;
-use klnode::engine::{Command, Engine, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
+use klnode::engine::{Command, Engine, Judge, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
 use klnode::query::{Numbers, Reader};
 use klnode::replicate::{Action, Event, Examiner, Preview, Replica, Setup, Writer};
 use klnode::store::peers::Society;
@@ -115,11 +115,22 @@ fn replica(node: Node) -> Replica<InHand> {
 impl Cluster {
     /// So many nodes, each an author of its own, nobody acquainted.
     pub fn new(seed: u64, count: usize, knobs: Knobs) -> Self {
+        Self::judged(seed, count, knobs, |_| admit_all())
+    }
+
+    /// The same, each with a judge of its own; one that starts again admits everything.
+    pub fn judged(
+        seed: u64,
+        count: usize,
+        knobs: Knobs,
+        judge: impl Fn(usize) -> Box<dyn Judge>,
+    ) -> Self {
         let mut network = Network::new(seed, count, knobs);
         let mut members = Vec::new();
         for at in 0..count {
             let key_seed = u8::try_from(at + 1).expect("few");
-            let node = Node::start(key_seed, (seed << 8) + at as u64 + 1);
+            let boot_seed = (seed << 8) + at as u64 + 1;
+            let node = Node::start_judged(key_seed, boot_seed, judge(at));
             let (author, medium) = (node.author(), node.medium.clone());
             let (replica, puppet, exchanges) = (Some(replica(node)), None, BTreeMap::new());
             let boots = 1;

@@ -7,6 +7,7 @@ mod api_limits;
 mod architecture;
 mod attacks;
 mod backup;
+mod border;
 mod crash;
 mod doctor;
 mod forgetting;

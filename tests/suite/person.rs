@@ -33,12 +33,14 @@ const EVERYBODYS: [&str; 13] = [
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 6] = [
+const OPERATORS: [&str; 8] = [
     "patch /v1/workspaces/{name}",
     "post /v1/invitations",
     "post /v1/join",
     "post /v1/peers/{peer}/decision",
     "post /v1/peers/{peer}/filter",
+    "post /v1/quarantine/{digest}/reject",
+    "post /v1/quarantine/{digest}/release",
     "post /v1/workspaces",
 ];
 

@@ -99,6 +99,9 @@ fn complete(path: &str, method: &HttpMethod, operation: &mut Operation) {
             }
         }
     }
+    if path.contains("{digest}") {
+        kinds.extend([Kind::NotFound, Kind::Ambiguous]);
+    }
     let done = match method {
         HttpMethod::Get => "What was asked for.",
         _ => "It is done, and durable.",

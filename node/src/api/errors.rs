@@ -3,7 +3,7 @@
 use super::exchange::Answer;
 use super::types::{ErrorBody, ErrorDetail};
 use crate::engine::Rejection;
-use crate::query::{ReferenceError, SearchError};
+use crate::query::{ReferenceError, SearchError, redacted};
 use crate::store;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -89,9 +89,10 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// An error with a way out.
+    /// An error with a way out. Messages repeat what was typed, and are printed and logged: whatever
+    /// in them looks like a secret is taken out here, once for all.
     pub fn new(kind: Kind, message: impl Into<String>, hint: Option<&'static str>) -> Self {
-        Self { kind, message: message.into(), hint }
+        Self { kind, message: redacted(&message.into()), hint }
     }
 
     /// As it travels.
@@ -131,14 +132,14 @@ impl IntoResponse for ApiError {
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
         let (kind, hint) = match &rejection {
-            Rejection::Invalid { .. } | Rejection::Refused(_) => (Kind::Invalid, None),
+            Rejection::Invalid { .. } | Rejection::Refused(_) | Rejection::Judged(_) => {
+                (Kind::Invalid, None)
+            }
             Rejection::NoSuchEntry(_) | Rejection::NotQuarantined(_) => (Kind::NotFound, None),
             Rejection::Forgotten(_) => {
                 (Kind::Forgotten, Some("what was forgotten stays so; add it as a new entry"))
             }
-            Rejection::NotEntitled(_) | Rejection::Judged(_) | Rejection::NothingToRetract(_) => {
-                (Kind::Refused, None)
-            }
+            Rejection::NotEntitled(_) | Rejection::NothingToRetract(_) => (Kind::Refused, None),
             Rejection::Stopping => (Kind::Busy, None),
             Rejection::Store(error) => (Kind::Failed, store_hint(error)),
             Rejection::Reopen(_) => (Kind::Failed, None),

@@ -7,10 +7,12 @@ mod authors;
 mod events;
 mod history;
 pub mod peers;
+mod quarantine;
 
 pub use authors::{Contribution, Proposed, Rival};
 pub use events::{Event, EventsQuery};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
+pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

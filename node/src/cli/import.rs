@@ -149,7 +149,11 @@ impl Import {
             let _ = writeln!(text, "{} {would}forgotten here, as in the file", imported.forgotten);
         }
         if imported.quarantined > 0 {
-            let _ = writeln!(text, "{} wait for the operator's decision", imported.quarantined);
+            let _ = writeln!(
+                text,
+                "{} wait for a decision: `klnode quarantine list` shows them",
+                imported.quarantined
+            );
         }
         if let Some(line) = imported.stopped {
             let _ = writeln!(text, "stopped at line {line}");

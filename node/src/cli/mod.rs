@@ -19,6 +19,7 @@ mod import;
 mod invite;
 mod peer;
 pub mod person;
+mod quarantine;
 mod read;
 pub mod restore;
 mod search;
@@ -196,6 +197,14 @@ pub enum Verb {
     /// runs as you cannot do it.
     #[command(subcommand)]
     Person(person::PersonVerb),
+    /// Look at what peers brought and the scan holds back, and decide about it.
+    ///
+    /// What waits is neither shown nor passed on. Where there is a person's key, deciding needs its
+    /// passphrase.
+    ///
+    /// Example: klnode quarantine list
+    #[command(subcommand)]
+    Quarantine(quarantine::QuarantineVerb),
     /// Write every entry to a file, as lines of JSON with the signed records.
     ///
     /// The file holds everything, `local` and the tombstones of what was forgotten included; it is
@@ -388,6 +397,7 @@ pub async fn run(
         Verb::Peer(verb) => verb.run(client).await,
         Verb::Sync(sync) => sync.run(client).await,
         Verb::Workspace(verb) => verb.run(client).await,
+        Verb::Quarantine(verb) => verb.run(client).await,
         Verb::Export(export) => export.run(client, progress).await,
         Verb::Import(import) => import.run(client, progress).await,
     }

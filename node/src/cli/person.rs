@@ -128,6 +128,7 @@ impl Verb {
             Self::Invite(_) | Self::Join(_) => true,
             Self::Peer(verb) => verb.needs_person(),
             Self::Workspace(verb) => verb.needs_person(),
+            Self::Quarantine(verb) => verb.needs_person(),
             _ => false,
         }
     }

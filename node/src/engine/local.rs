@@ -170,15 +170,13 @@ fn claims_of(new: &NewEntry) -> Vec<Claim> {
 }
 
 /// Says what would be wrong with an imported entry, by the rules and by the limits of the format,
-/// without writing it: it is signed with a key that is nobody's and thrown away.
-pub fn rehearse(new: &NewEntry, source: &SourceKey) -> Result<EntryId, Rejection> {
+/// without writing it: it is signed with a key that is nobody's, to be looked at and thrown away.
+pub fn rehearse(new: &NewEntry, source: &SourceKey) -> Result<Record, Rejection> {
     validate::new_entry(new)?;
     let origin = imported(new, source);
     let (key, own) = (SecretKey::from_bytes(&[1; 32]), Holding::default());
     let writer = Writer { key: &key, boot: Boot(1), entry: origin.id(), own: &own };
-    let entry = origin.id();
-    writer.claim(&Entry::default(), Some(origin), &claims_of(new), Hlc::default())?;
-    Ok(entry)
+    Ok(writer.claim(&Entry::default(), Some(origin), &claims_of(new), Hlc::default())?)
 }
 
 fn imported(new: &NewEntry, source: &SourceKey) -> Origin {

@@ -23,5 +23,6 @@ pub use command::{
 pub(crate) use ingest::takes_back;
 pub use local::rehearse;
 pub use peers::PeerAct;
+pub(crate) use peers::refusal;
 pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};

@@ -6,9 +6,11 @@ use crate::store::peers::rows::{
     Approval, Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, WorkspaceRow,
 };
 use crate::store::{Batch, Error};
+use klnode_crdt::digest;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::view::Entitlement;
 use klnode_federation::proto::Outgoing;
@@ -59,6 +61,21 @@ impl PeerAct {
     pub(super) fn is_incidental(&self) -> bool {
         matches!(self, Self::Advance(..) | Self::Distance(..) | Self::Told(..) | Self::Equal(..))
     }
+}
+
+/// What is kept of a record that is not taken from a store, and under which hash of its slot.
+pub(crate) fn refusal(record: &Record, reason: String) -> ([u8; 16], RefusalRow) {
+    let at = record.header();
+    let slot = digest::Fields::new(digest::Context::Slot)
+        .field(at.entry.as_bytes())
+        .field(at.author.as_bytes())
+        .field(&[at.facet.code()])
+        .field(&at.place.boot.0.to_be_bytes())
+        .field(&at.place.generation.0.to_be_bytes())
+        .finish_short();
+    let RawRecord { header, signature, .. } = record.to_raw();
+    let (counter, digest) = (at.counter, record.digest());
+    (slot, RefusalRow { header, signature, counter, digest, reason })
 }
 
 impl Ingest<'_> {

@@ -2,8 +2,9 @@
 
 use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
 use super::ingest::{Ask, Ingest};
+use super::peers::refusal;
 use super::validate;
-use crate::store::rows::Seq;
+use crate::store::rows::{OverlayRow, Seq};
 use crate::store::{Batch, Durability, Error, Fault, Store};
 use klnode_crdt::ids::{AuthorId, Boot, Digest};
 use klnode_crdt::key::SecretKey;
@@ -254,11 +255,7 @@ impl Ingest<'_> {
             }
             Command::Release(digest) => return self.release(batch, *digest),
             Command::Compact => {}
-            Command::Reject(digest) => {
-                let row = batch.quarantined(*digest)?;
-                let row = row.ok_or(Rejection::NotQuarantined(*digest))?;
-                batch.drop_quarantined(&Record::read_back(&row.record, Absence::Stripped)?)?;
-            }
+            Command::Reject(digest) => reject(batch, *digest)?,
             Command::Overlay { entry, overlay } => {
                 self.must_hold(batch, *entry)?;
                 validate::short("note", overlay.note.as_deref().unwrap_or_default())?;
@@ -289,6 +286,23 @@ impl Ingest<'_> {
         if !matches!(ingested, Ingested::Deferred(_) | Ingested::Refused(_)) {
             batch.drop_quarantined(&record)?;
         }
+        if matches!(ingested, Ingested::Merged(_)) {
+            // What the scan says of it is known, and does not keep it out of answers again.
+            let overlay = batch.overlay(record.entry())?;
+            batch.put_overlay(record.entry(), &OverlayRow { is_cleared: true, ..overlay })?;
+        }
         Ok(Receipt::Ingested(vec![ingested]))
     }
+}
+
+/// The operator has decided: what waited goes, and is not asked for again where it was offered.
+fn reject(batch: &Batch, digest: Digest) -> Result<(), Rejection> {
+    let row = batch.quarantined(digest)?.ok_or(Rejection::NotQuarantined(digest))?;
+    let record = Record::read_back(&row.record, Absence::Stripped)?;
+    batch.drop_quarantined(&record)?;
+    let (slot, refusal) = refusal(&record, "the operator rejected it".into());
+    for store in batch.stores_read()? {
+        batch.put_refusal(store, slot, &refusal)?;
+    }
+    Ok(())
 }

@@ -4,13 +4,14 @@ use super::Reading;
 use super::gate::{self, Corroboration, Gate};
 use super::standing::Standing;
 use crate::store::Error;
-use crate::store::rows::ViewRow;
+use crate::store::rows::{OverlayRow, ViewRow};
 use klnode_crdt::gcounter::{Counted, Thousandths};
 use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::time::Day;
 use klnode_crdt::view::{Counts, State, View};
-use klnode_scoring::admission::Decision;
+use klnode_scoring::admission::{self, Decision};
 use klnode_scoring::confidence::{self, Author, Cell, Confidence};
 use klnode_scoring::decay::{Ageing, Class};
 use klnode_scoring::posterior::Posterior;
@@ -43,9 +44,9 @@ struct Local {
 
 pub(super) fn judge(
     reading: &Reading<'_>,
-    entry: EntryId,
+    (entry, row): (EntryId, &ViewRow),
     view: &View,
-    row: &ViewRow,
+    overlay: &OverlayRow,
     author: Option<&Standing>,
 ) -> Result<Judged, Error> {
     let (today, mine, numbers) =
@@ -69,6 +70,7 @@ pub(super) fn judge(
     let own = view.counts.iter().filter(|(author, _)| mine.contains(author));
     let revived_days = own.filter_map(|(_, counts)| newest(counts)).min();
     let uses = reading.snapshot.uses(entry)?;
+    let scan = severity(reading, view, overlay);
     let facts = Facts {
         writer: match author {
             Some(author) if !author.is_own() => Writer::Foreign,
@@ -79,8 +81,8 @@ pub(super) fn judge(
             _ if archived.is_some() => Withdrawal::Archived,
             _ => Withdrawal::None,
         },
-        scan: Severity::Safe,
-        admission: Decision::Accept,
+        scan,
+        admission: admitted(reading, (view, row), author, &confidence, scan),
         source_task: SourceTask::NotSucceeded,
         local_successes: local.successes,
         posterior: confidence.posterior,
@@ -98,6 +100,47 @@ pub(super) fn judge(
     let corroboration = gate::corroboration(reading, view, by, local_successes)?;
     let gate = gate::gate(reading, view, author, corroboration);
     Ok(Judged { confidence, standing, writer, local_successes, corroboration, gate })
+}
+
+/// How grave the scan of what is shown is. What the operator let in against the scan is no longer
+/// kept out for it, and keeps a label.
+fn severity(reading: &Reading<'_>, view: &View, overlay: &OverlayRow) -> Severity {
+    let found = reading.reader.scanned.severity(view);
+    if overlay.is_cleared { found.min(Severity::Low) } else { found }
+}
+
+/// Whether enough speaks for an entry to be retrieved.
+fn admitted(
+    reading: &Reading<'_>,
+    (view, row): (&View, &ViewRow),
+    author: Option<&Standing>,
+    confidence: &Confidence,
+    scan: Severity,
+) -> Decision {
+    let (today, numbers) = (reading.now.day(), &reading.reader.numbers);
+    let count = |is_context: bool| {
+        let of = view.citations.keys().filter(|citation| citation.is_context == is_context);
+        u32::try_from(of.count()).unwrap_or(u32::MAX)
+    };
+    // Whoever else confirms it may be a friend of its author.
+    let own = view.counts.iter().filter(|(author, _)| reading.society.mine.contains(author));
+    let ages = own.flat_map(|(_, counts)| &counts.confirmations).map(|counted| counted.age_days);
+    let confirmed = ages.min().map(|age| Day(today.0.saturating_sub(age)));
+    let facts = admission::Facts {
+        posterior: confidence.posterior,
+        success_mass: (confidence.posterior.alpha() - numbers.confidence.prior_alpha).max(0.0),
+        citations: count(false),
+        contexts: count(true),
+        scan,
+        origin: match author.filter(|author| !author.is_own()) {
+            Some(author) => admission::Origin::Foreign { weight: author.weight.value },
+            None => admission::Origin::Local,
+        },
+        kind: view.text(Register::TYPE).and_then(Kind::parse).unwrap_or(Kind::Lesson),
+        created: row.first_seen.day(),
+        confirmed,
+    };
+    admission::assess(&facts, today, &numbers.admission).decision
 }
 
 fn class(view: &View) -> Class {

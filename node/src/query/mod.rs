@@ -1,5 +1,6 @@
 //! The reading side: find entries, read them, judge them, put them in order. Nothing here writes.
 
+mod border;
 mod cancel;
 mod candidates;
 pub mod doctor;
@@ -15,6 +16,7 @@ mod rivals;
 mod search;
 mod standing;
 
+pub use border::{complaint, inspect, redacted, said, scanner};
 pub use cancel::{Cancel, CancelOnDrop};
 pub use candidates::SearchError;
 pub use excerpt::{body, one_liner};

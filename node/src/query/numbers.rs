@@ -7,13 +7,17 @@ use klnode_scoring::hop::Hop;
 use klnode_scoring::rank::signals;
 use klnode_scoring::rank::{PerSignal, Weights};
 use klnode_scoring::role::Role;
-use klnode_scoring::{budget, confidence, conflict, cooccurrence, decay, rank, status, trust};
+use klnode_scoring::{
+    admission, budget, confidence, conflict, cooccurrence, decay, rank, status, trust,
+};
 
 /// The numbers of judgement, from the configuration.
 #[derive(Clone, Debug)]
 pub struct Numbers {
     pub(super) confidence: confidence::Params,
     pub(super) status: status::Params,
+    /// What may be retrieved at all.
+    pub(super) admission: admission::Params,
     /// How signals are made.
     pub(super) signals: signals::Params,
     /// How candidates are ordered.
@@ -63,6 +67,7 @@ impl Numbers {
                 prediction_errors_min: config.status.stale_prediction_errors_min.get(),
                 uses_min: config.status.stale_uses_below.get(),
             },
+            admission: admission(&config.admission, &config.confidence.weight),
             signals: signals(&config.retrieval, &config.cooccurrence),
             rank: rank(&config.retrieval),
             budget: budget(&config.retrieval),
@@ -94,6 +99,24 @@ impl Numbers {
     /// The length of a one-liner.
     pub fn one_liner_characters_max(&self) -> usize {
         self.summary_characters_max
+    }
+}
+
+fn admission(of: &of::Admission, weight: &of::Weight) -> admission::Params {
+    admission::Params {
+        confidence: of.weights.confidence.get(),
+        provenance: of.weights.provenance.get(),
+        scanner: of.weights.scanner.get(),
+        federation: of.weights.federation.get(),
+        observation_mass: of.weights.observation_mass.get(),
+        kind: of.weights.entry_type.get(),
+        recency: of.weights.recency.get(),
+        reject_below: of.reject_below.get(),
+        candidate_below: of.candidate_below.get(),
+        foreign_candidate_below: of.foreign_candidate_below.get(),
+        mass_rate: of.observation_mass_rate.get(),
+        foreign_weight_max: weight.foreign_max.get(),
+        ..admission::Params::default()
     }
 }
 

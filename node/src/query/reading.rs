@@ -1,5 +1,6 @@
 //! Who reads, by which numbers, and one reading: a snapshot, a moment, and who is who in it.
 
+use super::border::Scanned;
 use super::gate::{Corroboration, Gate};
 use super::judge::{self, Judged};
 use super::numbers::Numbers;
@@ -24,6 +25,7 @@ pub struct Reader {
     /// The numbers of judgement.
     pub numbers: Numbers,
     pub(super) kept: Kept,
+    pub(super) scanned: Scanned,
 }
 
 /// One reading of the store: everything in it is judged by one state of affairs.
@@ -74,7 +76,7 @@ impl Found {
 impl Reader {
     /// A node that reads.
     pub fn new(own: AuthorId, numbers: Numbers) -> Self {
-        Self { own, numbers, kept: Kept::default() }
+        Self { own, numbers, kept: Kept::default(), scanned: Scanned::default() }
     }
 
     /// Begins a reading.
@@ -103,8 +105,8 @@ impl Reading<'_> {
         let view = self.snapshot.entry(entry)?.to_entry().view(self.now, &entitlement);
         let author = view.author(&self.society.mine);
         let author = author.map(|author| self.standing(author)).transpose()?;
-        let judged = judge::judge(self, entry, &view, &row, author.as_deref())?;
         let overlay = self.snapshot.overlay(entry)?;
+        let judged = judge::judge(self, (entry, &row), &view, &overlay, author.as_deref())?;
         Ok(Some(Found { entry, view, judged, author, overlay, first_seen: row.first_seen }))
     }
 }

@@ -3,10 +3,9 @@
 
 use super::release::{Examiner, facts, hop};
 use super::view::StoreView;
-use crate::engine::{Arrival, Command, Ingested, PeerAct, Receipt, Rejection, takes_back};
+use crate::engine::{Arrival, Command, Ingested, PeerAct, Receipt, Rejection, refusal, takes_back};
 use crate::store::Error;
 use crate::store::peers::rows::{PeerRow, RefusalRow};
-use klnode_crdt::digest;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::{Facet, SignedHeader};
@@ -155,22 +154,9 @@ fn held_back(
     Ok(held)
 }
 
-fn slot_hash(record: &Record) -> [u8; 16] {
-    let header = record.header();
-    digest::Fields::new(digest::Context::Slot)
-        .field(header.entry.as_bytes())
-        .field(header.author.as_bytes())
-        .field(&[header.facet.code()])
-        .field(&header.place.boot.0.to_be_bytes())
-        .field(&header.place.generation.0.to_be_bytes())
-        .finish_short()
-}
-
 fn refuse(store: klnode_crdt::ids::StoreId, record: &Record, reason: String) -> PeerAct {
-    let RawRecord { header, signature, .. } = record.to_raw();
-    let (counter, digest) = (record.header().counter, record.digest());
-    let row = RefusalRow { header, signature, counter, digest, reason };
-    PeerAct::Refuse(store, slot_hash(record), Box::new(row))
+    let (slot, row) = refusal(record, reason);
+    PeerAct::Refuse(store, slot, Box::new(row))
 }
 
 /// A later version's record has no slot that this one can read: it stands for itself.

@@ -326,6 +326,12 @@ impl Batch {
 
     // Local facts.
 
+    pub(crate) fn overlay(&self, entry: EntryId) -> Result<OverlayRow, Error> {
+        let table = self.transaction.open_table(OVERLAYS)?;
+        let row = table.get(entry.as_bytes())?;
+        row.map_or(Ok(OverlayRow::default()), |row| rows::decode("overlays", row.value()))
+    }
+
     pub(crate) fn put_overlay(&self, entry: EntryId, row: &OverlayRow) -> Result<(), Error> {
         let mut table = self.transaction.open_table(OVERLAYS)?;
         if *row == OverlayRow::default() {

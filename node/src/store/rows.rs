@@ -146,6 +146,9 @@ pub struct OverlayRow {
     /// The operator's note.
     #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What the scan holds against it was let in out of quarantine.
+    #[serde(rename = "c", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cleared: bool,
 }
 
 /// What was served.

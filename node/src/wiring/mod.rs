@@ -5,6 +5,7 @@
 mod embedder;
 mod eval;
 mod home;
+mod log;
 mod node;
 mod offline;
 mod person;

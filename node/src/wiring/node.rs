@@ -7,7 +7,7 @@ use super::embedder::embedder_settings;
 use super::home::{Home, entropy};
 use crate::api::person::Person;
 use crate::api::{Metrics, Service};
-use crate::engine::{self, Engine, Limits, Setup, Source, Verdict};
+use crate::engine::{self, Engine, Limits, Setup};
 use crate::index::{self, embed, vectors};
 use crate::query::{self, Numbers, Reader};
 use crate::replicate::{self, Examiner};
@@ -15,7 +15,6 @@ use crate::store::{Durability, FileMedium, Options, Store};
 use klnode_config::Config;
 use klnode_config::units::Interval;
 use klnode_crdt::ids::{AuthorId, StoreId};
-use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use klnode_federation::{net, proto};
 use std::collections::BTreeSet;
@@ -109,11 +108,13 @@ fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
     let mut options = Options::new(StoreId::from_bytes(id));
     options.cache_bytes_max = config.engine.cache_bytes_max.as_usize();
     let store = Store::open(Box::new(FileMedium::new(home.layout().store_file())), &options)?;
+    // Compiled before the first write waits for it.
+    let _ = query::scanner();
     let setup = Setup {
         key,
         mine: BTreeSet::new(),
         entropy: Box::new(entropy),
-        judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
+        judge: Box::new(query::inspect),
         durability: Durability::Durable,
         cooccurrence: query::cooccurrence(&config.cooccurrence),
     };

@@ -1,6 +1,7 @@
 //! `klnode` alone: open the home, start the writer, say so, and stop when told to.
 
 use super::home::Home;
+use super::log;
 use super::node::{Network, Node};
 use super::{Failure, print};
 use crate::api::{self, Bound, Service, Token};
@@ -8,16 +9,14 @@ use crate::cli::Global;
 use crate::index::IndexError;
 use crate::store::OpenError;
 use klnode_config::Config;
-use klnode_config::units::{LocalTcp, LogFormat};
-use std::io::IsTerminal;
+use klnode_config::units::LocalTcp;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(), Failure> {
-    start_log(config, global);
+    log::start(config, global);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
         .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -133,19 +132,6 @@ async fn addresses(service: &Service) -> Vec<String> {
 
 /// How long the banner waits for addresses.
 const ADDRESSES_PATIENCE: Duration = Duration::from_millis(200);
-
-fn start_log(config: &Config, global: &Global) {
-    let level = global.log.as_deref().unwrap_or(config.log.level.as_str());
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
-    match config.log.format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
-    }
-}
 
 /// Done when the process is told to stop.
 pub(super) fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {

@@ -11,8 +11,9 @@ use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::server::Service;
 use crate::engine::{
-    Arrival, Command, Ingested, NewEntry, Receipt, Rejection, SourceKey, rehearse,
+    Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict, rehearse,
 };
+use crate::query::{complaint, inspect};
 use crate::store::rows::{CallerRow, OverlayRow};
 use crate::store::{Error, Snapshot};
 use axum::body::Bytes;
@@ -107,6 +108,7 @@ enum Read {
     /// It would be taken; nothing is written in a rehearsal.
     Taken {
         forgets: bool,
+        waits: bool,
     },
     Wanted {
         commands: Vec<Command>,
@@ -136,9 +138,10 @@ impl Reader {
             let number = first + at as u64;
             match self.line(line, number, &mut imported) {
                 Ok(Read::Known) => imported.known += 1,
-                Ok(Read::Taken { forgets }) => {
+                Ok(Read::Taken { forgets, waits }) => {
                     imported.taken += 1;
                     imported.forgotten += u64::from(forgets);
+                    imported.quarantined += u64::from(waits);
                 }
                 Ok(Read::Wanted { commands, forgets }) => {
                     wanted.push(Wanted { number, commands, forgets });
@@ -217,7 +220,11 @@ impl Reader {
         let overlay = self.overlay(line, entry)?;
         if self.query.dry_run {
             let is_new = overlay.is_some() || self.is_new(&records, entry)?;
-            return Ok(if is_new { Read::Taken { forgets } } else { Read::Known });
+            let waits = |record: &Record| {
+                matches!(inspect(record, Source::Peer(self.author)), Verdict::Quarantine(_))
+            };
+            let waits = is_new && records.iter().any(waits);
+            return Ok(if is_new { Read::Taken { forgets, waits } } else { Read::Known });
         }
         let arrival = |record| Arrival { record, from: self.author };
         let mut commands = vec![Command::Ingest(records.into_iter().map(arrival).collect())];
@@ -241,9 +248,12 @@ impl Reader {
     }
 
     /// The marks to set: only those this node exported, and only where it has none.
-    fn overlay(&self, line: &Line, entry: EntryId) -> Result<Option<OverlayRow>, Error> {
+    fn overlay(&self, line: &Line, entry: EntryId) -> Result<Option<OverlayRow>, Unreadable> {
         let is_own = self.query.node.as_deref() == Some(self.author.to_string().as_str());
         let Some(overlay) = line.overlay.as_ref().filter(|_| is_own) else { return Ok(None) };
+        if let Some(why) = overlay.note.as_ref().and_then(|note| complaint("note", note)) {
+            return Err(why.into());
+        }
         let has_none = self.snapshot.overlay(entry)? == OverlayRow::default();
         Ok(Some(overlay.to_row()).filter(|_| has_none))
     }
@@ -262,14 +272,18 @@ impl Reader {
         let mut new = line.into_entry(self.author, self.now, context).map_err(short)?;
         let source = self.source(&new, format, key)?;
         if self.query.dry_run || self.query.strict {
-            let entry = rehearse(&new, &source).map_err(|error| short(error.to_string()))?;
+            let record = rehearse(&new, &source).map_err(|error| short(error.to_string()))?;
+            if let Verdict::Refuse(why) = inspect(&record, Source::Local) {
+                return Err(why.into());
+            }
+            let entry = record.entry();
             if self.snapshot.tombstone(entry)?.is_some() {
                 return Err(forgotten().into());
             }
             if self.query.dry_run {
                 let own = self.snapshot.holding(entry, self.author)?.to_entry();
                 let is_known = own.claims.values().any(|claims| !claims.is_empty());
-                let taken = Read::Taken { forgets: false };
+                let taken = Read::Taken { forgets: false, waits: false };
                 return Ok(if is_known { Read::Known } else { taken });
             }
         }

@@ -174,7 +174,7 @@ pub struct Overlay {
 impl Overlay {
     /// The marks of a row; nothing if there are none.
     pub fn of(row: OverlayRow) -> Option<Self> {
-        let OverlayRow { is_pinned, is_muted, is_invalidated, note } = row;
+        let OverlayRow { is_pinned, is_muted, is_invalidated, note, .. } = row;
         let overlay =
             Self { pinned: is_pinned, muted: is_muted, invalidated: is_invalidated, note };
         Some(overlay).filter(|overlay| *overlay != Self::default())
@@ -187,6 +187,8 @@ impl Overlay {
             is_muted: self.muted,
             is_invalidated: self.invalidated,
             note: self.note.clone(),
+            // What was let in there may not be here: its operator decides.
+            is_cleared: false,
         }
     }
 }

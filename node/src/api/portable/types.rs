@@ -1,6 +1,7 @@
 //! What travels when files are read and written. Names here are a promise to scripts.
 
 use crate::api::types::ErrorDetail;
+use crate::query::redacted;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -114,7 +115,8 @@ impl Imported {
     pub fn refuse(&mut self, line: u64, message: String) {
         self.refused += 1;
         if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(Problem { line, message });
+            // What is wrong with a value may repeat it.
+            self.problems.push(Problem { line, message: redacted(&message) });
         }
     }
 

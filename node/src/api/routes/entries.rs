@@ -12,7 +12,7 @@ use crate::api::types::{
     Overlay,
 };
 use crate::engine::{Command, Receipt};
-use crate::query::Cancel;
+use crate::query::{Cancel, complaint};
 use axum::extract::{Path, State};
 use klnode_crdt::charter;
 use klnode_crdt::gcounter::Thousandths;
@@ -189,6 +189,9 @@ pub(super) async fn overlay(
     overlay.is_pinned = marks.pinned.unwrap_or(overlay.is_pinned);
     overlay.is_muted = marks.muted.unwrap_or(overlay.is_muted);
     overlay.is_invalidated = marks.invalidated.unwrap_or(overlay.is_invalidated);
+    if let Some(why) = marks.note.as_ref().and_then(|note| complaint("note", note)) {
+        return Err(ApiError::new(Kind::Invalid, format!("annotate the entry: {why}"), None));
+    }
     if let Some(note) = marks.note {
         overlay.note = Some(note).filter(|note| !note.is_empty());
     }

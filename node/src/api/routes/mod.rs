@@ -10,6 +10,7 @@ mod history;
 mod metrics;
 mod openapi;
 mod peers;
+mod quarantine;
 mod search;
 mod status;
 mod workspaces;
@@ -36,13 +37,15 @@ pub(super) fn described() -> OpenApiRouter<Service> {
 }
 
 /// What only the person behind this node may do, where they have a key: whatever opens the node to
-/// others, or closes it. A route here is described as needing the signature, and refuses without.
+/// others, or closes it, and what lets in what the scan holds. A route here is described as needing the signature, and refuses without.
 fn operator() -> OpenApiRouter<Service> {
     let mut router = OpenApiRouter::default()
         .routes(routes!(peers::invite))
         .routes(routes!(peers::join))
         .routes(routes!(peers::decide))
         .routes(routes!(peers::set_filter))
+        .routes(routes!(quarantine::release))
+        .routes(routes!(quarantine::reject))
         .routes(routes!(workspaces::create))
         .routes(routes!(workspaces::change));
     description::need_person(router.get_openapi_mut());
@@ -67,6 +70,8 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(peers::preview_filter))
         .routes(routes!(peers::sync))
         .routes(routes!(peers::receipts))
+        .routes(routes!(quarantine::list))
+        .routes(routes!(quarantine::show))
         .routes(routes!(workspaces::list))
         .routes(routes!(workspaces::show))
         .routes(routes!(workspaces::make_current))

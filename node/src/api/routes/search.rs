@@ -6,6 +6,7 @@ use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::search::{self, Search, SearchAnswer};
 use crate::api::server::Service;
 use crate::engine::Command;
+use crate::query::redacted;
 use crate::store::rows::{Seq, ServedRow};
 use axum::extract::State;
 use std::time::{Duration, Instant};
@@ -42,7 +43,8 @@ pub(super) async fn search(
         service.engine.note(Command::Served(ServedRow {
             caller: search.caller.clone().unwrap_or_else(|| caller.to_string()),
             task: search.task.clone(),
-            query: search.query.chars().take(LEDGER_QUERY_CHARACTERS_MAX).collect(),
+            // Secrets go before the query is cut: half of one no longer looks like one.
+            query: redacted(&search.query).chars().take(LEDGER_QUERY_CHARACTERS_MAX).collect(),
             entries: answered.hits.iter().map(|hit| hit.found.entry).collect(),
             is_weak: answered.is_weak,
         }));

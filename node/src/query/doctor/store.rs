@@ -104,7 +104,9 @@ fn quarantine(examined: &Examined) -> Finding {
         0 => Finding::ok("quarantine", "no record waits"),
         count => {
             let says = format!("{count} records wait for your decision");
-            Finding::warn("quarantine", says, "until then they are neither shown nor passed on")
+            let way_out = "`klnode quarantine list` shows them; until you decide they are neither shown nor \
+                           passed on";
+            Finding::warn("quarantine", says, way_out)
         }
     }
 }

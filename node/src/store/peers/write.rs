@@ -18,6 +18,7 @@ use klnode_crdt::time::WallTime;
 use klnode_federation::proto::Outgoing;
 use klnode_federation::proto::pairing::Invitation;
 use redb::ReadableTable;
+use std::collections::BTreeSet;
 
 /// Outcomes that are remembered of one author; older ones have faded.
 const OUTCOMES_MAX: usize = 1_000;
@@ -27,6 +28,12 @@ impl Batch {
         let mut table = self.transaction.open_table(CURSORS)?;
         table.insert(consumer.as_bytes(), &cursor.to_bytes())?;
         Ok(())
+    }
+
+    /// The stores that have been read from.
+    pub(crate) fn stores_read(&self) -> Result<BTreeSet<StoreId>, Error> {
+        let table = self.transaction.open_table(CURSORS)?;
+        table.iter()?.map(|row| Ok(Cursor::from_bytes(row?.1.value()).store)).collect()
     }
 
     pub(crate) fn drop_cursor(&self, consumer: AuthorId) -> Result<(), Error> {
