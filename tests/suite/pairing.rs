@@ -164,6 +164,40 @@ fn a_member_of_a_workspace_is_one_hop_away_and_is_trusted_as_a_stranger() {
 }
 
 #[test]
+fn a_workspaces_settings_hold_for_all_members_and_an_override_wins() {
+    let (mut here, there) = (Peer::start(), Peer::start());
+    let ticket = here.ticket(&["team"]);
+    there.json(&["join", &ticket]);
+    let settings = here.home.join("team.toml");
+    let file = settings.to_str().unwrap().to_owned();
+    std::fs::write(&settings, "[weights]\nsemantic = 0.9\n").unwrap();
+    let refused = here.type_in(&["workspace", "settings", "team", &file]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(told(&refused).contains("weigh semantic by 0.9"), "{}", told(&refused));
+    std::fs::write(&settings, "[weights]\nsemantic = 0.48\nthompson = 0.15\n").unwrap();
+    here.json(&["workspace", "settings", "team", &file]);
+    let foreign = there.type_in(&["workspace", "settings", "team", &file]);
+    assert!(told(&foreign).contains("only its owner and admins may"), "{}", told(&foreign));
+    eventually("the settings arrive", || {
+        let shown = there.json(&["workspace", "show", "team"]);
+        (shown["weights"]["semantic"] == 0.48).then_some(())
+    });
+    let asked = ["search", "anything at all", "--workspace", "team", "--explain"];
+    let answer = there.json(&asked);
+    assert_eq!(answer["weights"]["thompson"], 0.15);
+    assert_eq!(answer["weights_from"], "the workspace's settings");
+    let elsewhere = there.json(&["search", "anything at all", "--explain"]);
+    assert_eq!(elsewhere["weights_from"], "the configuration");
+    here.stop();
+    let own = "[retrieval.workspace_weights.team]\nsemantic = 0.4\nthompson = 0.23\n";
+    std::fs::write(here.home.join("klnode.toml"), own).unwrap();
+    here.run();
+    let shown = here.json(&["workspace", "show", "team"]);
+    assert_eq!(shown["weights"]["semantic"], 0.4);
+    assert_eq!(shown["weights_from"], "your override for this workspace");
+}
+
+#[test]
 fn a_wrong_a_used_and_a_damaged_ticket_are_refused_with_a_reason_on_both_sides() {
     let (here, there, third) = (Peer::start(), Peer::start(), Peer::start());
     let ticket = here.ticket(&["--mine"]);

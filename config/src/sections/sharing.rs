@@ -75,8 +75,6 @@ pub struct Budget {
     pub failed_signatures_max: Whole<0, 1_000_000>,
     /// Entries never seen before in a window.
     pub new_entries_max: Whole<1, 1_000_000_000>,
-    /// Bytes of this peer's records that are kept, whatever the window.
-    pub stored_bytes_max: Bytes,
     /// How long a peer stays away the first time.
     pub back_off: Interval,
     /// The longest it stays away.

@@ -14,6 +14,8 @@ pub struct Budget {
     pub bytes_max: u64,
     /// Records taken in.
     pub records_max: u64,
+    /// Entries that it begins to release.
+    pub new_entries_max: u64,
     /// Signatures and bytes that are wrong.
     pub faults_max: u64,
     /// How long a peer is sent away at first.
@@ -29,6 +31,7 @@ impl Default for Budget {
             frames_max: 6_000,
             bytes_max: 256 * 1024 * 1024,
             records_max: 60_000,
+            new_entries_max: 30_000,
             faults_max: 16,
             back_off_ms: 60_000,
             back_off_max_ms: 3_600_000,
@@ -43,6 +46,7 @@ pub(super) struct Spent {
     frames: u64,
     bytes: u64,
     records: u64,
+    new_entries: u64,
     faults: u64,
     times_away: u32,
     away_until: u64,
@@ -104,11 +108,20 @@ impl Spent {
         if is_over { self.away(at, budget) } else { Allowance::Fine }
     }
 
-    /// Counts records taken in; how long to wait before asking for more.
-    pub(super) fn records(&mut self, count: usize, at: u64, budget: &Budget) -> u64 {
+    /// Counts records taken in, and entries that are new among them; how long to wait before
+    /// asking for more.
+    pub(super) fn records(
+        &mut self,
+        (records, new_entries): (usize, usize),
+        at: u64,
+        budget: &Budget,
+    ) -> u64 {
         self.roll(at, budget);
-        self.records = self.records.saturating_add(count as u64);
-        if self.records >= budget.records_max { self.rest(at, budget) } else { 0 }
+        self.records = self.records.saturating_add(records as u64);
+        self.new_entries = self.new_entries.saturating_add(new_entries as u64);
+        let is_over =
+            self.records >= budget.records_max || self.new_entries >= budget.new_entries_max;
+        if is_over { self.rest(at, budget) } else { 0 }
     }
 
     fn rest(&self, at: u64, budget: &Budget) -> u64 {
@@ -135,14 +148,16 @@ mod tests {
 
     #[test]
     fn faults_and_records_have_bounds_of_their_own() {
-        let budget = Budget { faults_max: 1, records_max: 10, ..Budget::default() };
+        let budget =
+            Budget { faults_max: 1, records_max: 10, new_entries_max: 5, ..Budget::default() };
         let mut spent = Spent::default();
         assert_eq!(spent.fault(0, &budget), Allowance::Fine);
         assert_eq!(spent.fault(0, &budget), Allowance::Away(60_000));
         assert!(spent.is_away(59_999) && !spent.is_away(60_000));
         assert_eq!(spent.fault(0, &budget), Allowance::Fine, "it is away already");
-        assert_eq!(spent.records(9, 0, &budget), 0);
-        assert_eq!(spent.records(1, 0, &budget), 60_000);
-        assert_eq!(spent.records(1, 60_000, &budget), 0);
+        assert_eq!(spent.records((9, 0), 0, &budget), 0);
+        assert_eq!(spent.records((1, 0), 0, &budget), 60_000);
+        assert_eq!(spent.records((1, 4), 60_000, &budget), 0);
+        assert_eq!(spent.records((1, 1), 60_000, &budget), 60_000, "too many entries are new");
     }
 }

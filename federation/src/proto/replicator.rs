@@ -420,6 +420,7 @@ impl Step<'_> {
         }
         let begin = from.map_or(0, |cursor| cursor.position);
         let count = items.iter().map(Item::rows).sum();
+        let opened = items.iter().map(Item::opened).sum();
         let is_sound = end.store == theirs.store
             && end.position >= begin
             && (end.position > begin || !more)
@@ -441,7 +442,7 @@ impl Step<'_> {
             self.session.wants_compare = true;
         }
         if !self.view.is_mine(self.peer) {
-            let wait = self.session.spent.records(count, self.at, &self.settings.budget);
+            let wait = self.session.spent.records((count, opened), self.at, &self.settings.budget);
             self.session.wait_until = self.session.wait_until.max(self.at + wait);
         }
         self.faults(faults);

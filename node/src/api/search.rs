@@ -120,6 +120,9 @@ pub struct SearchAnswer {
     /// The weights of the signals, with `explain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<BTreeMap<String, f64>>,
+    /// Who decided them, with `explain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights_from: Option<String>,
 }
 
 /// Why words alone had to do.
@@ -343,6 +346,7 @@ pub(super) fn answer(search: &Search, answer: &query::Answer, numbers: &Numbers)
         as_of: answer.as_of.as_millis(),
         index_lag: answer.index_lag,
         weights: search.explain.then(|| owned(answer.weights.per_signal().named())),
+        weights_from: search.explain.then(|| answer.weights_from.name().to_owned()),
     }
 }
 

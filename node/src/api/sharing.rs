@@ -3,7 +3,7 @@
 use super::errors::{ApiError, Kind};
 use super::server::Service;
 use super::types::peers::{self as types, Member, Peer, Previewed};
-use crate::query::TrustReport;
+use crate::query::{Numbers, TrustReport};
 use crate::replicate::{Live, PairError, Preview};
 use crate::store::Snapshot;
 use crate::store::peers::Society;
@@ -186,8 +186,10 @@ pub(super) fn trust(report: &TrustReport) -> types::Trust {
 pub(super) fn workspace(
     snapshot: &Snapshot,
     society: &Society,
+    numbers: &Numbers,
     id: WorkspaceId,
 ) -> Result<types::Workspace, ApiError> {
+    let (weights, weights_from) = numbers.weights_in(society, id);
     let shared = society.workspaces.get(&id);
     let charter = shared.map(|shared| shared.charter.clone()).unwrap_or_default();
     let owner = charter.owner.map(|(owner, _)| owner);
@@ -214,6 +216,12 @@ pub(super) fn workspace(
         owner: owner.map(|owner| owner.to_string()),
         members: members.collect(),
         settings: charter.settings.clone(),
+        weights: weights
+            .per_signal()
+            .named()
+            .map(|(name, weight)| (name.to_owned(), weight))
+            .into(),
+        weights_from: weights_from.name().to_owned(),
         entries,
     })
 }

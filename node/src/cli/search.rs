@@ -122,6 +122,9 @@ fn text(answer: &SearchAnswer) -> String {
     if let Some(fallback) = &answer.fallback {
         let _ = writeln!(text, "{WARN}By {} alone: {}.{WARN:#}", fallback.engine, fallback.reason);
     }
+    if let Some(from) = answer.weights_from.as_deref().filter(|from| *from != "the configuration") {
+        let _ = writeln!(text, "{DIM}Weights by {from}.{DIM:#}");
+    }
     if !answer.left_out.is_empty() {
         let _ = writeln!(text, "{DIM}{} more did not fit.{DIM:#}", answer.left_out.len());
     }

@@ -148,6 +148,9 @@ fn whole(one: &Workspace) -> String {
     if one.current {
         text.push_str("current       new entries go here\n");
     }
+    let weights = one.weights.iter().map(|(name, weight)| format!("{name} {weight}"));
+    let weights = weights.collect::<Vec<_>>().join(", ");
+    let _ = writeln!(text, "weights       {weights}\n              by {}", one.weights_from);
     text.push_str(&members(one));
     if let Some(settings) = &one.settings {
         let _ = write!(text, "\n{settings}");

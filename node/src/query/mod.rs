@@ -14,6 +14,7 @@ mod reference;
 mod report;
 mod rivals;
 mod search;
+mod settings;
 mod standing;
 
 pub use border::{complaint, inspect, redacted, said, scanner};
@@ -27,4 +28,5 @@ pub use question::{Abstained, Answer, Audience, Caveat, Engine, Fallback, Hit, Q
 pub use reading::{Found, Reader, Reading};
 pub use reference::{Reference, ReferenceError};
 pub use report::{Fading, TrustReport};
+pub use settings::WeightsFrom;
 pub use standing::{Standing, Via, hops};

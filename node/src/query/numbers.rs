@@ -10,6 +10,7 @@ use klnode_scoring::role::Role;
 use klnode_scoring::{
     admission, budget, confidence, conflict, cooccurrence, decay, rank, status, trust,
 };
+use std::collections::BTreeMap;
 
 /// The numbers of judgement, from the configuration.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub struct Numbers {
     pub(super) gate: gate::Params,
     /// What each signal weighs.
     pub(super) weights: Weights,
+    /// The same in single workspaces, by their names, where the operator says so.
+    pub(super) workspace_weights: BTreeMap<String, Weights>,
     /// How long one-liners and previews are, in characters.
     pub(super) summary_characters_max: usize,
     pub(super) preview_characters_max: usize,
@@ -76,6 +79,12 @@ impl Numbers {
             trust: trust(&config.trust, &config.confidence.weight),
             gate: gate(&config.gate),
             weights: weights(&config.retrieval.weights),
+            workspace_weights: config
+                .retrieval
+                .workspace_weights
+                .iter()
+                .map(|(name, of)| (name.as_str().to_owned(), weights(of)))
+                .collect(),
             summary_characters_max: config.retrieval.tiers.summary_characters_max.as_usize(),
             preview_characters_max: config.retrieval.tiers.preview_characters_max.as_usize(),
         }

@@ -1,6 +1,6 @@
 //! What is asked, and what is answered.
 
-use super::Found;
+use super::{Found, WeightsFrom};
 use crate::index::document::Filter;
 use crate::index::meaning::Progress;
 use crate::store::rows::Seq;
@@ -198,6 +198,8 @@ pub struct Answer {
     pub fallback: Option<Fallback>,
     /// The weights of the signals.
     pub weights: Weights,
+    /// Who decided them.
+    pub weights_from: WeightsFrom,
     /// What the hits cost, in tokens.
     pub tokens: u64,
     /// The state of the store that was read.

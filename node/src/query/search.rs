@@ -10,14 +10,14 @@ use crate::index::Index;
 use crate::index::document::{Scope, lineage};
 use crate::store::Snapshot;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::View;
 use klnode_scoring::budget::{self, Coverage, Item, Reason};
 use klnode_scoring::cooccurrence;
-use klnode_scoring::rank::{self, Origin, Overlay, PerSignal, Ranking, signals};
+use klnode_scoring::rank::{self, Origin, Overlay, PerSignal, Ranking, Weights, signals};
 use klnode_scoring::relevance::{Relevance, judge};
 use klnode_scoring::role;
 use klnode_scoring::thompson;
@@ -64,7 +64,7 @@ impl Reading<'_> {
         question: &Question,
         cancel: &Cancel,
     ) -> Result<Answer, SearchError> {
-        let mut answer = self.blank(index);
+        let mut answer = self.blank(index, question);
         if question.role.is_some_and(|of| !role::is_served(of, question.course)) {
             answer.abstained = Some(Abstained::NotAsked);
             return Ok(answer);
@@ -80,7 +80,7 @@ impl Reading<'_> {
         let verdict = judge(&relevances, &found.asked, found.engines, &found.calibration);
         let (score, score_min, is_answer) = (verdict.best, verdict.answer_min, !verdict.abstains());
         let hit_min = if is_answer { score_min * HIT_SHARE } else { f64::INFINITY };
-        let (mut ranking, bonuses) = self.rank(question, &read, hit_min)?;
+        let (mut ranking, bonuses) = self.rank(question, &read, hit_min, &answer.weights)?;
         let mut read: BTreeMap<EntryId, Read> =
             read.into_iter().map(|read| (read.found.entry, read)).collect();
         if question.audience == Audience::Gated {
@@ -101,14 +101,25 @@ impl Reading<'_> {
         Ok(answer)
     }
 
-    fn blank(&self, index: &Index) -> Answer {
+    /// The workspace that a question is asked in: the one it is about, else the current one.
+    fn workspace_of(&self, question: &Question) -> WorkspaceId {
+        match question.filter.workspaces.as_slice() {
+            [one] => *one,
+            _ => self.society.current(),
+        }
+    }
+
+    fn blank(&self, index: &Index, question: &Question) -> Answer {
+        let workspace = self.workspace_of(question);
+        let (weights, weights_from) = self.reader.numbers.weights_in(&self.society, workspace);
         Answer {
             hits: Vec::new(),
             abstained: None,
             nearest: Vec::new(),
             left_out: Vec::new(),
             fallback: None,
-            weights: self.reader.numbers.weights,
+            weights,
+            weights_from,
             tokens: 0,
             head: self.snapshot.head(),
             as_of: self.now,
@@ -176,6 +187,7 @@ impl Reading<'_> {
         question: &Question,
         read: &[Read],
         relevance_min: f64,
+        weights: &Weights,
     ) -> Result<(Ranking, BTreeMap<EntryId, f64>), SearchError> {
         let mut candidates = Vec::with_capacity(read.len());
         let mut bonuses = BTreeMap::new();
@@ -214,7 +226,7 @@ impl Reading<'_> {
             });
         }
         let numbers = &self.reader.numbers;
-        let mut ranking = rank::rank(&candidates, relevance_min, &numbers.weights, &numbers.rank);
+        let mut ranking = rank::rank(&candidates, relevance_min, weights, &numbers.rank);
         let bonus = |placed: &rank::Placed| {
             bonuses.get(&placed.candidate.entry).copied().unwrap_or_default()
         };

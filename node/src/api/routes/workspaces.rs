@@ -22,7 +22,7 @@ pub(super) async fn list(State(service): State<Service>) -> Answered<Workspaces>
         let society = service.society(&snapshot)?;
         let personal = [WorkspaceId::MAIN, WorkspaceId::LOCAL];
         let ids = personal.into_iter().chain(society.workspaces.keys().copied());
-        let workspaces = ids.map(|id| workspace(&snapshot, &society, id));
+        let workspaces = ids.map(|id| workspace(&snapshot, &society, &service.reader.numbers, id));
         Ok(Workspaces { workspaces: workspaces.collect::<Result<_, ApiError>>()? })
     })
     .await
@@ -56,7 +56,7 @@ pub(super) async fn show(
 async fn one(service: Service, id: WorkspaceId) -> Answered<Workspace> {
     apart(move |_| {
         let snapshot = service.snapshot()?;
-        workspace(&snapshot, &service.society(&snapshot)?, id)
+        workspace(&snapshot, &service.society(&snapshot)?, &service.reader.numbers, id)
     })
     .await
     .map(Answer)
@@ -81,9 +81,11 @@ pub(super) async fn change(
         return Err(ApiError::new(Kind::Refused, message, None));
     }
     if let Some(settings) = change.settings {
-        if let Err(error) = settings.parse::<toml::Table>() {
-            let message = format!("set the settings: they are not TOML: {}", error.message());
-            return Err(ApiError::new(Kind::Invalid, message, None));
+        if let Err(reason) = service.reader.numbers.weights_by(&settings) {
+            let message = format!("set the settings of `{name}`: {reason}");
+            let hint = "they are TOML: [weights] with any of semantic, thompson, freshness, \
+                        status, thread, cooccurrence, each from 0 to 0.5, all together 1";
+            return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
         }
         let claims = vec![Claim::Set(Register::CONTENT, settings)];
         service.submit(caller, Command::Claim { entry: charter::entry(id), claims }).await?;

@@ -1,6 +1,7 @@
 //! Other nodes, workspaces, and what passes between them.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// Asks for a ticket.
@@ -311,6 +312,10 @@ pub struct Workspace {
     /// Its settings, as owner or admins set them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<String>,
+    /// What each signal of an answer weighs here.
+    pub weights: BTreeMap<String, f64>,
+    /// Who decided that.
+    pub weights_from: String,
     /// Entries held.
     pub entries: u64,
 }
