@@ -35,6 +35,9 @@ struct Arguments {
     /// Every so many seeds one is run twice and must give the same trace.
     #[arg(long, default_value_t = 100)]
     twice: u64,
+    /// Tells what went wrong as it was found, without looking for the least plan.
+    #[arg(long)]
+    no_shrink: bool,
     /// How many threads run.
     #[arg(long)]
     threads: Option<usize>,
@@ -134,6 +137,10 @@ fn search(arguments: &Arguments, size: Size) -> ExitCode {
     show(&sum.into_inner().expect("nobody panicked with it"));
     match failed.into_inner().expect("nobody panicked with it") {
         None => ExitCode::SUCCESS,
+        Some((plan, violation)) if arguments.no_shrink => {
+            println!("\nseed {}: {}", plan.seed, violation.what);
+            ExitCode::FAILURE
+        }
         Some((plan, violation)) => tell(&plan, violation, arguments.small),
     }
 }
