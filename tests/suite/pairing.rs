@@ -21,8 +21,15 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// One with these lines in its configuration.
+    pub(crate) fn start_with(config: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let home = folder.path().join("home");
+        std::fs::create_dir(&home).expect("made");
+        std::fs::write(home.join("klnode.toml"), config).expect("written");
         let mut peer = Self { home, _folder: folder, running: None };
         peer.run();
         peer
@@ -214,6 +221,21 @@ fn a_wrong_a_used_and_a_damaged_ticket_are_refused_with_a_reason_on_both_sides()
     assert_eq!(away["turned_away"][0]["reason"], "the ticket has been used");
     // Whoever was turned away has reached nothing.
     assert_eq!(third.json(&["peer", "list"])["peers"], serde_json::json!([]));
+}
+
+#[test]
+fn an_expired_ticket_is_refused_before_anyone_is_asked() {
+    let here = Peer::start_with("[federation]\nticket_lifetime = \"1 s\"\n");
+    let there = Peer::start();
+    let ticket = here.ticket(&["--mine"]);
+    let made = Instant::now();
+    eventually("the ticket expires", || (made.elapsed() > Duration::from_secs(2)).then_some(()));
+    let expired = there.type_in(&["join", &ticket]);
+    assert!(!expired.status.success());
+    assert!(told(&expired).contains("the ticket has expired"), "{}", told(&expired));
+    for peer in [&here, &there] {
+        assert_eq!(peer.json(&["peer", "list"])["peers"], serde_json::json!([]));
+    }
 }
 
 #[test]

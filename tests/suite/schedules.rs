@@ -118,3 +118,21 @@ fn a_seed_gives_the_same_plan_and_plans_differ() {
         assert!((5..40).contains(&count), "{count} of 40");
     }
 }
+
+#[test]
+fn every_breakage_still_has_what_it_breaks() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut count = 0;
+    for patch in std::fs::read_dir(root.join("tests/breakages")).unwrap() {
+        let text = std::fs::read_to_string(patch.unwrap().path()).unwrap();
+        let path = text.lines().find_map(|line| line.strip_prefix("--- a/")).unwrap();
+        let source = std::fs::read_to_string(root.join(path)).unwrap();
+        for line in text.lines().filter(|line| !line.starts_with("---")) {
+            if let Some(gone) = line.strip_prefix('-') {
+                assert!(source.contains(gone), "{path} has no line `{gone}`");
+            }
+        }
+        count += 1;
+    }
+    assert_eq!(count, 6);
+}
