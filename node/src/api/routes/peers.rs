@@ -49,7 +49,8 @@ pub(super) async fn invite(
         Offer::Member(id, _) => {
             let (snapshot, id) = (service.snapshot()?, *id);
             let society = service.society(&snapshot)?;
-            crate::api::sharing::workspace(&snapshot, &society, id)?.entries
+            crate::api::sharing::workspace(&snapshot, &society, &service.reader.numbers, id)?
+                .entries
         }
     };
     Ok(Answer(Invited {
