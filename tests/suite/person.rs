@@ -210,7 +210,7 @@ fn with_a_key_a_running_node_opens_only_to_its_passphrase() {
     assert_eq!(again.status.code(), Some(1));
     assert!(told(&again).contains("there is one in"), "{}", told(&again));
     let settings = home.folder.path().join("settings.toml");
-    std::fs::write(&settings, "a = 1\n").unwrap();
+    std::fs::write(&settings, "[weights]\nsemantic = 0.48\nthompson = 0.15\n").unwrap();
     let verbs: [&[&str]; 11] = [
         &["invite", "--mine"],
         &["join", "klnode1"],

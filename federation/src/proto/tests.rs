@@ -381,7 +381,11 @@ fn a_peer_over_its_budget_is_told_later_then_sent_away() {
     assert_eq!(bench.ask(&ask), Answer::Later(60_000));
     assert_eq!(bench.away, [60_000]);
     bench.at = 61_000;
+    bench.put(Input::Asked(PEER, 1, &ask.encode()));
+    assert!(bench.answers.is_empty(), "it is away, and what was under way is dropped");
+    bench.at = 71_000;
     assert!(matches!(bench.ask(&ask), Answer::Page(..)));
+    assert_eq!(bench.away, [60_000]);
 }
 
 #[test]
