@@ -1,4 +1,4 @@
-//! Names of things: authors, entries, workspaces, stores, digests, boots.
+//! Names of things: authors, entries, workspaces, stores, tasks, digests, boots.
 //!
 //! Every id is a fixed number of bytes with its own type, so that an author can never stand
 //! where an entry is meant. Ids travel as MessagePack byte strings and print as hex. Nothing here
@@ -92,6 +92,10 @@ byte_id! {
 byte_id! {
     /// Sixteen random bytes that make an id unique.
     Nonce, 16
+}
+byte_id! {
+    /// A task of one node: 48 bits of the moment it began, then random ones. Never in a record.
+    TaskId, 16
 }
 
 impl WorkspaceId {

@@ -57,6 +57,7 @@ impl Node {
             judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
             durability: Durability::Durable,
             cooccurrence: klnode::query::cooccurrence(&config.cooccurrence),
+            tasks: klnode::query::tasks(&config),
         };
         let engine =
             engine::spawn(Engine::start(store, setup, now())?, engine::Limits::default(), now);

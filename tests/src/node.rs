@@ -3,7 +3,8 @@
 
 use crate::disk::Disk;
 use klnode::engine::{
-    Arrival, Command, Engine, Ingested, Judge, NewEntry, Receipt, Rejection, Setup, Source, Verdict,
+    Arrival, Command, Engine, Ingested, Judge, NewEntry, Receipt, Rejection, Setup, Source,
+    TaskParams, Verdict,
 };
 use klnode::store::{Durability, Medium, OpenError, Options, Store};
 use klnode_crdt::claims::Citation;
@@ -279,6 +280,7 @@ pub fn setup(key_seed: u8, boot_seed: u64) -> Setup {
         judge: admit_all(),
         durability: Durability::Durable,
         cooccurrence: klnode_scoring::cooccurrence::Params::default(),
+        tasks: TaskParams::default(),
     }
 }
 

@@ -4,7 +4,9 @@
 //! `KLNODE_BLESS=1` writes the files anew. Doing so is a change of format and belongs into the
 //! changelog, under wire or store compatibility.
 
-use klnode::engine::{Command, NewEntry, PeerAct, Source, Verdict};
+use klnode::engine::{
+    Command, Finish, NewEntry, NewTask, PeerAct, Receipt, Source, TaskAct, TaskDone, Verdict,
+};
 use klnode::store::peers::rows::{Cursor, RefusalRow};
 use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
@@ -21,6 +23,7 @@ use klnode_crdt::testing::{key, origin};
 use klnode_crdt::time::{Day, Hlc, WallTime};
 use klnode_crdt::tombstone::{AdminGrant, Grounds, Tombstone};
 use klnode_crdt::writer::{Claim, Writer};
+use klnode_scoring::outcome::{self, Outcome};
 use klnode_tests::disk::Disk;
 use klnode_tests::node::{Node, START, lesson};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
@@ -188,7 +191,35 @@ fn dump(disk: Disk) -> String {
     fixed::<16>("overlays", &database, &mut out);
     fixed::<16>("ledger", &database, &mut out);
     fixed::<8>("callers", &database, &mut out);
+    fixed::<16>("tasks", &database, &mut out);
+    fixed::<32>("parts", &database, &mut out);
     out
+}
+
+fn served(task: String, entry: EntryId) -> ServedRow {
+    ServedRow {
+        caller: "agent".into(),
+        task: Some(task),
+        query: "what".into(),
+        entries: vec![entry],
+        is_weak: false,
+    }
+}
+
+/// A task in which an entry is served, from its beginning to its end.
+fn work(node: &mut Node, entry: EntryId) {
+    let begin = NewTask {
+        agent: "agent".into(),
+        goal: "goal".into(),
+        thread: Some("thread".into()),
+        parent: None,
+    };
+    let begun = node.run(Command::Task(Box::new(TaskAct::Begin(begin)))).unwrap();
+    let Receipt::Task(TaskDone::Began(task)) = begun else { panic!("{begun:?}") };
+    node.run(Command::Served(served(task.to_string(), entry))).unwrap();
+    let outcome = Outcome { verdict: outcome::Verdict::Success, quality: 0.5 };
+    let finish = Finish { outcome, used: vec![], cost: None, rounds: Some(2), strategy: None };
+    node.run(Command::Task(Box::new(TaskAct::Finish(task, finish)))).unwrap();
 }
 
 #[test]
@@ -222,13 +253,6 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
         digest,
         reason: "filter".into(),
     };
-    let served = ServedRow {
-        caller: "agent".into(),
-        task: Some("task".into()),
-        query: "what".into(),
-        entries: vec![entry],
-        is_weak: false,
-    };
     let overlay = OverlayRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
     let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
     for command in [
@@ -239,7 +263,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
             PeerAct::Advance(peer, cursor),
         ]),
         Command::Overlay { entry, overlay },
-        Command::Served(served),
+        Command::Served(served("task".into(), entry)),
         Command::As {
             caller: CallerRow { uid: Some(1_000), pid: Some(4_242) },
             command: Box::new(Command::Create(Box::new(NewEntry {
@@ -250,8 +274,9 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     ] {
         node.run(command).unwrap();
     }
+    work(&mut node, entry);
     assert_eq!(node.now, WallTime::from_millis(START.as_millis()));
     let disk = node.medium.disk();
     drop(node);
-    check("store-v3.txt", &dump(disk.fork()));
+    check("store-v4.txt", &dump(disk.fork()));
 }

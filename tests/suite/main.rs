@@ -32,5 +32,6 @@ mod session;
 mod signatures;
 mod society;
 mod store;
+mod tasks;
 mod tidy;
 mod writers;

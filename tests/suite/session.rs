@@ -88,7 +88,7 @@ async fn mixed(client: Client, number: usize, shared: String) -> Result<(), Clie
                 own.push((format!("/v1/entries/{}", made.id), entry.title));
             }
             1 => {
-                let observe = Observe { outcome: Outcome::Success };
+                let observe = Observe { outcome: Outcome::Success, task: None };
                 let path = format!("{shared}/observations");
                 let _: Named = client.send_json(post.clone(), &path, &observe).await?;
             }

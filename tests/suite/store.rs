@@ -50,7 +50,7 @@ fn a_newer_schema_is_refused_with_a_sentence_and_left_alone() {
     let path = home.path().join("store.redb");
     drop(open_with(&path, &Options { schema: 7, ..options() }).expect("made by a later version"));
     let told = open(&path).unwrap_err().to_string();
-    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 3)"), "{told}");
+    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 4)"), "{told}");
     drop(open_with(&path, &Options { schema: 7, ..options() }).expect("the later version's still"));
 }
 
@@ -60,14 +60,14 @@ fn an_older_schema_is_migrated_step_by_step_and_a_missing_step_is_named() {
     let path = home.path().join("store.redb");
     drop(open(&path).expect("made"));
     let step = |from| Migration { from, run: |_| Ok(()) };
-    let later = Options { schema: 5, migrations: vec![step(3), step(4)], ..options() };
+    let later = Options { schema: 6, migrations: vec![step(4), step(5)], ..options() };
     drop(open_with(&path, &later).expect("migrated"));
-    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 5, known: 3, .. }));
-    let gap = Options { schema: 7, migrations: vec![step(6)], ..options() };
+    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 6, known: 4, .. }));
+    let gap = Options { schema: 8, migrations: vec![step(7)], ..options() };
     let told = open_with(&path, &gap).unwrap_err().to_string();
-    assert!(told.contains("schema 5 is unknown"), "{told}");
-    let fails = Migration { from: 5, run: |_| Err(Error::Full) };
-    let failing = Options { schema: 6, migrations: vec![fails], ..options() };
+    assert!(told.contains("schema 6 is unknown"), "{told}");
+    let fails = Migration { from: 6, run: |_| Err(Error::Full) };
+    let failing = Options { schema: 7, migrations: vec![fails], ..options() };
     assert!(matches!(open_with(&path, &failing).unwrap_err(), OpenError::Prepare { .. }));
     drop(open_with(&path, &later).expect("a failed step leaves the schema before it"));
 }
@@ -315,6 +315,28 @@ fn a_store_of_schema_1_opens_and_learns_who_asks() {
     }
     let store = open(&path).expect("migrated");
     assert_eq!(store.snapshot().unwrap().caller(Seq(1)).unwrap(), None);
+}
+
+#[test]
+fn a_store_of_schema_3_opens_and_learns_of_tasks() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store.redb");
+    drop(open(&path).expect("made"));
+    {
+        let database = redb::Database::open(&path).unwrap();
+        let write = database.begin_write().unwrap();
+        let tasks: redb::TableDefinition<'_, &[u8; 16], &[u8]> =
+            redb::TableDefinition::new("tasks");
+        let parts: redb::TableDefinition<'_, &[u8; 32], &[u8]> =
+            redb::TableDefinition::new("parts");
+        assert!(write.delete_table(tasks).unwrap() && write.delete_table(parts).unwrap());
+        let meta: redb::TableDefinition<'_, &[u8; 8], &[u8]> = redb::TableDefinition::new("meta");
+        let number: &[u8] = &3_u32.to_be_bytes();
+        write.open_table(meta).unwrap().insert(b"schema\0\0", number).unwrap();
+        write.commit().unwrap();
+    }
+    let store = open(&path).expect("migrated");
+    assert_eq!(store.snapshot().unwrap().tasks().unwrap().count(), 0);
 }
 
 #[test]

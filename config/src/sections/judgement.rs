@@ -5,14 +5,16 @@
 
 use serde::Deserialize;
 
-use crate::units::{Days, Fraction, List, Name, Positive, Whole};
+use crate::units::{Days, Fraction, Interval, List, Name, Positive, Whole};
 
-/// `[provenance]`: when an entry that nothing confirms is put away.
+/// `[provenance]`: when an entry that nothing confirms is put away, and a task given up.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
     /// Root tasks with the entry injected, and nothing that speaks for it.
     pub archive_after_root_tasks: Whole<1, 1_000_000>,
+    /// How long a task may go unfinished.
+    pub task_expires_after: Interval,
 }
 
 /// `[status]`: when an entry becomes active, verified or stale.

@@ -2,7 +2,9 @@
 //!
 //! `cargo run -p klnode-examples --bin remember`
 
-use klnode::engine::{Arrival, Command, Engine, NewEntry, Receipt, Setup, Source, Verdict};
+use klnode::engine::{
+    Arrival, Command, Engine, NewEntry, Receipt, Setup, Source, TaskParams, Verdict,
+};
 use klnode::store::{Durability, MemoryMedium, Options, Store};
 use klnode_crdt::claims::Citation;
 use klnode_crdt::gcounter::Thousandths;
@@ -30,6 +32,7 @@ fn engine(seed: u8) -> Result<Engine, Box<dyn Error>> {
         judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
         durability: Durability::Durable,
         cooccurrence: klnode_scoring::cooccurrence::Params::default(),
+        tasks: TaskParams::default(),
     };
     Ok(Engine::start(store, setup, NOW)?)
 }

@@ -99,6 +99,9 @@ fn complete(path: &str, method: &HttpMethod, operation: &mut Operation) {
             }
         }
     }
+    if path.contains("{task}") {
+        kinds.push(Kind::NotFound);
+    }
     if path.contains("{digest}") {
         kinds.extend([Kind::NotFound, Kind::Ambiguous]);
     }

@@ -129,11 +129,19 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// The way out for whoever names a task that is not there.
+pub(super) const TASKS_HINT: &str = "`klnode task list` shows those there are";
+
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
         let (kind, hint) = match &rejection {
-            Rejection::Invalid { .. } | Rejection::Refused(_) | Rejection::Judged(_) => {
-                (Kind::Invalid, None)
+            Rejection::Invalid { .. }
+            | Rejection::InvalidTask { .. }
+            | Rejection::Refused(_)
+            | Rejection::Judged(_) => (Kind::Invalid, None),
+            Rejection::NoSuchTask(_) => (Kind::NotFound, Some(TASKS_HINT)),
+            Rejection::TaskEnded { .. } => {
+                (Kind::Invalid, Some("`klnode task begin` begins another"))
             }
             Rejection::NoSuchEntry(_) | Rejection::NotQuarantined(_) => (Kind::NotFound, None),
             Rejection::Forgotten(_) => {

@@ -62,7 +62,7 @@ pub struct Search {
     /// The caller's thread: its entries are preferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// The task it is asked in.
+    /// The task it is asked in: what is served then belongs to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// Who asks, for the ledger; the process unless given.

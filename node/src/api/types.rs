@@ -8,11 +8,13 @@ mod events;
 mod history;
 pub mod peers;
 mod quarantine;
+mod tasks;
 
 pub use authors::{Contribution, Proposed, Rival};
 pub use events::{Event, EventsQuery};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
+pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -264,6 +266,33 @@ pub enum Outcome {
 pub struct Observe {
     /// How it went.
     pub outcome: Outcome,
+    /// The task it was seen in; there it counts once for each entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+}
+
+/// What became of an observation.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Observed {
+    /// The entry's id.
+    pub id: String,
+    /// Its citation code.
+    pub code: String,
+    /// Whether it was counted; not where one of this entry was counted in the task before.
+    pub counted: bool,
+}
+
+/// In which task an entry is confirmed, and as what.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ConfirmQuery {
+    /// The task; outside any, a confirmation is primed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Count it as primed, whatever this node would say.
+    #[serde(default)]
+    pub primed: bool,
 }
 
 /// What became of a confirmation.
@@ -273,7 +302,7 @@ pub struct Confirmed {
     pub id: String,
     /// Its citation code.
     pub code: String,
-    /// `primed`: counted apart, and no evidence.
+    /// `independent`: evidence; or `primed`: counted apart, and no evidence.
     pub class: String,
     /// Why it is that.
     pub reason: String,

@@ -1,11 +1,11 @@
 //! Verbs that change an entry or this node's marks on it.
 
-use super::read::path;
+use super::read::{escape, path};
 use super::when::moment;
 use super::{Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::peers::{ReceiptOf, Receipts};
-use crate::api::types::{self, Confirmed, Done, Named, Outcome, Overlay};
+use crate::api::types::{self, Confirmed, Done, Named, Observed, Outcome, Overlay};
 use hyper::Method;
 use std::collections::BTreeMap;
 
@@ -37,9 +37,23 @@ impl One {
     }
 }
 
-impl One {
-    pub(super) async fn confirm(self, client: &Client) -> Result<Reply, VerbError> {
-        let path = path(&self.entry, "/confirm");
+/// What to confirm.
+#[derive(Debug, clap::Args)]
+pub struct Confirm {
+    /// Its id, its code, or any unambiguous beginning of it.
+    pub entry: String,
+    /// The task you found it in.
+    #[arg(long)]
+    pub task: Option<String>,
+    /// You have it from elsewhere: count it apart, whatever the node would say.
+    #[arg(long)]
+    pub primed: bool,
+}
+
+impl Confirm {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let task = self.task.map(|task| format!("&task={}", escape(&task))).unwrap_or_default();
+        let path = path(&self.entry, &format!("/confirm?primed={}{task}", self.primed));
         let confirmed: Confirmed = client.send_json(Method::POST, &path, &()).await?;
         let Confirmed { code, class, reason, .. } = &confirmed;
         let text = format!("{code}  noted as {class}: {reason}\n");
@@ -107,12 +121,15 @@ pub struct Feedback {
     /// It did harm.
     #[arg(long)]
     pub harmful: bool,
+    /// The task you used it in; there it counts once.
+    #[arg(long)]
+    pub task: Option<String>,
 }
 
 impl Feedback {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
-        let observe = Observe { entry: self.entry, success: self.helpful, failure: self.harmful };
-        observe.run(client).await
+        let Self { entry, helpful, harmful, task } = self;
+        Observe { entry, success: helpful, failure: harmful, task }.run(client).await
     }
 }
 
@@ -128,17 +145,23 @@ pub struct Observe {
     /// It misled.
     #[arg(long)]
     pub failure: bool,
+    /// The task it was seen in; there it counts once.
+    #[arg(long)]
+    pub task: Option<String>,
 }
 
 impl Observe {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let outcome = if self.success { Outcome::Success } else { Outcome::Failure };
         let path = path(&self.entry, "/observations");
-        let observe = types::Observe { outcome };
-        let named: Named = client.send_json(Method::POST, &path, &observe).await?;
+        let observe = types::Observe { outcome, task: self.task };
+        let observed: Observed = client.send_json(Method::POST, &path, &observe).await?;
         let what = if self.success { "a success" } else { "a failure" };
-        let text = format!("{}  {what} was counted\n", named.code);
-        Ok(Reply::new(&named, text))
+        let text = match observed.counted {
+            true => format!("{}  {what} was counted\n", observed.code),
+            false => format!("{}  was counted in this task before\n", observed.code),
+        };
+        Ok(Reply::new(&observed, text))
     }
 }
 

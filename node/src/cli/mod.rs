@@ -24,6 +24,7 @@ mod read;
 pub mod restore;
 mod search;
 pub mod service;
+mod task;
 pub mod watch;
 mod when;
 mod workspace;
@@ -125,6 +126,11 @@ pub enum Verb {
     ///
     /// Example: klnode observe L-7F3K --success
     Observe(change::Observe),
+    /// Bracket a piece of work: what was served in it is known, and its outcome counts.
+    ///
+    /// Example: klnode task begin --agent reviewer --goal "Review the auth middleware"
+    #[command(subcommand)]
+    Task(task::TaskVerb),
     /// Measure how good the answers are, on a labelled set.
     ///
     /// Example: klnode eval queries.jsonl --compare
@@ -133,10 +139,11 @@ pub enum Verb {
     ///
     /// Example: klnode feedback L-7F3K --helpful
     Feedback(change::Feedback),
-    /// Say that an entry still holds. Outside a task it is counted apart: it may be an echo.
+    /// Say that an entry still holds. Outside a task, and in one that was served it, it is counted
+    /// apart: it may be an echo.
     ///
-    /// Example: klnode confirm L-7F3K
-    Confirm(change::One),
+    /// Example: klnode confirm L-7F3K --task 01a0c4506c00beeb8da1658eec67f893
+    Confirm(change::Confirm),
     /// Change an entry.
     ///
     /// Example: klnode edit L-7F3K --title "Check ctx.Err()" --tag go
@@ -380,7 +387,8 @@ pub async fn run(
         Verb::List(list) => list.run(client).await,
         Verb::Search(search) => search.run(client, terminal).await,
         Verb::Feedback(feedback) => feedback.run(client).await,
-        Verb::Confirm(one) => one.confirm(client).await,
+        Verb::Confirm(confirm) => confirm.run(client).await,
+        Verb::Task(verb) => verb.run(client).await,
         Verb::History(one) => history::history(one, client).await,
         Verb::Observe(observe) => observe.run(client).await,
         Verb::Edit(edit) => edit.run(client).await,

@@ -45,7 +45,7 @@ pub struct Args {
     /// Your thread: its entries are preferred.
     #[arg(long)]
     pub thread: Option<String>,
-    /// The task you ask in.
+    /// The task you ask in, as `task begin` printed it.
     #[arg(long)]
     pub task: Option<String>,
     /// Stale entries, too.

@@ -1,11 +1,12 @@
 //! What the engine is asked, and what it answers.
 
 use super::peers::PeerAct;
+use super::tasks::{TaskAct, TaskDone};
 use crate::store;
 use crate::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::Citation;
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, TaskId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
@@ -74,6 +75,8 @@ pub enum Command {
         /// Which.
         entry: EntryId,
     },
+    /// Does something about a task.
+    Task(Box<TaskAct>),
     /// Notes what concerns peers, all of it or nothing.
     Peers(Vec<PeerAct>),
     /// Gives unused pages back to the file system, once the rest of its group is committed.
@@ -218,6 +221,8 @@ pub enum Receipt {
     Done(Seq),
     /// What became of each record, in order.
     Ingested(Vec<Ingested>),
+    /// What was done about a task.
+    Task(TaskDone),
 }
 
 /// Why a command was not carried out. Nothing of it was written.
@@ -246,6 +251,25 @@ pub enum Rejection {
     /// Not in quarantine.
     #[error("find record {0} in quarantine")]
     NotQuarantined(Digest),
+    /// No task of this node.
+    #[error("find task {0}: this node knows none of that name")]
+    NoSuchTask(TaskId),
+    /// Nothing happens in a task that is over.
+    #[error("use task {task}: it is {state}")]
+    TaskEnded {
+        /// Which.
+        task: TaskId,
+        /// Finished or expired.
+        state: &'static str,
+    },
+    /// Something about a task.
+    #[error("write the task: {field} {problem}")]
+    InvalidTask {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong, and the limit.
+        problem: String,
+    },
     /// Not this node's to forget.
     #[error("forget entry {0}: only its creator, or owner or admin of its workspace, may")]
     NotEntitled(EntryId),

@@ -8,7 +8,7 @@ use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{Boot, EntryId, Nonce};
+use klnode_crdt::ids::{Boot, EntryId, Nonce, TaskId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::lattice::Lattice;
 use klnode_crdt::lww::Register;
@@ -74,14 +74,14 @@ impl Ingest<'_> {
         &mut self,
         batch: &Batch,
         entry: EntryId,
-        of: Observation,
-        amount: Thousandths,
+        (of, amount): (Observation, Thousandths),
+        task: Option<TaskId>,
     ) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
         let today = self.now.day();
         let receipt =
             self.write(batch, entry, |writer, stamp| writer.observe(of, amount, today, stamp))?;
-        self.note_outcome(batch, entry, of)?;
+        self.note_outcome(batch, entry, of, task)?;
         Ok(receipt)
     }
 

@@ -15,6 +15,7 @@ mod peers;
 mod run;
 mod served;
 mod step;
+mod tasks;
 mod validate;
 
 pub use command::{
@@ -26,3 +27,4 @@ pub use peers::PeerAct;
 pub(crate) use peers::refusal;
 pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};
+pub use tasks::{Confirmation, Finish, Finished, NewTask, TaskAct, TaskDone, TaskParams};

@@ -9,7 +9,7 @@ use crate::store::{Batch, Error};
 use klnode_crdt::digest;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::equivocation::Proof;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, TaskId, WorkspaceId};
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::view::Entitlement;
@@ -186,6 +186,7 @@ impl Ingest<'_> {
         batch: &Batch,
         entry: EntryId,
         of: Observation,
+        task: Option<TaskId>,
     ) -> Result<(), Error> {
         let is_success = match of {
             Observation::Success => true,
@@ -206,7 +207,8 @@ impl Ingest<'_> {
             return Ok(());
         }
         let (day, text) = (self.now.day(), Some(view.text_digest()));
-        let row = OutcomeRow { day, is_success, entry, task: None, text };
+        let task = task.map(|task| task.to_string());
+        let row = OutcomeRow { day, is_success, entry, task, text };
         batch.put_outcome(author, &row)
     }
 }

@@ -6,7 +6,7 @@ use crate::store::{Batch, Error};
 use klnode_crdt::ids::EntryId;
 use klnode_scoring::cooccurrence::{self, Meeting, Params};
 
-/// Pairs are formed among so many of the first that were served.
+/// Pairs are formed among so many of the first that were served, or used.
 const PAIRED_ENTRIES_MAX: usize = 5;
 
 impl Ingest<'_> {
@@ -29,13 +29,25 @@ impl Ingest<'_> {
             }
             batch.put_uses(*entry, uses)?;
         }
-        let first = &row.entries[..row.entries.len().min(PAIRED_ENTRIES_MAX)];
+        self.meet_all(batch, &row.entries, Meeting::Query)?;
+        self.note_in_task(batch, &row)?;
+        batch.append_served(self.now, &row)
+    }
+
+    /// Brings the first of these entries together, each with each.
+    pub(super) fn meet_all(
+        &self,
+        batch: &Batch,
+        entries: &[EntryId],
+        meeting: Meeting,
+    ) -> Result<(), Error> {
+        let first = &entries[..entries.len().min(PAIRED_ENTRIES_MAX)];
         for (place, one) in first.iter().enumerate() {
             for two in &first[place + 1..] {
-                self.meet(batch, *one, *two, Meeting::Query)?;
+                self.meet(batch, *one, *two, meeting)?;
             }
         }
-        batch.append_served(self.now, &row)
+        Ok(())
     }
 
     fn meet(

@@ -3,6 +3,7 @@
 use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
 use super::ingest::{Ask, Ingest};
 use super::peers::refusal;
+use super::tasks::TaskParams;
 use super::validate;
 use crate::store::rows::{OverlayRow, Seq};
 use crate::store::{Batch, Durability, Error, Fault, Store};
@@ -53,6 +54,8 @@ pub struct Setup {
     pub durability: Durability,
     /// How entries that are served together grow together.
     pub cooccurrence: cooccurrence::Params,
+    /// What the end of a task counts, and when it comes by itself.
+    pub tasks: TaskParams,
 }
 
 /// The node as an author.
@@ -63,6 +66,7 @@ pub(super) struct Own {
     pub(super) clock: Clock,
     pub(super) entropy: Entropy,
     pub(super) cooccurrence: cooccurrence::Params,
+    pub(super) tasks: TaskParams,
 }
 
 impl Own {
@@ -92,10 +96,10 @@ pub struct Engine {
 impl Engine {
     /// Takes over a store and begins an epoch.
     pub fn start(store: Store, setup: Setup, now: WallTime) -> Result<Self, Error> {
-        let Setup { key, mut mine, entropy, judge, durability, cooccurrence } = setup;
+        let Setup { key, mut mine, entropy, judge, durability, cooccurrence, tasks } = setup;
         mine.insert(key.author());
         let (boot, clock) = (Boot(0), Clock::default());
-        let mut own = Own { key, mine, boot, clock, entropy, cooccurrence };
+        let mut own = Own { key, mine, boot, clock, entropy, cooccurrence, tasks };
         own.draw_boot();
         let batch = store.batch(Durability::Durable)?;
         own.mine.extend(batch.mine()?);
@@ -240,7 +244,7 @@ impl Ingest<'_> {
             Command::Create(new) => return self.create(batch, new),
             Command::Claim { entry, claims } => return self.claim(batch, *entry, claims),
             Command::Observe { entry, of, amount } => {
-                return self.observe(batch, *entry, *of, *amount);
+                return self.observe_outside(batch, *entry, (*of, *amount));
             }
             Command::Reset { entry } => return self.reset(batch, *entry),
             Command::Retract { entry } => return self.retract(batch, *entry),
@@ -267,11 +271,9 @@ impl Ingest<'_> {
                 self.note_served(batch, row)?;
             }
             Command::ConfirmPrimed { entry } => {
-                self.must_hold(batch, *entry)?;
-                let mut uses = batch.uses(*entry)?;
-                uses.primed_confirmations = uses.primed_confirmations.saturating_add(1);
-                batch.put_uses(*entry, uses)?;
+                self.confirm_primed(batch, *entry)?;
             }
+            Command::Task(act) => return self.about_task(batch, act),
             Command::Peers(acts) => return self.note_peers(batch, acts),
         }
         Ok(Receipt::Done(batch.head()?))

@@ -23,7 +23,7 @@ pub use candidates::SearchError;
 pub use excerpt::{body, one_liner};
 pub use gate::{Corroboration, Gate};
 pub use judge::Judged;
-pub use numbers::{Numbers, cooccurrence};
+pub use numbers::{Numbers, cooccurrence, tasks};
 pub use question::{Abstained, Answer, Audience, Caveat, Engine, Fallback, Hit, Question};
 pub use reading::{Found, Reader, Reading};
 pub use reference::{Reference, ReferenceError};

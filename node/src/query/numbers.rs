@@ -1,6 +1,7 @@
 //! The numbers of judgement, from the configuration to what `scoring` asks for.
 
 use super::gate;
+use crate::engine::TaskParams;
 use klnode_config::Config;
 use klnode_config::sections as of;
 use klnode_scoring::hop::Hop;
@@ -8,9 +9,10 @@ use klnode_scoring::rank::signals;
 use klnode_scoring::rank::{PerSignal, Weights};
 use klnode_scoring::role::Role;
 use klnode_scoring::{
-    admission, budget, confidence, conflict, cooccurrence, decay, rank, status, trust,
+    admission, budget, confidence, conflict, cooccurrence, decay, outcome, rank, status, trust,
 };
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The numbers of judgement, from the configuration.
 #[derive(Clone, Debug)]
@@ -40,6 +42,8 @@ pub struct Numbers {
     /// How long one-liners and previews are, in characters.
     pub(super) summary_characters_max: usize,
     pub(super) preview_characters_max: usize,
+    /// A task that is not finished by then never is.
+    task_expires_after: Duration,
 }
 
 impl Numbers {
@@ -87,6 +91,7 @@ impl Numbers {
                 .collect(),
             summary_characters_max: config.retrieval.tiers.summary_characters_max.as_usize(),
             preview_characters_max: config.retrieval.tiers.preview_characters_max.as_usize(),
+            task_expires_after: config.provenance.task_expires_after.get(),
         }
     }
 }
@@ -103,6 +108,11 @@ impl Numbers {
             Some(Role::Executor) => self.budget.tokens_max_executor,
             _ => self.budget.tokens_max,
         }
+    }
+
+    /// How long a task may go unfinished.
+    pub fn task_expires_after(&self) -> Duration {
+        self.task_expires_after
     }
 
     /// The length of a one-liner.
@@ -176,6 +186,29 @@ pub fn cooccurrence(pairs: &of::Cooccurrence) -> cooccurrence::Params {
         decay_per_day: pairs.decay_per_day.get(),
         prune_below: pairs.prune_below.get(),
         weight_max: pairs.weight_max.get(),
+    }
+}
+
+/// What the end of a task counts, and when it comes by itself.
+pub fn tasks(config: &Config) -> TaskParams {
+    let of = &config.confidence;
+    TaskParams {
+        outcome: outcome::Params {
+            base: of.outcome.quality_offset.get(),
+            amount_min: of.outcome.step_min.get(),
+            amount_max: of.outcome.step_max.get(),
+            rank_factor: of.outcome.rank_decay.get(),
+            unnamed_max: of.outcome.unnamed_entries_max.as_usize(),
+            unnamed_factor: of.outcome.unnamed_weight.get(),
+            feedback: of.outcome.feedback_step.get(),
+            restoration_below: of.restoration.below_peak_fraction.get(),
+            restoration_share: of.restoration.step_fraction.get(),
+            reset_observations_min: of.reset.effective_observations_min.get(),
+            reset_mean_min: of.reset.mean_min.get(),
+            reset_mean_max: of.reset.mean_max.get(),
+        },
+        expires_after: config.provenance.task_expires_after.get(),
+        archive_after: config.provenance.archive_after_root_tasks.get(),
     }
 }
 

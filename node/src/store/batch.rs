@@ -10,9 +10,9 @@ use super::rows::{
 };
 use super::tables::{
     CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS,
-    LEDGER, LEDGER_ROWS_MAX, META, META_HEAD, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PEERS,
-    QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, STRETCHES, TOMBSTONES, USES, VIEWS,
-    WORKSPACES, held_key, key, part, span,
+    LEDGER, LEDGER_ROWS_MAX, META, META_HEAD, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS,
+    QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, STRETCHES, TASKS, TOMBSTONES, USES,
+    VIEWS, WORKSPACES, held_key, key, part, span,
 };
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;
@@ -96,6 +96,8 @@ impl Batch {
         t.open_table(LEDGER)?;
         t.open_table(USES)?;
         t.open_table(PAIRS)?;
+        t.open_table(TASKS)?;
+        t.open_table(PARTS)?;
         t.open_table(CALLERS)?;
         Ok(())
     }
@@ -386,6 +388,7 @@ impl Batch {
     /// Nothing that was asked or answered about a forgotten entry is left.
     fn forget_uses(&self, entry: EntryId) -> Result<(), Error> {
         self.transaction.open_table(USES)?.remove(entry.as_bytes())?;
+        self.forget_parts(entry)?;
         let mut pairs = self.transaction.open_table(PAIRS)?;
         let (first, last) = span::<32>(entry.as_bytes());
         let mut others = Vec::new();

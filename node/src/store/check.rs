@@ -9,9 +9,10 @@ use super::read;
 use super::rows::{self, OverlayRow, QuarantineRow, Seq, ServedRow, ViewRow};
 use super::snapshot::{Change, Snapshot};
 use super::tables::{
-    EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, QUARANTINE, RECORDS, TOMBSTONES, VIEWS,
-    held_key, part, span,
+    EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, PARTS, QUARANTINE, RECORDS, TASKS, TOMBSTONES,
+    VIEWS, held_key, part, span,
 };
+use super::tasks::{PartRow, TaskRow};
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
@@ -190,6 +191,12 @@ impl Snapshot {
         self.check_outboxes(found)?;
         for row in self.transaction.open_table(LEDGER)?.iter()? {
             found.note(rows::decode::<ServedRow>("ledger", row?.1.value()).map(|_| ()))?;
+        }
+        for row in self.transaction.open_table(TASKS)?.iter()? {
+            found.note(rows::decode::<TaskRow>("tasks", row?.1.value()).map(|_| ()))?;
+        }
+        for row in self.transaction.open_table(PARTS)?.iter()? {
+            found.note(rows::decode::<PartRow>("parts", row?.1.value()).map(|_| ()))?;
         }
         Ok(())
     }

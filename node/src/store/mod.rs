@@ -21,6 +21,7 @@ mod read;
 pub mod rows;
 mod snapshot;
 pub mod tables;
+pub mod tasks;
 mod unfinished;
 
 pub(crate) use batch::Waiting;

@@ -5,6 +5,7 @@
 
 use super::error::Error;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
+use super::tasks::{PartRow, TaskRow};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::key::Signature;
@@ -186,6 +187,13 @@ pub struct UseRow {
     /// How often it was confirmed by somebody who had been served it.
     #[serde(rename = "p", default)]
     pub primed_confirmations: u32,
+    /// In how many root tasks it was served since something last spoke for it.
+    #[serde(rename = "i", default, skip_serializing_if = "is_zero")]
+    pub idle_tasks: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// How strongly two entries belong together.
@@ -236,6 +244,8 @@ pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "uses" => again::<UseRow>(table, bytes),
         "pairs" => again::<PairRow>(table, bytes),
         "callers" => again::<CallerRow>(table, bytes),
+        "tasks" => again::<TaskRow>(table, bytes),
+        "parts" => again::<PartRow>(table, bytes),
         _ => None,
     }
 }

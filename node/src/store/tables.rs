@@ -32,6 +32,8 @@
 //! | `ledger` | moment 8, number 8 | what was served, to whom; the oldest rows go when there are too many |
 //! | `uses` | entry 16 | how often it was served, when last, how often it was a weak answer |
 //! | `pairs` | entry 16, entry 16 | how strongly two entries are served together; both ways round |
+//! | `tasks` | task 16: the moment it began 6, random 10 | a piece of work, and how it ended; the oldest go when there are too many |
+//! | `parts` | task 16, entry 16 | what the entry was in the task: served, observed, confirmed |
 //! | `callers` | sequence number 8 | who asked for that record here; goes when the record goes |
 //!
 //! Records stand in the order of their commits, so that long rows are appended and not spread over
@@ -42,7 +44,7 @@ use klnode_crdt::record::Record;
 use redb::TableDefinition;
 
 /// The schema this version writes.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 pub(super) type HeldKey = [u8; 81];
 
@@ -84,10 +86,14 @@ pub(super) const OVERLAYS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefiniti
 pub(super) const LEDGER: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("ledger");
 pub(super) const USES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("uses");
 pub(super) const PAIRS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("pairs");
+pub(super) const TASKS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("tasks");
+pub(super) const PARTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("parts");
 pub(super) const CALLERS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("callers");
 
 /// What was served is remembered so many times.
 pub(super) const LEDGER_ROWS_MAX: u64 = 100_000;
+/// So many tasks are remembered.
+pub(super) const TASKS_MAX: u64 = 100_000;
 
 pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
 pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";

@@ -117,6 +117,7 @@ fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
         judge: Box::new(query::inspect),
         durability: Durability::Durable,
         cooccurrence: query::cooccurrence(&config.cooccurrence),
+        tasks: query::tasks(config),
     };
     Ok(Engine::start(store, setup, now())?)
 }

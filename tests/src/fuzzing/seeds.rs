@@ -11,12 +11,13 @@ use klnode::store::peers::rows::{
 use klnode::store::rows::{
     CallerRow, OverlayRow, PairRow, QuarantineRow, ServedRow, UseRow, ViewRow,
 };
+use klnode::store::tasks::{EndRow, PartRow, TaskRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{Boot, Digest, EntryId, Nonce, StoreId, WorkspaceId};
+use klnode_crdt::ids::{Boot, Digest, EntryId, Nonce, StoreId, TaskId, WorkspaceId};
 use klnode_crdt::key::{SecretKey, Signature};
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::{Memory, Origin};
@@ -285,6 +286,24 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         is_weak: true,
     };
     let overlay = OverlayRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
+    let end = EndRow {
+        at: START,
+        is_success: true,
+        quality: 0.75,
+        cost: Some(1.5),
+        rounds: Some(3),
+        strategy: Some("bisect".into()),
+    };
+    let task = TaskRow {
+        agent: "agent".into(),
+        goal: "goal".into(),
+        thread: Some("thread".into()),
+        parent: Some(TaskId::from_bytes([7; 16])),
+        begun: START,
+        served: 1,
+        end: Some(end),
+    };
+    let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
     vec![
         ("records", wire::encode(&claim())),
         ("views", wire::encode(&view)),
@@ -295,6 +314,8 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         ("uses", wire::encode(&UseRow { served: 3, last_served: START, ..<_>::default() })),
         ("pairs", wire::encode(&PairRow { weight: 0.5, at: START })),
         ("callers", wire::encode(&CallerRow { uid: Some(1_000), pid: Some(4_242) })),
+        ("tasks", wire::encode(&task)),
+        ("parts", wire::encode(&part)),
     ]
 }
 

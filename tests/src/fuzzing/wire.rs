@@ -14,7 +14,7 @@ use klnode_federation::proto::{message, pairing as exchange};
 use std::fmt::Debug;
 
 /// The tables whose values are more than fixed-width numbers, in the order of their numbers here.
-pub const TABLES: [&str; 17] = [
+pub const TABLES: [&str; 19] = [
     "records",
     "views",
     "equivocations",
@@ -31,6 +31,8 @@ pub const TABLES: [&str; 17] = [
     "uses",
     "pairs",
     "callers",
+    "tasks",
+    "parts",
     "no such table",
 ];
 

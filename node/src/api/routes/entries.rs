@@ -1,5 +1,6 @@
 //! An entry's life: written, read, observed, changed, taken back, forgotten.
 
+use super::tasks::task_named;
 use super::{named, resolve, resolve_for_change};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
@@ -8,10 +9,10 @@ use crate::api::exchange::{Answer, Answered, Body, Params};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
-    Confirmed, Done, Edit, Entry, ForgetQuery, List, ListQuery, Named, NewEntry, Observe, Outcome,
-    Overlay,
+    ConfirmQuery, Confirmed, Done, Edit, Entry, ForgetQuery, List, ListQuery, Named, NewEntry,
+    Observe, Observed, Outcome, Overlay,
 };
-use crate::engine::{Command, Receipt};
+use crate::engine::{Command, Confirmation, Receipt, TaskAct, TaskDone};
 use crate::query::{Cancel, complaint};
 use axum::extract::{Path, State};
 use klnode_crdt::charter;
@@ -106,39 +107,69 @@ pub(super) async fn edit(
     named(&service, entry)
 }
 
-/// Counts an observation.
+/// Counts an observation; in a task once for each entry.
 #[utoipa::path(post, path = "/v1/entries/{entry}/observations", request_body = Observe,
-    responses((status = 200, body = Named)))]
+    responses((status = 200, body = Observed)))]
 pub(super) async fn observe(
     State(service): State<Service>,
     caller: Caller,
     Path(entry): Path<String>,
     Body(observe): Body<Observe>,
-) -> Answered<Named> {
+) -> Answered<Observed> {
     let of = match observe.outcome {
         Outcome::Success => Observation::Success,
         Outcome::Failure => Observation::Failure,
     };
     let entry = resolve(&service.snapshot()?, &entry)?;
-    let command = Command::Observe { entry, of, amount: Thousandths::ONE };
-    service.submit(caller, command).await?;
-    named(&service, entry)
+    let amount = Thousandths::ONE;
+    let command = match observe.task.as_deref().map(task_named).transpose()? {
+        None => Command::Observe { entry, of, amount },
+        Some(task) => Command::Task(Box::new(TaskAct::Observe { task, entry, of, amount })),
+    };
+    let receipt = service.submit(caller, command).await?;
+    let counted = receipt != Receipt::Task(TaskDone::CountedBefore);
+    let Answer(Named { id, code }) = named(&service, entry)?;
+    Ok(Answer(Observed { id, code, counted }))
 }
 
-/// Confirms an entry. Outside a task nobody can tell whether the caller had it from here, so the
+/// Confirms an entry. It is evidence in a task in whose chain the entry was served nowhere, once for
+/// each root task. Elsewhere, and outside any task, the caller may have it from here: then the
 /// confirmation is counted apart and is no evidence.
-#[utoipa::path(post, path = "/v1/entries/{entry}/confirm",
+#[utoipa::path(post, path = "/v1/entries/{entry}/confirm", params(ConfirmQuery),
     responses((status = 200, body = Confirmed)))]
 pub(super) async fn confirm(
     State(service): State<Service>,
     caller: Caller,
     Path(entry): Path<String>,
+    Params(ConfirmQuery { task, primed }): Params<ConfirmQuery>,
 ) -> Answered<Confirmed> {
     let entry = resolve(&service.snapshot()?, &entry)?;
-    service.submit(caller, Command::ConfirmPrimed { entry }).await?;
+    let confirmation = match task.as_deref().map(task_named).transpose()? {
+        None => {
+            service.submit(caller, Command::ConfirmPrimed { entry }).await?;
+            None
+        }
+        Some(task) => {
+            let act = TaskAct::Confirm { task, entry, is_lowered: primed };
+            let TaskDone::Confirmed(as_what) = service.about_task(caller, act).await? else {
+                return Err(ApiError::new(Kind::Failed, "tell what it counts as", None));
+            };
+            Some(as_what)
+        }
+    };
+    let (class, reason) = match confirmation {
+        None => ("primed", "it came outside any task".to_owned()),
+        Some(Confirmation::Independent) => {
+            ("independent", "it was served nowhere in the task or above it".to_owned())
+        }
+        Some(Confirmation::Served(by)) => ("primed", format!("it was served in task {by}")),
+        Some(Confirmation::Again) => {
+            ("primed", "it was confirmed in this task, or in one beside it, before".to_owned())
+        }
+        Some(Confirmation::Lowered) => ("primed", "the caller says so".to_owned()),
+    };
     let Answer(Named { id, code }) = named(&service, entry)?;
-    let reason = "it came outside any task".into();
-    Ok(Answer(Confirmed { id, code, class: "primed".into(), reason }))
+    Ok(Answer(Confirmed { id, code, class: class.into(), reason }))
 }
 
 /// Takes back what this node said about an entry.

@@ -13,6 +13,7 @@ mod peers;
 mod quarantine;
 mod search;
 mod status;
+mod tasks;
 mod workspaces;
 
 use super::description;
@@ -64,6 +65,9 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(entries::retract))
         .routes(routes!(entries::forget))
         .routes(routes!(entries::overlay))
+        .routes(routes!(tasks::list, tasks::begin))
+        .routes(routes!(tasks::show))
+        .routes(routes!(tasks::finish))
         .merge(portable::described())
         .routes(routes!(peers::list))
         .routes(routes!(peers::show))

@@ -1,5 +1,6 @@
 //! Questions: answered on a thread of their own, and given up when nobody waits any more.
 
+use super::tasks::open_task;
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::exchange::{Answer, Answered, Body};
@@ -29,6 +30,7 @@ pub(super) async fn search(
     for name in &mut search.workspaces {
         *name = service.workspace_for(Some(name))?;
     }
+    let task = search.task.as_deref().map(|name| open_task(&service, name)).transpose()?;
     let question = search.question(service.seed(), &service.reader.numbers)?;
     let start = Instant::now();
     wait_for_index(&service).await;
@@ -39,15 +41,23 @@ pub(super) async fn search(
     })
     .await?;
     service.metrics.searches.count(answered.hits.len(), start.elapsed());
-    if !search.unrecorded && !answered.hits.is_empty() {
-        service.engine.note(Command::Served(ServedRow {
+    let is_noted = task.is_some() || !search.unrecorded;
+    if is_noted && !answered.hits.is_empty() {
+        let served = Command::Served(ServedRow {
             caller: search.caller.clone().unwrap_or_else(|| caller.to_string()),
-            task: search.task.clone(),
+            task: task.map(|task| task.to_string()),
             // Secrets go before the query is cut: half of one no longer looks like one.
             query: redacted(&search.query).chars().take(LEDGER_QUERY_CHARACTERS_MAX).collect(),
             entries: answered.hits.iter().map(|hit| hit.found.entry).collect(),
             is_weak: answered.is_weak,
-        }));
+        });
+        match task {
+            None => service.engine.note(served),
+            // What a confirmation is worth depends on it: it must not be dropped.
+            Some(_) => {
+                service.engine.submit(served).await?;
+            }
+        }
     }
     Ok(Answer(search::answer(&search, &answered, &service.reader.numbers)))
 }

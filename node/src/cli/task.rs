@@ -1,0 +1,261 @@
+//! `klnode task`: pieces of work, from their beginning to their end.
+
+use super::read::escape;
+use super::when::moment;
+use super::{Reply, VerbError};
+use crate::api::Client;
+use crate::api::types::{FinishTask, FinishedTask, NewTask, Outcome, Task, Tasks};
+use hyper::Method;
+use std::fmt::Write;
+
+/// Characters of a goal on one line of a listing.
+const GOAL_CHARACTERS_MAX: usize = 60;
+
+/// What to do about tasks.
+#[derive(Debug, clap::Subcommand)]
+pub enum TaskVerb {
+    /// Begin a task, and print its name. Give it to `search`, `observe` and `confirm`.
+    ///
+    /// Example: klnode task begin --agent reviewer --goal "Review the auth middleware"
+    Begin(Begin),
+    /// Finish a task: what it was served is credited with success, or blamed for failure.
+    ///
+    /// Name the entries that were of use; if none is named, the first three served share the
+    /// outcome at half weight. Finishing again adds nothing.
+    ///
+    /// Example: klnode task finish 01a0c4506c00beeb8da1658eec67f893 --success --used L-7F3KQ2MX
+    Finish(Finish),
+    /// List tasks, the newest first.
+    ///
+    /// Example: klnode task list --open
+    List(List),
+    /// Show a task, with what was served in it.
+    ///
+    /// Example: klnode task show 01a0c4506c00beeb8da1658eec67f893
+    Show(OneTask),
+}
+
+/// A task to begin.
+#[derive(Debug, clap::Args)]
+pub struct Begin {
+    /// Who works on it.
+    #[arg(long, value_name = "NAME")]
+    pub agent: String,
+    /// What for.
+    #[arg(long, value_name = "TEXT")]
+    pub goal: String,
+    /// The thread it belongs to.
+    #[arg(long)]
+    pub thread: Option<String>,
+    /// The task it is a part of: what was served there is known here.
+    #[arg(long, value_name = "TASK")]
+    pub parent: Option<String>,
+}
+
+/// How a task ends.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("outcome").required(true).args(["success", "failure"])))]
+pub struct Finish {
+    /// Its name, as `task begin` printed it.
+    pub task: String,
+    /// It worked.
+    #[arg(long)]
+    pub success: bool,
+    /// It did not.
+    #[arg(long)]
+    pub failure: bool,
+    /// How good the work was, from 0 to 1 [default: 0.5].
+    #[arg(long, value_name = "QUALITY")]
+    pub quality: Option<f64>,
+    /// The entries that were of use, separated by commas.
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    pub used: Vec<String>,
+    /// What it cost, in whatever you count.
+    #[arg(long)]
+    pub cost: Option<f64>,
+    /// How many rounds it took.
+    #[arg(long)]
+    pub rounds: Option<u32>,
+    /// How you went about it.
+    #[arg(long, value_name = "TEXT")]
+    pub strategy: Option<String>,
+}
+
+/// Which tasks to list.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// At most so many [default: 50].
+    #[arg(short = 'n', long)]
+    pub limit: Option<usize>,
+    /// Only those that go on.
+    #[arg(long)]
+    pub open: bool,
+}
+
+/// One task.
+#[derive(Debug, clap::Args)]
+pub struct OneTask {
+    /// Its name, as `task begin` printed it.
+    pub task: String,
+}
+
+impl TaskVerb {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        match self {
+            Self::Begin(Begin { agent, goal, thread, parent }) => {
+                let new = NewTask { agent, goal, thread, parent };
+                let begun: Task = client.send_json(Method::POST, "/v1/tasks", &new).await?;
+                let text = format!("{}\n", begun.task);
+                Ok(Reply::new(&begun, text))
+            }
+            Self::Finish(finish) => finish.run(client).await,
+            Self::List(List { limit, open }) => {
+                let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
+                let tasks: Tasks = client.get(&format!("/v1/tasks?open={open}{limit}")).await?;
+                let text = list(&tasks);
+                Ok(Reply::new(&tasks, text))
+            }
+            Self::Show(OneTask { task }) => {
+                let task: Task = client.get(&path(&task, "")).await?;
+                let text = whole(&task);
+                Ok(Reply::new(&task, text))
+            }
+        }
+    }
+}
+
+impl Finish {
+    async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let outcome = if self.success { Outcome::Success } else { Outcome::Failure };
+        let Self { task, quality, used, cost, rounds, strategy, .. } = self;
+        let finish = FinishTask { outcome, quality, used, cost, rounds, strategy };
+        let done: FinishedTask =
+            client.send_json(Method::POST, &path(&task, "/finish"), &finish).await?;
+        let text = finished(&done, outcome);
+        Ok(Reply::new(&done, text))
+    }
+}
+
+fn path(task: &str, rest: &str) -> String {
+    format!("/v1/tasks/{}{rest}", escape(task))
+}
+
+fn finished(done: &FinishedTask, outcome: Outcome) -> String {
+    if done.already {
+        return format!("{}  was finished before; nothing was added\n", done.task);
+    }
+    let mut text = format!("{}  finished\n", done.task);
+    let to = match outcome {
+        Outcome::Success => "successes",
+        Outcome::Failure => "failures",
+    };
+    for credit in &done.credits {
+        let why = if credit.named { "named as used" } else { "among the first served" };
+        let place = credit.rank + 1;
+        let _ = writeln!(
+            text,
+            "  {}  +{:.3} {to}: {why}, in place {place}",
+            credit.code, credit.amount
+        );
+    }
+    for entry in &done.unserved {
+        let _ = writeln!(text, "  {entry}  nothing: it was not served in this task");
+    }
+    for entry in &done.archived {
+        let _ = writeln!(
+            text,
+            "  {entry}  archived: served in many tasks, and nothing speaks for it; \
+             `klnode unarchive {entry}` brings it back"
+        );
+    }
+    text
+}
+
+fn list(tasks: &Tasks) -> String {
+    if tasks.tasks.is_empty() {
+        return "No tasks. `klnode task begin --help` shows how to begin one.\n".to_owned();
+    }
+    let mut text = format!(
+        "{:<32}  {:<8}  {:<19}  {:>6}  {:<12}  GOAL\n",
+        "TASK", "STATE", "BEGUN (UTC)", "SERVED", "AGENT"
+    );
+    for task in &tasks.tasks {
+        let goal: String = printable(&task.goal).chars().take(GOAL_CHARACTERS_MAX).collect();
+        let _ = writeln!(
+            text,
+            "{:<32}  {:<8}  {:<19}  {:>6}  {:<12}  {goal}",
+            task.task,
+            state(task),
+            moment(task.begun),
+            task.served,
+            printable(&task.agent),
+        );
+    }
+    if tasks.more {
+        text.push_str("There are older ones: -n shows more.\n");
+    }
+    text
+}
+
+/// Where a task stands, in a word.
+fn state(task: &Task) -> &str {
+    match task.outcome {
+        Some(Outcome::Success) => "success",
+        Some(Outcome::Failure) => "failure",
+        None => &task.state,
+    }
+}
+
+fn whole(task: &Task) -> String {
+    let mut text = String::new();
+    let mut put = |name: &str, value: String| {
+        if !value.is_empty() {
+            let _ = writeln!(text, "{name:<9} {value}");
+        }
+    };
+    put("task", task.task.clone());
+    put("agent", printable(&task.agent));
+    put("goal", printable(&task.goal));
+    put("thread", printable(task.thread.as_deref().unwrap_or_default()));
+    put("parent", task.parent.clone().unwrap_or_default());
+    put("state", state(task).to_owned());
+    put("begun", format!("{} UTC", moment(task.begun)));
+    put("finished", task.finished.map(|at| format!("{} UTC", moment(at))).unwrap_or_default());
+    put("quality", task.quality.map(|quality| format!("{quality:.2}")).unwrap_or_default());
+    put("cost", task.cost.map(|cost| cost.to_string()).unwrap_or_default());
+    put("rounds", task.rounds.map(|rounds| rounds.to_string()).unwrap_or_default());
+    put("strategy", printable(task.strategy.as_deref().unwrap_or_default()));
+    for entry in &task.entries {
+        let counted = if entry.observed { "  (counted)" } else { "" };
+        put("served", format!("{}  {}{counted}", entry.code, entry.title));
+    }
+    if task.entries.is_empty() {
+        put("served", "nothing yet; `klnode search --task` asks in it".to_owned());
+    }
+    text
+}
+
+/// A text on one line: nothing in it moves a cursor.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_tasks_say_so_and_what_was_finished_before_does_too() {
+        let none = Tasks { tasks: Vec::new(), more: false };
+        assert!(list(&none).starts_with("No tasks."));
+        let done = FinishedTask {
+            task: "01".repeat(16),
+            already: true,
+            credits: Vec::new(),
+            unserved: Vec::new(),
+            archived: Vec::new(),
+        };
+        let text = finished(&done, Outcome::Success);
+        assert!(text.ends_with("was finished before; nothing was added\n"), "{text}");
+    }
+}

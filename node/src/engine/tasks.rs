@@ -1,0 +1,478 @@
+//! Tasks: what was served in one decides what is said in it about an entry, and what its end counts.
+//!
+//! Whether a confirmation is independent is decided here, from what this node served, and never
+//! taken from a caller.
+
+use super::command::{Receipt, Rejection};
+use super::ingest::Ingest;
+use crate::store::rows::{ServedRow, UseRow};
+use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState};
+use crate::store::{Batch, Error};
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::gset::Presence;
+use klnode_crdt::ids::{EntryId, TaskId};
+use klnode_crdt::tally::Observation;
+use klnode_crdt::writer::Claim;
+use klnode_scoring::cooccurrence::Meeting;
+use klnode_scoring::outcome::{self, Credit, Outcome, Served, Verdict};
+use std::time::Duration;
+
+/// Tasks in a chain, from one to the first that it is a part of.
+const CHAIN_TASKS_MAX: usize = 32;
+/// Bytes of an agent's name, a goal, a thread or a strategy.
+const TEXT_BYTES_MAX: usize = 4 * 1024;
+
+/// The numbers of tasks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TaskParams {
+    /// What an outcome adds.
+    pub outcome: outcome::Params,
+    /// A task that is not finished by then never is.
+    pub expires_after: Duration,
+    /// An entry that was served in so many root tasks, with nothing that speaks for it, is archived.
+    pub archive_after: u32,
+}
+
+impl Default for TaskParams {
+    fn default() -> Self {
+        Self {
+            outcome: outcome::Params::default(),
+            expires_after: Duration::from_secs(7 * 24 * 3_600),
+            archive_after: 10,
+        }
+    }
+}
+
+/// One thing to do about a task.
+#[derive(Clone, Debug)]
+pub enum TaskAct {
+    /// Begins one.
+    Begin(NewTask),
+    /// Finishes one.
+    Finish(TaskId, Finish),
+    /// Counts a success or a failure that was seen in one, once for each entry.
+    Observe {
+        /// In which.
+        task: TaskId,
+        /// Of which entry.
+        entry: EntryId,
+        /// What was observed.
+        of: Observation,
+        /// How much.
+        amount: Thousandths,
+    },
+    /// Confirms an entry in one.
+    Confirm {
+        /// In which.
+        task: TaskId,
+        /// Which entry.
+        entry: EntryId,
+        /// The caller says itself that it is primed.
+        is_lowered: bool,
+    },
+}
+
+/// What a new task holds.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Who works on it.
+    pub agent: String,
+    /// What for.
+    pub goal: String,
+    /// In which thread.
+    pub thread: Option<String>,
+    /// The task it is a part of.
+    pub parent: Option<TaskId>,
+}
+
+/// How a task ends.
+#[derive(Clone, Debug)]
+pub struct Finish {
+    /// Whether it worked, and how well.
+    pub outcome: Outcome,
+    /// The entries that were of use.
+    pub used: Vec<EntryId>,
+    /// What it cost, in whatever the agent counts.
+    pub cost: Option<f64>,
+    /// How many rounds it took.
+    pub rounds: Option<u32>,
+    /// How it was gone about.
+    pub strategy: Option<String>,
+}
+
+/// What was done about a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskDone {
+    /// It has begun.
+    Began(TaskId),
+    /// It is finished.
+    Finished(Finished),
+    /// It was finished before: nothing was added.
+    FinishedBefore,
+    /// The observation is counted.
+    Counted,
+    /// One of this entry was counted in this task before: nothing was added.
+    CountedBefore,
+    /// The entry was confirmed.
+    Confirmed(Confirmation),
+}
+
+/// What the end of a task led to.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Finished {
+    /// What was added to which entry.
+    pub credits: Vec<Credit>,
+    /// What was named as used and not served in the task: it earns nothing.
+    pub unserved: Vec<EntryId>,
+    /// What was served in too many tasks for nothing, and is put away.
+    pub archived: Vec<EntryId>,
+}
+
+/// What a confirmation is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirmation {
+    /// The entry was served nowhere in the task's chain: evidence.
+    Independent,
+    /// Primed: the entry was served in this task of the chain.
+    Served(TaskId),
+    /// Primed: it was confirmed independently in the same root task before.
+    Again,
+    /// Primed, by the caller's own word.
+    Lowered,
+}
+
+impl Ingest<'_> {
+    pub(super) fn about_task(
+        &mut self,
+        batch: &Batch,
+        act: &TaskAct,
+    ) -> Result<Receipt, Rejection> {
+        let done = match act {
+            TaskAct::Begin(new) => self.begin(batch, new)?,
+            TaskAct::Finish(task, finish) => self.finish(batch, *task, finish)?,
+            TaskAct::Observe { task, entry, of, amount } => {
+                self.observe_in(batch, *task, *entry, (*of, *amount))?
+            }
+            TaskAct::Confirm { task, entry, is_lowered } => {
+                TaskDone::Confirmed(self.confirm_in(batch, *task, *entry, *is_lowered)?)
+            }
+        };
+        Ok(Receipt::Task(done))
+    }
+
+    fn begin(&mut self, batch: &Batch, new: &NewTask) -> Result<TaskDone, Rejection> {
+        for (field, text) in [("agent", &new.agent), ("goal", &new.goal)] {
+            if text.trim().is_empty() {
+                return Err(invalid(field, "is empty"));
+            }
+            short(field, text)?;
+        }
+        short("thread", new.thread.as_deref().unwrap_or_default())?;
+        if let Some(parent) = new.parent {
+            self.open_task(batch, parent)?;
+            if chain(batch, parent)?.len() >= CHAIN_TASKS_MAX {
+                let problem = format!("is the last of {CHAIN_TASKS_MAX} in a chain; no more fit");
+                return Err(invalid("parent", problem));
+            }
+        }
+        let mut bytes = [0; TaskId::LEN];
+        (self.writer.entropy)(&mut bytes);
+        bytes[..6].copy_from_slice(&self.now.as_millis().to_be_bytes()[2..]);
+        let task = TaskId::from_bytes(bytes);
+        let row = TaskRow {
+            agent: new.agent.clone(),
+            goal: new.goal.clone(),
+            thread: new.thread.clone(),
+            parent: new.parent,
+            begun: self.now,
+            served: 0,
+            end: None,
+        };
+        batch.put_task(task, &row)?;
+        Ok(TaskDone::Began(task))
+    }
+
+    fn open_task(&self, batch: &Batch, task: TaskId) -> Result<TaskRow, Rejection> {
+        let row = batch.task(task)?.ok_or(Rejection::NoSuchTask(task))?;
+        match row.state(self.now, self.writer.tasks.expires_after) {
+            TaskState::Open => Ok(row),
+            state => Err(Rejection::TaskEnded { task, state: state.name() }),
+        }
+    }
+
+    /// Notes what was served in a task. It is a fact whatever has become of the task meanwhile.
+    pub(super) fn note_in_task(&self, batch: &Batch, served: &ServedRow) -> Result<(), Error> {
+        let task = served.task.as_deref().and_then(TaskId::from_hex);
+        let Some(task) = task else { return Ok(()) };
+        let Some(mut row) = batch.task(task)? else { return Ok(()) };
+        for (rank, entry) in (0_u32..).zip(&served.entries) {
+            let mut part = batch.task_part(task, *entry)?;
+            if part.order.is_some() {
+                part.rank = part.rank.min(rank);
+            } else {
+                (part.order, part.rank) = (Some(row.served), rank);
+                row.served = row.served.saturating_add(1);
+            }
+            batch.put_task_part(task, *entry, part)?;
+        }
+        batch.put_task(task, &row)
+    }
+
+    /// Counts what was observed outside any task.
+    pub(super) fn observe_outside(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+        (of, amount): (Observation, Thousandths),
+    ) -> Result<Receipt, Rejection> {
+        let receipt = self.observe(batch, entry, (of, amount), None)?;
+        if of == Observation::Success {
+            self.speak_for(batch, entry)?;
+        }
+        Ok(receipt)
+    }
+
+    fn observe_in(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        entry: EntryId,
+        (of, amount): (Observation, Thousandths),
+    ) -> Result<TaskDone, Rejection> {
+        self.must_hold(batch, entry)?;
+        self.open_task(batch, task)?;
+        let part = batch.task_part(task, entry)?;
+        if part.is_observed {
+            return Ok(TaskDone::CountedBefore);
+        }
+        self.observe(batch, entry, (of, amount), Some(task))?;
+        batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
+        if of == Observation::Success {
+            self.speak_for_in(batch, root(batch, task)?, entry)?;
+        }
+        Ok(TaskDone::Counted)
+    }
+
+    /// Notes a confirmation that is no evidence.
+    pub(super) fn confirm_primed(&self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {
+        self.must_hold(batch, entry)?;
+        let mut uses = batch.uses(entry)?;
+        uses.primed_confirmations = uses.primed_confirmations.saturating_add(1);
+        Ok(batch.put_uses(entry, uses)?)
+    }
+
+    fn confirm_in(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        entry: EntryId,
+        is_lowered: bool,
+    ) -> Result<Confirmation, Rejection> {
+        self.must_hold(batch, entry)?;
+        self.open_task(batch, task)?;
+        let root = root(batch, task)?;
+        let confirmation = match served_in_chain(batch, task, entry)? {
+            _ if is_lowered => Confirmation::Lowered,
+            Some(by) => Confirmation::Served(by),
+            None if batch.task_part(root, entry)?.is_confirmed => Confirmation::Again,
+            None => Confirmation::Independent,
+        };
+        if confirmation != Confirmation::Independent {
+            self.confirm_primed(batch, entry)?;
+            return Ok(confirmation);
+        }
+        let one = |of| (of, Thousandths::ONE);
+        self.observe(batch, entry, one(Observation::Confirmation), Some(task))?;
+        let part = batch.task_part(task, entry)?;
+        if !part.is_observed {
+            self.observe(batch, entry, one(Observation::Success), Some(task))?;
+            batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
+        }
+        let part = batch.task_part(root, entry)?;
+        batch.put_task_part(root, entry, PartRow { is_confirmed: true, ..part })?;
+        self.speak_for_in(batch, root, entry)?;
+        Ok(confirmation)
+    }
+
+    fn finish(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        finish: &Finish,
+    ) -> Result<TaskDone, Rejection> {
+        let known = batch.task(task)?.ok_or(Rejection::NoSuchTask(task))?;
+        if known.end.is_some() {
+            return Ok(TaskDone::FinishedBefore);
+        }
+        let row = self.open_task(batch, task)?;
+        check(finish)?;
+        let served = in_order(&batch.task_parts(task)?);
+        let params = self.writer.tasks.outcome;
+        let credits = outcome::credits(finish.outcome, &served, &finish.used, &params);
+        let is_success = finish.outcome.verdict == Verdict::Success;
+        let credits = self.credit(batch, task, is_success, credits)?;
+        let archived = self.count_served(batch, root(batch, task)?, &served)?;
+        let end = EndRow {
+            at: self.now,
+            is_success,
+            quality: finish.outcome.quality,
+            cost: finish.cost,
+            rounds: finish.rounds,
+            strategy: finish.strategy.clone(),
+        };
+        batch.put_task(task, &TaskRow { end: Some(end), ..row })?;
+        let was_served = |entry: &EntryId| served.iter().any(|one| one.entry == *entry);
+        let unserved = finish.used.iter().filter(|entry| !was_served(entry)).copied().collect();
+        Ok(TaskDone::Finished(Finished { credits, unserved, archived }))
+    }
+
+    /// Adds what an outcome adds, where nothing was observed in the task before; returns what was
+    /// added.
+    fn credit(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        is_success: bool,
+        credits: Vec<Credit>,
+    ) -> Result<Vec<Credit>, Rejection> {
+        let of = if is_success { Observation::Success } else { Observation::Failure };
+        let root = root(batch, task)?;
+        let mut counted = Vec::new();
+        for credit in credits {
+            let part = batch.task_part(task, credit.entry)?;
+            if part.is_observed || credit.amount == Thousandths(0) {
+                continue;
+            }
+            let observed = self.observe(batch, credit.entry, (of, credit.amount), Some(task));
+            if !taken(observed)? {
+                continue;
+            }
+            batch.put_task_part(task, credit.entry, PartRow { is_observed: true, ..part })?;
+            if is_success {
+                self.speak_for_in(batch, root, credit.entry)?;
+            }
+            counted.push(credit);
+        }
+        if is_success {
+            let entries: Vec<EntryId> = counted.iter().map(|credit| credit.entry).collect();
+            self.meet_all(batch, &entries, Meeting::Success)?;
+        }
+        Ok(counted)
+    }
+
+    /// Counts a root task against what was served in it, once, and puts away what was served in too
+    /// many for nothing.
+    fn count_served(
+        &mut self,
+        batch: &Batch,
+        root: TaskId,
+        served: &[Served],
+    ) -> Result<Vec<EntryId>, Rejection> {
+        let mut archived = Vec::new();
+        for Served { entry, .. } in served {
+            let part = batch.task_part(root, *entry)?;
+            if part.is_counted {
+                continue;
+            }
+            batch.put_task_part(root, *entry, PartRow { is_counted: true, ..part })?;
+            let mut uses = batch.uses(*entry)?;
+            uses.idle_tasks = uses.idle_tasks.saturating_add(1);
+            if uses.idle_tasks >= self.writer.tasks.archive_after {
+                let claim = self.claim(batch, *entry, &[Claim::Archive(Presence::Present)]);
+                if taken(claim)? {
+                    // What is restored has its chances again.
+                    uses.idle_tasks = 0;
+                    archived.push(*entry);
+                }
+            }
+            batch.put_uses(*entry, uses)?;
+        }
+        Ok(archived)
+    }
+
+    /// Something speaks for an entry: what it was served in before no longer counts against it.
+    fn speak_for(&self, batch: &Batch, entry: EntryId) -> Result<(), Error> {
+        let uses = batch.uses(entry)?;
+        if uses.idle_tasks == 0 {
+            return Ok(());
+        }
+        batch.put_uses(entry, UseRow { idle_tasks: 0, ..uses })
+    }
+
+    /// The same, in a root task, which does not count against it either.
+    fn speak_for_in(&self, batch: &Batch, root: TaskId, entry: EntryId) -> Result<(), Error> {
+        let part = batch.task_part(root, entry)?;
+        batch.put_task_part(root, entry, PartRow { is_counted: true, ..part })?;
+        self.speak_for(batch, entry)
+    }
+}
+
+/// A task and those it is a part of, itself first.
+fn chain(batch: &Batch, task: TaskId) -> Result<Vec<TaskId>, Error> {
+    let (mut chain, mut last) = (vec![task], task);
+    while let Some(parent) = batch.task(last)?.and_then(|row| row.parent) {
+        if chain.len() >= CHAIN_TASKS_MAX {
+            break;
+        }
+        chain.push(parent);
+        last = parent;
+    }
+    Ok(chain)
+}
+
+/// The task at the top of a chain.
+fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
+    Ok(chain(batch, task)?.last().copied().unwrap_or(task))
+}
+
+/// The nearest task of a chain in which an entry was served.
+fn served_in_chain(batch: &Batch, task: TaskId, entry: EntryId) -> Result<Option<TaskId>, Error> {
+    for one in chain(batch, task)? {
+        if batch.task_part(one, entry)?.order.is_some() {
+            return Ok(Some(one));
+        }
+    }
+    Ok(None)
+}
+
+/// What was served in a task, in the order of serving.
+fn in_order(parts: &[(EntryId, PartRow)]) -> Vec<Served> {
+    let served = |(entry, part): &(EntryId, PartRow)| {
+        Some((part.order?, Served { entry: *entry, rank: part.rank }))
+    };
+    let mut served: Vec<(u32, Served)> = parts.iter().filter_map(served).collect();
+    served.sort_by_key(|(order, _)| *order);
+    served.into_iter().map(|(_, served)| served).collect()
+}
+
+/// Whether a write went through. What one entry cannot take stops no other; a fault of the store
+/// stops all.
+fn taken(written: Result<Receipt, Rejection>) -> Result<bool, Rejection> {
+    match written {
+        Ok(_) => Ok(true),
+        Err(fault @ Rejection::Store(_)) => Err(fault),
+        Err(_) => Ok(false),
+    }
+}
+
+fn invalid(field: &'static str, problem: impl Into<String>) -> Rejection {
+    Rejection::InvalidTask { field, problem: problem.into() }
+}
+
+fn short(field: &'static str, text: &str) -> Result<(), Rejection> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(invalid(field, format!("has {} bytes; {TEXT_BYTES_MAX} are allowed", text.len())))
+}
+
+fn check(finish: &Finish) -> Result<(), Rejection> {
+    let quality = finish.outcome.quality;
+    if !(0.0..=1.0).contains(&quality) {
+        return Err(invalid("quality", format!("is {quality}; it must be from 0 to 1")));
+    }
+    if let Some(cost) = finish.cost.filter(|cost| !cost.is_finite() || *cost < 0.0) {
+        return Err(invalid("cost", format!("is {cost}; it must be 0 or more")));
+    }
+    short("strategy", finish.strategy.as_deref().unwrap_or_default())
+}
