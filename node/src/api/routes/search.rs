@@ -1,5 +1,6 @@
 //! Questions: answered on a thread of their own, and given up when nobody waits any more.
 
+use super::anchors;
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::exchange::{Answer, Answered, Body};
@@ -29,7 +30,8 @@ pub(super) async fn search(
     for name in &mut search.workspaces {
         *name = service.workspace_for(Some(name))?;
     }
-    let question = search.question(service.seed(), &service.reader.numbers)?;
+    let mut question = search.question(service.seed(), &service.reader.numbers)?;
+    question.checkout = anchors::permitted(caller, search.checkout.as_deref())?;
     let start = Instant::now();
     wait_for_index(&service).await;
     let working = service.clone();
