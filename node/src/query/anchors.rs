@@ -114,7 +114,7 @@ pub fn malformed(text: &str) -> Option<ParseError> {
 
 fn texts(view: &View) -> impl Iterator<Item = &str> {
     let sets = [TextSet::DEPENDS_ON, TextSet::ANCHORS];
-    let elements = sets.into_iter().filter_map(|set| view.texts.get(&set));
+    let elements = sets.into_iter().filter_map(move |set| view.texts.get(&set));
     elements.flat_map(BTreeMap::keys).map(String::as_str)
 }
 
