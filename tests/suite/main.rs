@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a suite, whatever does not unwrap has failed")]
 
+mod anchors;
 mod api;
 mod api_limits;
 mod architecture;

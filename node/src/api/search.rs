@@ -86,6 +86,10 @@ pub struct Search {
     /// `hybrid` unless given; `keyword`, `vectors` and `equal` are for comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
+    /// Where the caller is: the absolute path of a git checkout, or of a folder in one. What
+    /// entries depend on is looked at there. Refused to callers over TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<String>,
     /// Do not note what was served: for measurements.
     #[serde(default)]
     pub unrecorded: bool,
@@ -297,6 +301,7 @@ impl Search {
             audience,
             sampling: if self.deterministic { Sampling::Mean } else { Sampling::Seeded(seed) },
             engine: engine.unwrap_or_default(),
+            checkout: None,
         })
     }
 
@@ -455,6 +460,8 @@ fn caveat(caveat: &Caveat) -> String {
         Caveat::Stale => "stale".into(),
         Caveat::Archived => "archived".into(),
         Caveat::Contested(registers) => format!("contested: {}", registers.join(", ")),
+        Caveat::Broken { atom, reason } => format!("broken: {atom} ({reason})"),
+        Caveat::Unknown { atom, reason } => format!("could not be checked: {atom} ({reason})"),
         Caveat::Unchecked => "what it depends on was not checked".into(),
         Caveat::FailedWork => "from work that failed".into(),
         Caveat::CompetesWith { code, why, .. } => format!("competes with {code}: {why}"),

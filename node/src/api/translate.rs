@@ -3,7 +3,7 @@
 use super::errors::{ApiError, Kind as ErrorKind};
 use super::types;
 use crate::engine::NewEntry;
-use crate::query::{Found, Reading, Standing};
+use crate::query::{Found, Looked, Reading, Standing, malformed};
 use crate::store;
 use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::gset::Presence;
@@ -14,6 +14,7 @@ use klnode_crdt::origin::Memory;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::confidence;
+use klnode_scoring::rank::signals::Check;
 use std::collections::BTreeMap;
 
 /// Proposals that are listed with an entry; all are counted.
@@ -48,6 +49,9 @@ pub(super) fn new_entry(
         None => Memory::Semantic,
     };
     let workspace = workspace_named(new.workspace.as_deref().unwrap_or("main"))?;
+    for text in new.anchors.iter().chain(&new.depends_on) {
+        well_formed(text)?;
+    }
     let registers = [
         (Register::SUMMARY, new.summary),
         (Register::SUB_TYPE, new.sub_type),
@@ -75,6 +79,13 @@ pub(super) fn new_entry(
         citations: citations(&new.evidence, cited_by, now)?,
         source: None,
     })
+}
+
+/// Refuses what is meant as a predicate and is none: nobody would ever look at it.
+fn well_formed(text: &str) -> Result<(), ApiError> {
+    let Some(error) = malformed(text) else { return Ok(()) };
+    let hint = "docs/predicates.md has the whole language; other words pass as they are";
+    Err(ApiError::new(ErrorKind::Invalid, format!("{error}; given was `{text}`"), Some(hint)))
 }
 
 /// A workspace by its name.
@@ -200,6 +211,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         proposals: view.proposals.len(),
         contributions: Vec::new(),
         proposed: Vec::new(),
+        checked: None,
         pinned: found.overlay.is_pinned,
         muted: found.overlay.is_muted,
         invalidated: found.overlay.is_invalidated,
@@ -245,6 +257,21 @@ pub(super) fn whole_entry(
     Ok(types::Entry { contributions: contributions?, proposed: proposed?, ..entry(found) })
 }
 
+/// What a look said, as it travels; nothing where there was nothing to look at.
+pub(super) fn checked(looked: &Looked) -> Option<types::Checked> {
+    let outcome = match looked.check {
+        Check::Holds => "holds",
+        Check::Broken => "broken",
+        Check::Unchecked => "unknown",
+        Check::Nothing => return None,
+    };
+    let findings = looked.findings.iter().map(|finding| types::AtomFinding {
+        atom: finding.atom.clone(),
+        reason: finding.reason.to_string(),
+    });
+    Some(types::Checked { outcome: outcome.into(), findings: findings.collect() })
+}
+
 fn bounded(bound: confidence::Bound) -> &'static str {
     match bound {
         confidence::Bound::Member => "the most one member counts",
@@ -288,7 +315,7 @@ pub(super) fn workspace(id: WorkspaceId) -> String {
 }
 
 /// The citation code; without a known type, its digits alone.
-fn code(found: &Found) -> String {
+pub(super) fn code(found: &Found) -> String {
     match found.view.text(Register::TYPE).and_then(Kind::parse) {
         Some(kind) => kind.code(found.entry),
         None => kind::code_digits(found.entry),

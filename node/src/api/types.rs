@@ -3,6 +3,7 @@
 //! Requests refuse unknown fields, so that a misspelt one is an error and not silence; answers may
 //! gain fields.
 
+mod anchors;
 mod authors;
 mod events;
 mod history;
@@ -10,6 +11,7 @@ pub mod peers;
 mod quarantine;
 mod tasks;
 
+pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
 pub use authors::{Contribution, Proposed, Rival};
 pub use events::{Event, EventsQuery};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
@@ -205,6 +207,9 @@ pub struct Entry {
     /// The newest of those claims, where one entry is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proposed: Vec<Proposed>,
+    /// What a look at what it depends on said, where one entry is shown to a caller in a checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<Checked>,
     /// Whether this node's operator pinned it.
     pub pinned: bool,
     /// Whether this node's operator muted it.

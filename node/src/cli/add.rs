@@ -35,13 +35,14 @@ pub struct Add {
     /// Evidence: commit, pr, doc, test, transcript, file, url or run, and where it is.
     #[arg(long, value_name = "KIND:REF")]
     pub evidence: Vec<String>,
-    /// A place in a checkout that it speaks of.
-    #[arg(long = "anchor", value_name = "ANCHOR")]
+    /// A place in a checkout that it speaks of: in words, or as a predicate, which is checked
+    /// whenever the entry is read there, such as path:src/lib.rs.
+    #[arg(long = "anchor", value_name = "PREDICATE")]
     pub anchors: Vec<String>,
     /// A step that checks whether it still holds.
     #[arg(long = "verify", value_name = "STEP")]
     pub verify_steps: Vec<String>,
-    /// What must hold for it to be valid.
+    /// What must hold for it to be valid, such as dep:cargo:tokio>=1.40.
     #[arg(long, value_name = "PREDICATE")]
     pub depends_on: Vec<String>,
     /// The thread it is scoped to.

@@ -69,6 +69,12 @@ pub(super) fn whole(entry: &Entry) -> String {
     } else if !entry.author.is_empty() {
         put("author", format!("{} ({})", entry.author_name, entry.author));
     }
+    if let Some(checked) = &entry.checked {
+        put("checked here", checked.outcome.clone());
+        for finding in &checked.findings {
+            put(&checked.outcome, format!("{} ({})", finding.atom, finding.reason));
+        }
+    }
     put("contested", entry.contested.join(", "));
     for of in &entry.contributions {
         put("counted by", counted(of));

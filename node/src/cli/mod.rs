@@ -5,6 +5,7 @@
 //! [`Reply`]; whether people or programs read it is decided in one place.
 
 mod add;
+mod anchors;
 pub mod backup;
 mod change;
 pub mod config;
@@ -116,6 +117,9 @@ pub enum Verb {
     ///
     /// Example: klnode search "context cancelled in auth middleware" --explain
     Search(search::Args),
+    /// Check what entries depend on against a checkout: for CI, and after a change.
+    #[command(subcommand)]
+    Anchors(anchors::AnchorsVerb),
     /// Show what was said about an entry: when, by whom, and on whose behalf.
     History(change::One),
     /// Print a line for everything that comes in, until Ctrl-C.
@@ -386,6 +390,7 @@ pub async fn run(
         Verb::Show(show) => show.run(client).await,
         Verb::List(list) => list.run(client).await,
         Verb::Search(search) => search.run(client, terminal).await,
+        Verb::Anchors(verb) => verb.run(client).await,
         Verb::Feedback(feedback) => feedback.run(client).await,
         Verb::Confirm(confirm) => confirm.run(client).await,
         Verb::Task(verb) => verb.run(client).await,

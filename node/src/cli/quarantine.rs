@@ -136,7 +136,7 @@ fn whole(one: &Quarantined) -> String {
 }
 
 /// A stranger's text on one line: nothing in it moves a cursor.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }
 

@@ -1,7 +1,7 @@
 //! `klnode status`, `show` and `list`.
 
 use super::peer::state;
-use super::{Reply, VerbError, entry};
+use super::{Reply, VerbError, anchors, entry};
 use crate::api::Client;
 use crate::api::types::{self, Entry, IndexStatus, Status};
 
@@ -54,7 +54,9 @@ pub struct Show {
 
 impl Show {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
-        let found: Entry = client.get(&path(&self.entry, "")).await?;
+        let checkout = anchors::here().map(|here| format!("?checkout={}", escape(&here)));
+        let path = path(&self.entry, checkout.as_deref().unwrap_or_default());
+        let found: Entry = client.get(&path).await?;
         Ok(Reply::new(&found, entry::whole(&found)))
     }
 }

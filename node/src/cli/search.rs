@@ -1,6 +1,6 @@
 //! `klnode search`: ranked answers, labelled and explained.
 
-use super::{Reply, Terminal, VerbError};
+use super::{Reply, Terminal, VerbError, anchors};
 use crate::api::Client;
 use crate::api::search::{Explained, Hit, Search, SearchAnswer};
 use crate::query;
@@ -93,6 +93,7 @@ impl Args {
             deterministic: self.deterministic,
             nearest: self.nearest,
             engine: self.engine,
+            checkout: anchors::here(),
             ..Search::default()
         };
         let answer: SearchAnswer = client.send_json(Method::POST, "/v1/search", &search).await?;

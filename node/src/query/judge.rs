@@ -34,6 +34,16 @@ pub struct Judged {
     pub corroboration: Corroboration,
     /// Whether it may enter a gated answer.
     pub gate: Gate,
+    /// What the status follows from.
+    pub facts: Facts,
+}
+
+impl Judged {
+    /// Takes note of what a look at an entry's predicates said: its status may follow.
+    pub(super) fn note(&mut self, check: Check, today: Day, params: &status::Params) {
+        self.facts.predicates = check;
+        self.standing = status::status(&self.facts, today, params);
+    }
 }
 
 /// What this node itself has seen of the text that is shown.
@@ -99,7 +109,7 @@ pub(super) fn judge(
     let by = author.map(|author| author.author);
     let corroboration = gate::corroboration(reading, view, by, local_successes)?;
     let gate = gate::gate(reading, view, author, corroboration);
-    Ok(Judged { confidence, standing, writer, local_successes, corroboration, gate })
+    Ok(Judged { confidence, standing, writer, local_successes, corroboration, gate, facts })
 }
 
 /// How grave the scan of what is shown is. What the operator let in against the scan is no longer

@@ -1,8 +1,10 @@
 //! The reading side: find entries, read them, judge them, put them in order. Nothing here writes.
 
+mod anchors;
 mod border;
 mod cancel;
 mod candidates;
+mod checkout;
 pub mod doctor;
 mod excerpt;
 mod gate;
@@ -17,9 +19,11 @@ mod search;
 mod settings;
 mod standing;
 
+pub use anchors::{Looked, malformed};
 pub use border::{complaint, inspect, redacted, said, scanner};
 pub use cancel::{Cancel, CancelOnDrop};
 pub use candidates::SearchError;
+pub use checkout::{CheckoutError, GitCheckout, Misread};
 pub use excerpt::{body, one_liner};
 pub use gate::{Corroboration, Gate};
 pub use judge::Judged;

@@ -13,6 +13,7 @@ use klnode_scoring::relevance::Relevance;
 use klnode_scoring::role::{Course, Role};
 use klnode_scoring::status::Status;
 use klnode_scoring::thompson::Sampling;
+use std::path::PathBuf;
 
 /// Which engine finds candidates. All but the first are for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -80,6 +81,8 @@ pub struct Question {
     pub sampling: Sampling,
     /// What finds candidates.
     pub engine: Engine,
+    /// Where the caller is: what entries depend on is looked at in the checkout there.
+    pub checkout: Option<PathBuf>,
 }
 
 impl Question {
@@ -98,6 +101,7 @@ impl Question {
             audience: Audience::All,
             sampling: Sampling::Mean,
             engine: Engine::Hybrid,
+            checkout: None,
         }
     }
 }
@@ -111,7 +115,21 @@ pub enum Caveat {
     Archived,
     /// Several authors say different things in these registers.
     Contested(Vec<&'static str>),
-    /// Something it depends on was not checked here.
+    /// Something it depends on is broken in the caller's checkout.
+    Broken {
+        /// What.
+        atom: String,
+        /// Why, without a word of what a file says.
+        reason: String,
+    },
+    /// Something it depends on could not be told in the caller's checkout.
+    Unknown {
+        /// What.
+        atom: String,
+        /// Why.
+        reason: String,
+    },
+    /// What it depends on was not looked at.
     Unchecked,
     /// It comes from work that failed.
     FailedWork,

@@ -1,15 +1,15 @@
 //! From a question to an answer: candidates, views, judgement, order, and as much as fits.
 
+use super::anchors::{self, Looked};
 use super::candidates::{self, Candidate, Candidates, SearchError};
 use super::excerpt;
 use super::gate::Gate;
 use super::question::{Abstained, Answer, Audience, Caveat, Hit, Question};
 use super::rivals::{self, Rivalry};
-use super::{Cancel, Found, Reader, Reading};
+use super::{Cancel, Found, GitCheckout, Reader, Reading};
 use crate::index::Index;
 use crate::index::document::{Scope, lineage};
 use crate::store::Snapshot;
-use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
@@ -17,16 +17,23 @@ use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::View;
 use klnode_scoring::budget::{self, Coverage, Item, Reason};
 use klnode_scoring::cooccurrence;
+use klnode_scoring::predicate;
 use klnode_scoring::rank::{self, Origin, Overlay, PerSignal, Ranking, Weights, signals};
 use klnode_scoring::relevance::{Relevance, judge};
 use klnode_scoring::role;
+use klnode_scoring::status::Status;
 use klnode_scoring::thompson;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Views that are read at a time, the most relevant first.
 const READ_AT_A_TIME: usize = 24;
 /// Views that are read before a narrow question is answered with what there is.
 const READ_MAX: usize = 400;
+/// How often one answer looks into the caller's checkout, at one batch of entries each time.
+const LOOKS_MAX: usize = 4;
+/// Atoms of one entry that an answer names as broken or unknown.
+const FINDINGS_MAX: usize = 3;
 /// Entries of which it is looked up how strongly they belong together.
 const PAIRED_MAX: usize = 10;
 /// What came nearest is told of so many.
@@ -40,6 +47,7 @@ pub(super) struct Read {
     pub(super) scope: Scope,
     relevance: Relevance,
     freshness: signals::Freshness,
+    looked: Looked,
     pub(super) confirmed: Option<Day>,
 }
 
@@ -137,14 +145,26 @@ impl Reading<'_> {
         cancel: &Cancel,
     ) -> Result<Vec<Read>, SearchError> {
         let enough = question.hits_max.max(READ_AT_A_TIME);
+        let (checkout, mut looks) = (OnceCell::new(), LOOKS_MAX);
         let mut read = Vec::new();
         for batch in found.best_first.chunks(READ_AT_A_TIME).take(READ_MAX / READ_AT_A_TIME + 1) {
+            let mut found: Vec<Read> = Vec::new();
             for candidate in batch {
                 if cancel.is_cancelled() {
                     return Err(SearchError::GivenUp);
                 }
-                read.extend(self.read_one(question, candidate)?);
+                found.extend(self.read_one(question, candidate)?);
             }
+            let has_any = found.iter().any(|read| read.looked.check == signals::Check::Unchecked);
+            if let Some(folder) = question.checkout.as_deref().filter(|_| has_any && looks > 0) {
+                looks -= 1;
+                // Where there is nothing to look at, the hits say that nothing was checked.
+                if let Some(checkout) = checkout.get_or_init(|| GitCheckout::open(folder).ok()) {
+                    self.look_at(&mut found, checkout);
+                }
+            }
+            found.retain(|read| is_shown(read.found.judged.standing.status, question));
+            read.append(&mut found);
             if read.len() >= enough {
                 break;
             }
@@ -160,26 +180,49 @@ impl Reading<'_> {
     ) -> Result<Option<Read>, SearchError> {
         let Some(found) = self.read(candidate.entry)? else { return Ok(None) };
         let status = found.judged.standing.status;
-        let is_shown = status.is_retrieved() || question.also.contains(&status);
+        // What has become stale is not, if a look shows that what it depends on holds.
+        let may_be_shown = status == Status::Stale && question.checkout.is_some();
         let Some(scope) = Scope::of(&found.view).filter(|scope| question.filter.admits(scope))
         else {
             return Ok(None);
         };
         let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
         let is_kept_out = question.audience == Audience::Gated && found.gate() == Gate::Shut;
-        if !is_shown || is_hidden || is_kept_out {
+        if !(is_shown(status, question) || may_be_shown) || is_hidden || is_kept_out {
             return Ok(None);
         }
-        let (confirmed, made) = (confirmed(&found.view, self.now), found.first_seen.day());
-        let check = match has_predicates(&found.view) {
-            true => signals::Check::Unchecked,
-            false => signals::Check::Nothing,
-        };
-        let day = confirmed.unwrap_or(made);
-        let freshness =
-            signals::freshness(check, day, self.now.day(), &self.reader.numbers.signals);
+        let confirmed = confirmed(&found.view, self.now);
+        let looked = Looked::unseen(&found.view);
+        let freshness = self.freshness(looked.check, confirmed, &found);
         let relevance = candidate.relevance;
-        Ok(Some(Read { found, scope, relevance, freshness, confirmed }))
+        Ok(Some(Read { found, scope, relevance, freshness, looked, confirmed }))
+    }
+
+    fn freshness(
+        &self,
+        check: signals::Check,
+        confirmed: Option<Day>,
+        found: &Found,
+    ) -> signals::Freshness {
+        let day = confirmed.unwrap_or(found.first_seen.day());
+        signals::freshness(check, day, self.now.day(), &self.reader.numbers.signals)
+    }
+
+    /// Looks at what entries depend on, in the caller's checkout.
+    fn look_at(&self, read: &mut [Read], checkout: &GitCheckout) {
+        let views: Vec<&View> = read.iter().map(|read| &read.found.view).collect();
+        let whole = predicate::Params::default();
+        let params = predicate::Params {
+            read_bytes_max: whole.read_bytes_max / LOOKS_MAX,
+            steps_max: whole.steps_max / LOOKS_MAX as u64,
+            ..whole
+        };
+        let looked = anchors::look(&views, checkout, &params);
+        for (read, looked) in read.iter_mut().zip(looked) {
+            self.note(&mut read.found, looked.check);
+            read.freshness = self.freshness(looked.check, read.confirmed, &read.found);
+            read.looked = looked;
+        }
     }
 
     fn rank(
@@ -385,7 +428,6 @@ fn nearest(ranking: &Ranking, read: &mut BTreeMap<EntryId, Read>) -> Vec<Hit> {
 }
 
 fn own_caveats(read: &Read) -> Vec<Caveat> {
-    use klnode_scoring::status::Status;
     let mut caveats = Vec::new();
     match read.found.judged.standing.status {
         Status::Stale => caveats.push(Caveat::Stale),
@@ -402,9 +444,7 @@ fn own_caveats(read: &Read) -> Vec<Caveat> {
     if !contested.is_empty() {
         caveats.push(Caveat::Contested(contested));
     }
-    if read.freshness.caveat == Some(signals::Caveat::Unchecked) {
-        caveats.push(Caveat::Unchecked);
-    }
+    caveats.extend(checked(read));
     if view.text(Register::FAILED_WORK).is_some_and(|flag| flag == "true") {
         caveats.push(Caveat::FailedWork);
     }
@@ -420,9 +460,27 @@ fn own_caveats(read: &Read) -> Vec<Caveat> {
     caveats
 }
 
-fn has_predicates(view: &View) -> bool {
-    let sets = [TextSet::DEPENDS_ON, TextSet::ANCHORS];
-    sets.iter().any(|set| view.texts.get(set).is_some_and(|elements| !elements.is_empty()))
+/// Whether entries of a status may answer.
+fn is_shown(status: Status, question: &Question) -> bool {
+    status.is_retrieved() || question.also.contains(&status)
+}
+
+/// What a look at what an entry depends on gives to say.
+fn checked(read: &Read) -> Vec<Caveat> {
+    let findings = read.looked.findings.iter().take(FINDINGS_MAX);
+    let of = findings.map(|finding| (finding.atom.clone(), finding.reason.to_string()));
+    match read.freshness.caveat {
+        None => Vec::new(),
+        Some(signals::Caveat::Broken) => {
+            of.map(|(atom, reason)| Caveat::Broken { atom, reason }).collect()
+        }
+        Some(signals::Caveat::Unchecked) if read.looked.findings.is_empty() => {
+            vec![Caveat::Unchecked]
+        }
+        Some(signals::Caveat::Unchecked) => {
+            of.map(|(atom, reason)| Caveat::Unknown { atom, reason }).collect()
+        }
+    }
 }
 
 /// The newest independent confirmation.

@@ -1,7 +1,7 @@
 //! An entry's life: written, read, observed, changed, taken back, forgotten.
 
 use super::tasks::task_named;
-use super::{named, resolve, resolve_for_change};
+use super::{anchors, named, resolve, resolve_for_change};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
@@ -10,7 +10,7 @@ use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
     ConfirmQuery, Confirmed, Done, Edit, Entry, ForgetQuery, List, ListQuery, Named, NewEntry,
-    Observe, Observed, Outcome, Overlay,
+    Observe, Observed, Outcome, Overlay, ShowQuery,
 };
 use crate::engine::{Command, Confirmation, Receipt, TaskAct, TaskDone};
 use crate::query::{Cancel, complaint};
@@ -82,14 +82,21 @@ fn page(service: &Service, query: ListQuery, cancel: &Cancel) -> Result<List, Ap
 }
 
 /// Shows an entry.
-#[utoipa::path(get, path = "/v1/entries/{entry}", responses((status = 200, body = Entry)))]
+#[utoipa::path(get, path = "/v1/entries/{entry}", params(ShowQuery),
+    responses((status = 200, body = Entry)))]
 pub(super) async fn show(
     State(service): State<Service>,
+    caller: Caller,
     Path(entry): Path<String>,
+    Params(query): Params<ShowQuery>,
 ) -> Answered<Entry> {
-    let snapshot = service.snapshot()?;
-    let entry = resolve(&snapshot, &entry)?;
-    service.read(&snapshot, entry).map(Answer)
+    let checkout = anchors::permitted(caller, query.checkout.as_deref())?;
+    let shown = apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let entry = resolve(&snapshot, &entry)?;
+        service.read(&snapshot, entry, checkout.as_deref())
+    });
+    shown.await.map(Answer)
 }
 
 /// Changes an entry.

@@ -4,6 +4,7 @@
 //! there is no path that the description does not know. What all routes have in common (both
 //! formats, errors) the description adds by itself.
 
+mod anchors;
 mod entries;
 mod events;
 mod history;
@@ -23,12 +24,13 @@ use super::server::Service;
 use super::translate;
 use super::types::{Entry, Named};
 use super::{person, portable};
-use crate::query::Reference;
+use crate::query::{GitCheckout, Reference};
 use crate::store::Snapshot;
 use axum::{Router, middleware};
 use klnode_crdt::charter;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind as EntryKind};
+use std::path::Path;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -60,6 +62,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(entries::list, entries::create))
         .routes(routes!(entries::show, entries::edit))
         .routes(routes!(search::search))
+        .routes(routes!(anchors::check))
         .routes(routes!(entries::observe))
         .routes(routes!(entries::confirm))
         .routes(routes!(entries::retract))
@@ -123,24 +126,34 @@ fn resolve(snapshot: &Snapshot, name: &str) -> Result<EntryId, ApiError> {
 
 /// An entry's name, as the answer to what changed it.
 fn named(service: &Service, entry: EntryId) -> Answered<Named> {
-    let read = service.read(&service.snapshot()?, entry)?;
+    let read = service.read(&service.snapshot()?, entry, None)?;
     let code = EntryKind::parse(&read.kind)
         .map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry));
     Ok(Answer(Named { id: entry.to_string(), code }))
 }
 
 impl Service {
-    /// An entry, read and judged, with what each author has to do with it.
-    fn read(&self, snapshot: &Snapshot, entry: EntryId) -> Result<Entry, ApiError> {
+    /// An entry, read and judged, with what each author has to do with it, and what a checkout
+    /// says to what it depends on.
+    fn read(
+        &self,
+        snapshot: &Snapshot,
+        entry: EntryId,
+        checkout: Option<&Path>,
+    ) -> Result<Entry, ApiError> {
         let reading = self.reader.at(snapshot, (self.now)())?;
         let found = reading.read(entry)?;
-        let found = found
+        let mut found = found
             .ok_or_else(|| ApiError::new(Kind::NotFound, format!("find entry {entry}"), None))?;
         if snapshot.tombstone(entry)?.is_some() {
             let message = format!("show entry {entry}: it was forgotten");
             return Err(ApiError::new(Kind::Forgotten, message, None));
         }
+        let checkout = checkout.filter(|_| found.has_predicates());
+        let checkout = checkout.and_then(|folder| GitCheckout::open(folder).ok());
+        let looked = checkout.map(|checkout| reading.look(&mut found, &checkout));
         let mut read = translate::whole_entry(&found, &reading)?;
+        read.checked = looked.as_ref().and_then(translate::checked);
         if let Some(origin) = &found.view.origin {
             read.workspace = reading.society.name(origin.workspace());
         }

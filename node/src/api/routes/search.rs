@@ -1,5 +1,6 @@
 //! Questions: answered on a thread of their own, and given up when nobody waits any more.
 
+use super::anchors;
 use super::tasks::open_task;
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
@@ -31,7 +32,8 @@ pub(super) async fn search(
         *name = service.workspace_for(Some(name))?;
     }
     let task = search.task.as_deref().map(|name| open_task(&service, name)).transpose()?;
-    let question = search.question(service.seed(), &service.reader.numbers)?;
+    let mut question = search.question(service.seed(), &service.reader.numbers)?;
+    question.checkout = anchors::permitted(caller, search.checkout.as_deref())?;
     let start = Instant::now();
     wait_for_index(&service).await;
     let working = service.clone();

@@ -1,0 +1,138 @@
+//! `klnode anchors`: whether what entries depend on still holds in a checkout.
+
+use super::quarantine::printable;
+use super::{Reply, VerbError};
+use crate::api::Client;
+use crate::api::types::{AnchorsCheck, AnchorsChecked, FlaggedAtom};
+use crate::query::GitCheckout;
+use hyper::Method;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// What to do about what entries depend on.
+#[derive(Debug, clap::Subcommand)]
+pub enum AnchorsVerb {
+    /// Check every anchor and `depends_on` that is a predicate. Ends with 1 if one is broken.
+    ///
+    /// Files are looked at and never shown. What cannot be told is listed and breaks nothing.
+    ///
+    /// Example: klnode anchors check --workspace team
+    Check(Check),
+}
+
+/// What to check, and where.
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// A git checkout, or a folder in one [default: the current folder].
+    pub path: Option<PathBuf>,
+    /// Only entries of this workspace.
+    #[arg(long)]
+    pub workspace: Option<String>,
+}
+
+impl AnchorsVerb {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        match self {
+            Self::Check(check) => check.run(client).await,
+        }
+    }
+}
+
+impl Check {
+    async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let path = self.path.unwrap_or_else(|| PathBuf::from("."));
+        let checkout = std::fs::canonicalize(&path)
+            .map_err(|error| VerbError::Input(format!("look at {}: {error}", path.display())))?;
+        let checkout = checkout.into_os_string().into_string().map_err(|path| {
+            VerbError::Input(format!("look at {}: its name is not UTF-8", path.display()))
+        })?;
+        let mut ask = AnchorsCheck { checkout, workspace: self.workspace, after: None };
+        let mut all = page(client, &ask).await?;
+        while let Some(next) = all.next.take() {
+            ask.after = Some(next);
+            let more = page(client, &ask).await?;
+            all.entries += more.entries;
+            all.predicates += more.predicates;
+            all.broken.extend(more.broken);
+            all.unknown.extend(more.unknown);
+            all.next = more.next;
+        }
+        let reply = Reply::new(&all, text(&all));
+        Ok(if all.broken.is_empty() { reply } else { reply.ending(1) })
+    }
+}
+
+async fn page(client: &Client, ask: &AnchorsCheck) -> Result<AnchorsChecked, VerbError> {
+    Ok(client.send_json(Method::POST, "/v1/anchors/check", ask).await?)
+}
+
+/// The root of the checkout that a verb is typed in, for the node to look at.
+pub(super) fn here() -> Option<String> {
+    let root = GitCheckout::root_of(&std::fs::canonicalize(Path::new(".")).ok()?)?;
+    root.into_os_string().into_string().ok()
+}
+
+fn text(checked: &AnchorsChecked) -> String {
+    let mut text = String::new();
+    for (name, flagged) in [("BROKEN", &checked.broken), ("UNKNOWN", &checked.unknown)] {
+        if !flagged.is_empty() {
+            put_table(&mut text, name, flagged);
+        }
+    }
+    let _ = writeln!(
+        text,
+        "Checked in {}: entries {}, predicates {}, broken {}, unknown {}.",
+        printable(&checked.root),
+        checked.entries,
+        checked.predicates,
+        checked.broken.len(),
+        checked.unknown.len(),
+    );
+    text
+}
+
+fn put_table(text: &mut String, name: &str, flagged: &[FlaggedAtom]) {
+    let codes = flagged.iter().map(|one| one.code.len()).max().unwrap_or_default();
+    let atoms = flagged.iter().map(|one| one.atom.chars().count()).max().unwrap_or_default();
+    let (codes, atoms) = (codes.max("ENTRY".len()), atoms.max(name.len()));
+    let _ = writeln!(text, "{:<codes$}  {name:<atoms$}  REASON", "ENTRY");
+    for one in flagged {
+        let atom = printable(&one.atom);
+        let _ = writeln!(text, "{:<codes$}  {atom:<atoms$}  {}", one.code, one.reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flagged(atom: &str, reason: &str) -> FlaggedAtom {
+        FlaggedAtom {
+            id: "ab".repeat(16),
+            code: "L-7F3KQ2MX".into(),
+            title: "Told".into(),
+            atom: atom.into(),
+            reason: reason.into(),
+        }
+    }
+
+    #[test]
+    fn what_is_broken_comes_first_in_columns_and_a_sentence_ends_it() {
+        let checked = AnchorsChecked {
+            root: "/src/shop".into(),
+            entries: 3,
+            predicates: 4,
+            broken: vec![flagged("path:a", "git tracks no such file")],
+            unknown: vec![flagged("text:b\u{1b}~\"x\"", "a file is too large")],
+            next: None,
+        };
+        assert_eq!(
+            text(&checked),
+            "ENTRY       BROKEN  REASON\n\
+             L-7F3KQ2MX  path:a  git tracks no such file\n\
+             ENTRY       UNKNOWN      REASON\n\
+             L-7F3KQ2MX  text:b\u{FFFD}~\"x\"  a file is too large\n\
+             Checked in /src/shop: entries 3, predicates 4, broken 1, unknown 1.\n"
+        );
+    }
+}

@@ -1,0 +1,299 @@
+//! What entries depend on, checked against checkouts on disk; none is made by git itself.
+
+use crate::process::{Running, klnode, start, told};
+use klnode::api::Limits;
+use klnode::query::{CheckoutError, GitCheckout};
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::writer::Claim;
+use klnode_scoring::predicate::{Checkout, Unreadable};
+use klnode_scoring::rank::signals::Check;
+use klnode_tests::node::Node;
+use klnode_tests::served::{Doors, Served, TOKEN, ask};
+use klnode_tests::society::{Stranger, bring};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// An index of version 2 that tracks these paths, as git would write it.
+fn index(paths: &[&str]) -> Vec<u8> {
+    let mut paths = paths.to_vec();
+    paths.sort_unstable();
+    let count = u32::try_from(paths.len()).unwrap();
+    let mut bytes = [b"DIRC".as_slice(), &2_u32.to_be_bytes(), &count.to_be_bytes()].concat();
+    for path in paths {
+        let begin = bytes.len();
+        // Times and numbers, of which only the mode is read; then a digest.
+        bytes.extend([0; 24]);
+        bytes.extend(0o100_644_u32.to_be_bytes());
+        bytes.extend([0; 12 + 20]);
+        bytes.extend(u16::try_from(path.len()).unwrap().to_be_bytes());
+        bytes.extend(path.as_bytes());
+        bytes.push(0);
+        let length = (bytes.len() - begin).next_multiple_of(8);
+        bytes.resize(begin + length, 0);
+    }
+    bytes.extend([0; 20]);
+    bytes
+}
+
+/// A folder that looks like a checkout.
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    fn new(tracked: &[&str]) -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        tree.write(".git/HEAD", b"ref: refs/heads/main\n");
+        tree.track(tracked);
+        tree
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, path: &str, content: &[u8]) {
+        let path = self.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    fn track(&self, paths: &[&str]) {
+        self.write(".git/index", &index(paths));
+    }
+
+    fn open(&self) -> GitCheckout {
+        GitCheckout::open(self.path()).unwrap()
+    }
+}
+
+/// A node in a temporary home, asked from a folder.
+struct Asked {
+    home: tempfile::TempDir,
+    _node: Running,
+}
+
+impl Asked {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (node, _) = start(home.path());
+        Self { home, _node: node }
+    }
+
+    fn run(&self, from: &Path, arguments: &[&str]) -> Output {
+        klnode(self.home.path()).args(arguments).current_dir(from).output().unwrap()
+    }
+
+    fn json(&self, from: &Path, arguments: &[&str]) -> Value {
+        let output = self.run(from, &[arguments, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", told(&output)))
+    }
+
+    /// Adds an entry that depends on something, and returns its code.
+    fn add(&self, depends_on: &str) -> String {
+        let arguments = ["add", "--title", "Flush the queue", "--content", "Before the exit."];
+        let more = ["--evidence", "doc:notes", "--depends-on", depends_on];
+        let added = self.json(self.home.path(), &[&arguments[..], &more].concat());
+        added["code"].as_str().unwrap().to_owned()
+    }
+
+    /// Codes of the hits with their caveats.
+    fn search(&self, from: &Path) -> Vec<(String, Vec<String>)> {
+        let answer = self.json(from, &["search", "flush the queue", "--deterministic"]);
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let hit = |hit: &Value| {
+            let caveats = hit["caveats"].as_array().unwrap().iter().map(text).collect();
+            (text(&hit["code"]), caveats)
+        };
+        answer["hits"].as_array().unwrap().iter().map(hit).collect()
+    }
+}
+
+#[test]
+fn what_holds_in_the_callers_checkout_comes_before_what_is_broken_there() {
+    let node = Asked::new();
+    let (one, two) = (node.add("path:lib/one.rs"), node.add("path:lib/two.rs"));
+    let tree = Tree::new(&["lib/one.rs"]);
+    tree.write("lib/one.rs", b"");
+    let broken = |path: &str, why: &str| vec![format!("broken: path:lib/{path} ({why})")];
+    let untracked = "git tracks no such file";
+    let expected = [(one.clone(), Vec::new()), (two.clone(), broken("two.rs", untracked))];
+    assert_eq!(node.search(&tree.path().join("lib")), expected);
+    // The other way round, so that it is not by chance.
+    tree.track(&["lib/one.rs", "lib/two.rs"]);
+    tree.write("lib/two.rs", b"");
+    std::fs::remove_file(tree.path().join("lib/one.rs")).unwrap();
+    let deleted = broken("one.rs", "the file has been deleted");
+    let expected = [(two.clone(), Vec::new()), (one.clone(), deleted)];
+    assert_eq!(node.search(tree.path()), expected);
+    let shown = node.json(tree.path(), &["show", &one]);
+    assert_eq!(shown["checked"]["outcome"], "broken", "{shown}");
+    assert_eq!(node.json(tree.path(), &["show", &two])["checked"]["outcome"], "holds");
+    // Elsewhere nobody can tell, and that is said.
+    let elsewhere = node.search(node.home.path());
+    assert_eq!(elsewhere.len(), 2);
+    for (_, caveats) in elsewhere {
+        assert_eq!(caveats, ["what it depends on was not checked"]);
+    }
+    assert!(node.json(node.home.path(), &["show", &one])["checked"].is_null());
+}
+
+#[test]
+fn nothing_outside_of_what_git_tracks_is_ever_read() {
+    let node = Asked::new();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret.txt"), b"a secret outside").unwrap();
+    let tracked =
+        ["link", "away/secret.txt", "pipe", "huge.bin", "../secret.txt", ".git/config", "plain"];
+    let tree = Tree::new(&tracked);
+    tree.write(".git/config", b"a secret of git\n");
+    tree.write("untracked.rs", b"a secret draft\n");
+    tree.write("plain", b"nothing\n");
+    std::os::unix::fs::symlink("/etc/passwd", tree.path().join("link")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), tree.path().join("away")).unwrap();
+    let made = Command::new("mkfifo").arg(tree.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    let huge = std::fs::File::create(tree.path().join("huge.bin")).unwrap();
+    huge.set_len(8 << 30).unwrap();
+    let link = "it is a link, a submodule or no plain file";
+    let cases = [
+        ("text:link~\"root\"", "unknown", link),
+        ("text:away/secret.txt~\"secret\"", "unknown", link),
+        ("text:pipe~\"secret\"", "unknown", link),
+        ("text:huge.bin~\"secret\"", "unknown", "a file is too large"),
+        ("text:untracked.rs~\"secret\"", "broken", "git tracks no such file"),
+        ("text:**/config~\"secret\"", "broken", "git tracks no such file"),
+        ("text:secret.txt~\"secret\"", "broken", "git tracks no such file"),
+        ("text:plain~\"a secret\"", "broken", "nothing matches the pattern"),
+    ];
+    for (predicate, _, _) in cases {
+        node.add(predicate);
+    }
+    let path = tree.path().to_str().unwrap();
+    let output = node.run(node.home.path(), &["anchors", "check", path, "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    let checked: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (predicate, outcome, reason) in cases {
+        let flagged = checked[outcome].as_array().unwrap();
+        let found = flagged.iter().find(|one| one["atom"] == predicate);
+        assert_eq!(found.expect(predicate)["reason"], reason, "{predicate}");
+    }
+    assert_eq!(checked["predicates"], 8, "{checked}");
+    for refused in ["path:../secret.txt", "path:.git/config", "path:/etc/passwd"] {
+        let arguments = ["add", "--title", "t", "--content", "c", "--anchor", refused];
+        let output = node.run(node.home.path(), &arguments);
+        assert_eq!(output.status.code(), Some(2), "{refused}");
+        assert!(told(&output).contains("cannot read the predicate at byte 5"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_checkout_hands_out_only_plain_files_that_it_lists() {
+    let tree = Tree::new(&["src/lib.rs", "src/gone.rs", "folder/was.rs"]);
+    tree.write("src/lib.rs", b"fn f() {}\n");
+    tree.write("src/other.rs", b"fn g() {}\n");
+    tree.write("folder", b"a file now\n");
+    let checkout = tree.open();
+    assert_eq!(checkout.tracked(), ["folder/was.rs", "src/gone.rs", "src/lib.rs"]);
+    assert_eq!(checkout.read("src/lib.rs", 10).unwrap().into_owned(), b"fn f() {}\n");
+    assert_eq!(checkout.read("src/lib.rs", 9), Err(Unreadable::TooLarge));
+    assert_eq!(checkout.read("src/gone.rs", 9), Err(Unreadable::Missing));
+    assert_eq!(checkout.read("src/other.rs", 99), Err(Unreadable::NotAFile));
+    assert_eq!(checkout.read("../lib.rs", 99), Err(Unreadable::NotAFile));
+    assert_eq!(checkout.exists("src/lib.rs"), Ok(true));
+    assert_eq!(checkout.exists("src/gone.rs"), Ok(false));
+    assert_eq!(checkout.exists("folder/was.rs"), Ok(false));
+}
+
+#[test]
+fn a_worktree_is_found_by_its_file_and_a_folder_without_git_is_none() {
+    let main = Tree::new(&["main.rs"]);
+    main.write(".git/worktrees/two/HEAD", b"ref: refs/heads/two\n");
+    main.write(".git/worktrees/two/index", &index(&["two.rs"]));
+    for pointer in [main.path().join(".git/worktrees/two"), PathBuf::from("../.git/worktrees/two")]
+    {
+        main.write("two/.git", format!("gitdir: {}\n", pointer.display()).as_bytes());
+        main.write("two/deep/two.rs", b"");
+        let worktree = GitCheckout::open(&main.path().join("two/deep")).unwrap();
+        assert_eq!(worktree.path(), main.path().join("two"));
+        assert_eq!(worktree.tracked(), ["two.rs"]);
+    }
+    let none = tempfile::tempdir().unwrap();
+    let error = GitCheckout::open(none.path()).unwrap_err();
+    assert!(matches!(error, CheckoutError::Missing { .. }), "{error}");
+    main.write("two/.git", b"something else\n");
+    let error = GitCheckout::open(&main.path().join("two")).unwrap_err();
+    assert!(matches!(error, CheckoutError::Io { .. }), "{error}");
+    main.write(".git/index", b"DIRC, but not really");
+    let error = GitCheckout::open(main.path()).unwrap_err();
+    assert!(matches!(error, CheckoutError::Index { .. }), "{error}");
+}
+
+#[test]
+fn a_strangers_predicate_is_not_looked_at() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("ours");
+    let claim = |text: &str| Claim::Add(TextSet::ANCHORS, text.to_owned());
+    let stranger = Stranger::new(1);
+    bring(&mut node, vec![stranger.claims(entry, claim("path:nothing"))], stranger.author());
+    let checkout = Tree::new(&["here"]).open();
+    let look = |node: &Node| {
+        let snapshot = node.engine.store().snapshot().unwrap();
+        let reader = node.reader();
+        let reading = reader.at(&snapshot, node.now).unwrap();
+        let mut found = reading.read(entry).unwrap().unwrap();
+        let looked = reading.look(&mut found, &checkout);
+        (looked.check, looked.predicates)
+    };
+    assert_eq!(look(&node), (Check::Nothing, 0));
+    node.claim(entry, claim("somewhere in the middle"));
+    assert_eq!(look(&node), (Check::Nothing, 0), "words are for people");
+    node.claim(entry, claim("path:nothing-either"));
+    assert_eq!(look(&node), (Check::Broken, 1));
+}
+
+#[test]
+fn a_check_says_what_is_broken_and_ends_accordingly() {
+    let node = Asked::new();
+    let tree = Tree::new(&["Cargo.toml"]);
+    tree.write("Cargo.toml", b"[dependencies]\ntokio = \"1.40\"\n");
+    node.add("dep:cargo:tokio>=1.40");
+    let output = node.run(tree.path(), &["anchors", "check"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("Checked in "), "{text}");
+    assert!(text.ends_with(": entries 1, predicates 1, broken 0, unknown 0.\n"), "{text}");
+    let code = node.add("dep:cargo:tokio>=1.45 AND path:Cargo.toml");
+    let output = node.run(tree.path(), &["anchors", "check", "--workspace", "main"]);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let atom = "dep:cargo:tokio>=1.45";
+    let line = format!("{code}  {atom}  it is declared with another lowest version\n");
+    assert!(text.contains(&line), "{text}");
+    assert!(text.ends_with(": entries 2, predicates 2, broken 1, unknown 0.\n"), "{text}");
+    let output = node.run(tree.path(), &["anchors", "check", "--workspace", "local"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let output = node.run(node.home.path(), &["anchors", "check"]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert!(told(&output).contains("cannot find a checkout at"), "{}", told(&output));
+}
+
+#[test]
+fn over_tcp_no_checkout_is_looked_into_and_a_path_is_absolute() {
+    let node = Served::start(Limits::default(), Doors::Both);
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
+    for (path, body) in [
+        ("/v1/search", json!({"query": "x", "checkout": "/"})),
+        ("/v1/anchors/check", json!({"checkout": "/"})),
+    ] {
+        let text = body.to_string();
+        let answer = ask(node.connect_tcp(), "POST", path, &headers, text.as_bytes());
+        assert_eq!(answer.status, 403, "{path}: {answer:?}");
+        assert!(answer.text().contains("over TCP"), "{answer:?}");
+    }
+    let answer =
+        ask(node.connect_tcp(), "GET", "/v1/entries/AAAA?checkout=%2F", &headers[..1], b"");
+    assert_eq!(answer.status, 403, "{answer:?}");
+    let relative = json!({"query": "x", "checkout": "here"});
+    assert_eq!(node.json("POST", "/v1/search", &relative).status, 400);
+}
