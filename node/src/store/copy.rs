@@ -10,8 +10,8 @@ use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::{
     CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, INVITATIONS, LEDGER,
-    META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PEERS, QUARANTINE, QUEUED, RECEIPTS, RECORDS,
-    REFUSALS, RELEASES, STRETCHES, TOMBSTONES, USES, VIEWS, WORKSPACES, part,
+    META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, QUARANTINE, QUEUED, RECEIPTS, RECORDS,
+    REFUSALS, RELEASES, STRETCHES, TASKS, TOMBSTONES, USES, VIEWS, WORKSPACES, part,
 };
 use klnode_crdt::ids::EntryId;
 use redb::{
@@ -83,6 +83,8 @@ pub(super) fn copy(
     copy.table(DISTANCES, |_, _| Ok(true))?;
     copy.table(OUTCOMES, |_, _| Ok(true))?;
     copy.table(RECEIPTS, |_, _| Ok(true))?;
+    copy.table(TASKS, |_, _| Ok(true))?;
+    copy.table(PARTS, |_, _| Ok(true))?;
     copy.table(REFUSALS, |_, _| Ok(true))?;
     copy.table(CURSORS, |_, _| Ok(true))?;
     copy.table(OVERLAYS, |key, _| Ok(!of(key)))?;
