@@ -31,7 +31,7 @@ impl WeightsFrom {
 
 /// What the settings of a workspace may say.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "tables of settings")]
 struct Settings {
     #[serde(default)]
     weights: Partial,
@@ -39,7 +39,7 @@ struct Settings {
 
 /// Weights of some signals; the others keep what the configuration gives them.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table of weights")]
 struct Partial {
     semantic: Option<f64>,
     thompson: Option<f64>,
