@@ -75,7 +75,7 @@ impl Import {
                     Part::Head(found) => head = Some(found),
                     Part::Failed(error) => return Err(error),
                     Part::TooLong(line) => {
-                        imported.refuse(line, format!("has more than {LINE_BYTES_MAX} bytes"));
+                        imported.refuse(line, &format!("has more than {LINE_BYTES_MAX} bytes"));
                         imported.stopped = self.strict.then_some(line);
                     }
                     Part::Piece(piece) => {

@@ -106,7 +106,7 @@ const JUMP_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 impl Plan {
     /// Draws a plan.
     pub fn draw(seed: u64, size: Size) -> Self {
-        let mut random = Seeded(seed ^ 0x5EED_0F_A_9C4ED);
+        let mut random = Seeded(seed ^ 0x5EED_0FA9_C4ED);
         let nodes = 3 + random.below(5) as usize;
         // Each run knows its own part of what may happen.
         let (operations, faults) = (random.next_u64() | 1, random.next_u64());

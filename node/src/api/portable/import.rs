@@ -147,7 +147,7 @@ impl Reader {
                     wanted.push(Wanted { number, commands, forgets });
                 }
                 Err(Unreadable::Line(message)) => {
-                    imported.refuse(number, message);
+                    imported.refuse(number, &message);
                     if self.query.strict {
                         imported.stopped = Some(number);
                         break;
@@ -353,7 +353,7 @@ fn conclude(
         }
     }
     match problem {
-        Some(message) => imported.refuse(number, message),
+        Some(message) => imported.refuse(number, &message),
         None if is_taken => imported.taken += 1,
         None => imported.known += 1,
     }

@@ -112,11 +112,11 @@ pub const PROBLEMS_MAX: usize = 20;
 
 impl Imported {
     /// Counts a line that was refused.
-    pub fn refuse(&mut self, line: u64, message: String) {
+    pub fn refuse(&mut self, line: u64, message: &str) {
         self.refused += 1;
         if self.problems.len() < PROBLEMS_MAX {
             // What is wrong with a value may repeat it.
-            self.problems.push(Problem { line, message: redacted(&message) });
+            self.problems.push(Problem { line, message: redacted(message) });
         }
     }
 
