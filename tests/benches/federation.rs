@@ -220,9 +220,12 @@ fn bytes() {
     );
 }
 
+/// Whether one side lacks a number of so many.
+type Missing = fn(u64, u64) -> bool;
+
 /// What finding differences costs, against sending a header of each record.
 fn differences(count: u64) {
-    let cases: [(&str, fn(u64, u64) -> bool); 3] = [
+    let cases: [(&str, Missing); 3] = [
         ("none", |_, _| false),
         ("1,000 scattered", |number, count| number.is_multiple_of(count / 1_000)),
         ("1,000 recent", |number, count| number >= count - 1_000),
