@@ -2,7 +2,7 @@
 //!
 //! A [`Plan`] is a list of [`Step`]s. It is drawn by swarm testing: each seed allows a random part
 //! of the kinds of operations and faults, so that a bug that one kind hides behind another comes up
-//! too. [`run`] carries a plan out on whole nodes and holds the result against an [`oracle`] that
+//! too. [`run`] carries a plan out on whole nodes and holds the result against an oracle that
 //! knows nothing of records; [`shrink`] looks for the least part of a plan that still goes wrong.
 
 mod oracle;
