@@ -35,15 +35,6 @@ pub struct Retrieval {
     pub tiers: Tiers,
 }
 
-impl Retrieval {
-    /// The weights that hold in a workspace of this name.
-    #[must_use]
-    pub fn weights_in(&self, workspace: &str) -> &RetrievalWeights {
-        let own = self.workspace_weights.iter().find(|(name, _)| name.as_str() == workspace);
-        own.map_or(&self.weights, |(_, weights)| weights)
-    }
-}
-
 /// `[retrieval.weights]`: what each signal of the score weighs; they sum to 1.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -93,9 +93,11 @@ fn a_workspace_has_its_own_weights_and_takes_the_others_from_the_common_ones() {
     let text = "[retrieval.workspace_weights.\"my team\"]\nthompson = 0.17\nthread = 0.15\n";
     let layered = Layers::new().file("klnode.toml", text).resolve().unwrap();
     let retrieval = &layered.config().retrieval;
-    assert_eq!(retrieval.weights_in("my team").thread.get(), 0.15);
-    assert_eq!(retrieval.weights_in("my team").semantic, retrieval.weights.semantic);
-    assert_eq!(retrieval.weights_in("another"), &retrieval.weights);
+    let weights = &retrieval.workspace_weights;
+    let (name, team) = weights.first_key_value().unwrap();
+    assert_eq!((weights.len(), name.as_str()), (1, "my team"));
+    assert_eq!(team.thread.get(), 0.15);
+    assert_eq!(team.semantic, retrieval.weights.semantic);
     let explained = layered.explain();
     let own = explained
         .iter()
