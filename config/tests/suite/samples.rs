@@ -30,7 +30,9 @@ fn the_sample_for_a_workstation_loads_and_keeps_private_tags_at_home() {
     let config = load("workstation.toml", include_str!("../../samples/workstation.toml"));
     let tags = config.filter.egress.tags_deny.as_slice();
     assert!(tags.iter().any(|tag| tag.as_str() == "private"));
-    assert_ne!(config.retrieval.weights_in("team"), config.retrieval.weights_in("other"));
+    let (name, weights) = config.retrieval.workspace_weights.first_key_value().unwrap();
+    assert_eq!(name.as_str(), "team");
+    assert_ne!(weights, &config.retrieval.weights);
 }
 
 #[test]
