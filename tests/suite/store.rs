@@ -50,7 +50,7 @@ fn a_newer_schema_is_refused_with_a_sentence_and_left_alone() {
     let path = home.path().join("store.redb");
     drop(open_with(&path, &Options { schema: 7, ..options() }).expect("made by a later version"));
     let told = open(&path).unwrap_err().to_string();
-    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 4)"), "{told}");
+    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 5)"), "{told}");
     drop(open_with(&path, &Options { schema: 7, ..options() }).expect("the later version's still"));
 }
 
@@ -60,14 +60,14 @@ fn an_older_schema_is_migrated_step_by_step_and_a_missing_step_is_named() {
     let path = home.path().join("store.redb");
     drop(open(&path).expect("made"));
     let step = |from| Migration { from, run: |_| Ok(()) };
-    let later = Options { schema: 6, migrations: vec![step(4), step(5)], ..options() };
+    let later = Options { schema: 7, migrations: vec![step(5), step(6)], ..options() };
     drop(open_with(&path, &later).expect("migrated"));
-    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 6, known: 4, .. }));
-    let gap = Options { schema: 8, migrations: vec![step(7)], ..options() };
+    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 7, known: 5, .. }));
+    let gap = Options { schema: 9, migrations: vec![step(8)], ..options() };
     let told = open_with(&path, &gap).unwrap_err().to_string();
-    assert!(told.contains("schema 6 is unknown"), "{told}");
-    let fails = Migration { from: 6, run: |_| Err(Error::Full) };
-    let failing = Options { schema: 7, migrations: vec![fails], ..options() };
+    assert!(told.contains("schema 7 is unknown"), "{told}");
+    let fails = Migration { from: 7, run: |_| Err(Error::Full) };
+    let failing = Options { schema: 8, migrations: vec![fails], ..options() };
     assert!(matches!(open_with(&path, &failing).unwrap_err(), OpenError::Prepare { .. }));
     drop(open_with(&path, &later).expect("a failed step leaves the schema before it"));
 }

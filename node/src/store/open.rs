@@ -45,13 +45,15 @@ pub struct Migration {
 }
 
 /// Steps to [`SCHEMA`].
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     // Schema 2 adds `callers`. Of records that were written before, nobody knows who asked.
     Migration { from: 1, run: |_| Ok(()) },
     // Schema 3 adds the tables of peers, and an outbox with room for more than digests.
     Migration { from: 2, run: Batch::leave_schema_2 },
     // Schema 4 adds `tasks` and `parts`. What was served before belongs to no task.
     Migration { from: 3, run: Batch::open_all },
+    // Schema 5 adds what findings, upkeep, checkouts and the account of use are kept in.
+    Migration { from: 4, run: Batch::open_all },
 ];
 
 /// A store, open. Cheap to clone: clones share the file.

@@ -44,7 +44,7 @@ use klnode_crdt::record::Record;
 use redb::TableDefinition;
 
 /// The schema this version writes.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
 
 pub(super) type HeldKey = [u8; 81];
 
