@@ -153,6 +153,10 @@ fn wait_for_index(home: &Path, is_enough: impl Fn(&Value) -> bool) {
     }
 }
 
+fn is_settled(index: &Value) -> bool {
+    index["rebuild"].is_null() && index["is_settled"] == true
+}
+
 /// Fills a home, and leaves it with everything indexed and nobody at work.
 fn fill(home: &Path, texts: &Texts, size: usize, is_told: bool) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -170,14 +174,14 @@ fn fill(home: &Path, texts: &Texts, size: usize, is_told: bool) {
     let is_in = |index: &Value| index["lag"] == 0 && index["vectors"] == size;
     wait_for_index(home, is_in);
     let indexed = start.elapsed();
-    wait_for_index(home, |index| is_in(index) && index["rebuild"].is_null());
+    wait_for_index(home, |index| is_in(index) && is_settled(index));
     let settled = start.elapsed();
     if is_told && size > 0 {
         let rate = |took: Duration| size as f64 / took.as_secs_f64();
         let what = |until: &str| format!("import of {size}, until {until}");
         row(&what("it returns"), rate(returned), "/s", "");
         row(&what("both indexes hold all"), rate(indexed), "/s", "at least 5000");
-        row(&what("words are weighed anew"), rate(settled), "/s", "");
+        row(&what("nothing is left to do"), rate(settled), "/s", "");
     }
 }
 
@@ -204,7 +208,7 @@ fn starts(home: &Path, texts: &Texts, size: usize) {
 
 fn questions(home: &Path, texts: &Texts, size: usize, tells_latency: bool, tells_memory: bool) {
     let node = Node::start(home);
-    wait_for_index(home, |index| index["lag"] == 0 && index["rebuild"].is_null());
+    wait_for_index(home, |index| index["lag"] == 0 && is_settled(index));
     let (before, before_own) = node.resident();
     let mut random = Seeded(size as u64);
     let (mut times, mut answered) = (Vec::new(), 0);

@@ -63,6 +63,9 @@ pub struct IndexStatus {
     pub lag: u64,
     /// Vectors are being made anew.
     pub rebuild: Option<Rebuild>,
+    /// Whether nothing is left to do: everything is taken in, and put together for quick reading.
+    #[serde(default)]
+    pub is_settled: bool,
     /// Why it stands still, if it does.
     pub fault: Option<String>,
 }

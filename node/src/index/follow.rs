@@ -55,6 +55,8 @@ pub(super) struct Follower {
     pub(super) text_at: Instant,
     /// Changes of text wait until then for others to share a commit.
     pub(super) gather_until: Option<Instant>,
+    /// Whether words stand in as few segments as they should in quiet.
+    pub(super) is_settled: bool,
 }
 
 /// What a stretch of the feed says about texts.
@@ -83,6 +85,10 @@ impl Follower {
                 changed = self.head.changed() => if changed.is_err() { break },
                 () = pause => {}
                 () = finished(self.job.as_ref()) => {}
+                settled = self.keyword.is_settled() => if let Err(error) = settled {
+                    tracing::warn!(error = %error, "the words stay in many segments for now");
+                    self.is_settled = true;
+                }
             }
             wake = match self.turn() {
                 Ok(next) => {
@@ -113,7 +119,7 @@ impl Follower {
                 let snapshot = self.store.snapshot()?;
                 self.renew(&snapshot, &self.reading.society(&snapshot)?)?;
             }
-            return Ok(self.consider_job());
+            return self.rest();
         }
         let snapshot = self.store.snapshot()?;
         if head.0 - behind.0 <= CHUNK_RECORDS_MAX as u64 {
@@ -125,7 +131,7 @@ impl Follower {
                 None if !has_text(&snapshot, behind)? => {
                     (self.keyword_at, self.meaning_at) = (snapshot.head(), snapshot.head());
                     self.publish();
-                    return Ok(self.consider_job());
+                    return self.rest();
                 }
                 None => {
                     self.gather_until = Some(now + GATHER_TIME);
@@ -139,9 +145,29 @@ impl Follower {
             (self.catch_up(&snapshot, &society), self.renew(&snapshot, &society));
         caught_up.and(renewed)?;
         self.text_at = Instant::now();
-        let job_at = self.consider_job();
+        let rest_at = self.rest()?;
         let is_behind = *self.head.borrow() > snapshot.head();
-        Ok(if is_behind { Some(Instant::now()) } else { job_at })
+        Ok(if is_behind { Some(Instant::now()) } else { rest_at })
+    }
+
+    /// Nothing is to be taken in: what quiet is for. Returns when to look again.
+    fn rest(&mut self) -> Result<Option<Instant>, IndexError> {
+        let (job_at, settle_at) = (self.consider_job(), self.consider_settling()?);
+        Ok(job_at.into_iter().chain(settle_at).min())
+    }
+
+    /// Merges the segments of words when no text has come for a while.
+    fn consider_settling(&mut self) -> Result<Option<Instant>, IndexError> {
+        if self.is_settled || self.job.is_some() {
+            return Ok(None);
+        }
+        let at = self.text_at + QUIET_TIME;
+        if at > Instant::now() {
+            return Ok(Some(at));
+        }
+        self.is_settled = !self.keyword.settle()?;
+        self.publish();
+        Ok(None)
     }
 
     /// Takes in the feed up to the snapshot. Words go on while the embedder is away.
@@ -201,6 +227,7 @@ impl Follower {
             }
         }
         self.keyword.commit(&stretch.mark)?;
+        self.is_settled = false;
         if stretch.is_erasing { self.keyword.wipe() } else { self.keyword.tidy() }
     }
 
@@ -222,6 +249,7 @@ impl Follower {
             (state.keyword, state.vectors, state.rebuild) = (keyword, vectors, rebuild);
             // Words are wiped before they are published, vectors when they are written.
             state.wiped = keyword.min(self.meaning_at);
+            state.is_settled = self.is_settled;
         });
     }
 

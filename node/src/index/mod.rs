@@ -76,6 +76,8 @@ pub struct State {
     pub wiped: Seq,
     /// Vectors are being made anew.
     pub rebuild: Option<Progress>,
+    /// Words stand in as few segments as they should: nothing is left to do in quiet.
+    pub is_settled: bool,
     /// Why it stands still, if it does. It tries again by itself.
     pub fault: Option<String>,
 }
@@ -208,6 +210,7 @@ pub fn start(
         due_since: None,
         text_at: Instant::now(),
         gather_until: None,
+        is_settled: false,
     };
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()

@@ -15,6 +15,7 @@ fn index(service: &Service, head: Seq) -> IndexStatus {
         model: meaning.map(|meaning| meaning.embedder.identity().to_owned()),
         lag: head.0.saturating_sub(at.0),
         rebuild: state.rebuild.map(|job| Rebuild { done: job.done, total: job.total }),
+        is_settled: state.is_settled,
         fault: state.fault,
     }
 }

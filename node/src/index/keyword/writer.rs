@@ -11,9 +11,9 @@ use crate::index::mark::Mark;
 use klnode_crdt::ids::EntryId;
 use std::path::PathBuf;
 use std::time::Duration;
-use tantivy::index::SegmentId;
+use tantivy::index::{SegmentId, SegmentMeta};
 use tantivy::merge_policy::NoMergePolicy;
-use tantivy::{IndexWriter, TantivyDocument, Term};
+use tantivy::{FutureResult, IndexWriter, TantivyDocument, Term};
 
 /// tantivy's least: it holds the words of documents until they are flushed.
 const MEMORY_BYTES: usize = 15_000_000;
@@ -22,6 +22,9 @@ const MEMORY_BYTES: usize = 15_000_000;
 const SEGMENTS_MAX: usize = 12;
 /// Beyond that, so many of the smallest become one.
 const MERGED_SEGMENTS: usize = 8;
+/// In quiet, a segment is merged with all that are smaller once those together have this part of it:
+/// so a document is written anew a few times while the store doubles, and not at every change.
+const SETTLED_PART: u32 = 4;
 
 /// Files that a question reads cannot go; most questions take milliseconds.
 const WIPE_PAUSE: Duration = Duration::from_millis(20);
@@ -33,6 +36,8 @@ const META_FILE: &str = "meta.json";
 pub struct Writer {
     keyword: Keyword,
     writer: IndexWriter,
+    /// A merge that is under way.
+    settling: Option<FutureResult<Option<SegmentMeta>>>,
 }
 
 impl Writer {
@@ -42,7 +47,7 @@ impl Writer {
         let writer: IndexWriter = writer.map_err(|source| keyword.failed(source))?;
         // Merging in the background would get into the way of wiping.
         writer.set_merge_policy(Box::new(NoMergePolicy));
-        Ok(Self { keyword: keyword.clone(), writer })
+        Ok(Self { keyword: keyword.clone(), writer, settling: None })
     }
 
     /// Puts a document in, in place of the one that stands there.
@@ -84,7 +89,7 @@ impl Writer {
     /// Keeps the number of segments small: a question looks into each.
     pub fn tidy(&mut self) -> Result<(), KeywordError> {
         let mut segments = self.keyword.segments()?;
-        if segments.len() < SEGMENTS_MAX {
+        if segments.len() < SEGMENTS_MAX || self.settling.is_some() {
             return Ok(());
         }
         segments.sort_unstable();
@@ -99,10 +104,40 @@ impl Writer {
         tidy().map_err(|source| self.keyword.failed(source))
     }
 
+    /// Begins to merge what few changes have left in many segments: to be called when it is quiet.
+    /// Returns whether there is anything to wait for.
+    pub fn settle(&mut self) -> Result<bool, KeywordError> {
+        if self.settling.is_none() {
+            let mut segments = self.keyword.segments()?;
+            segments.sort_unstable_by(|one, two| two.cmp(one));
+            let sizes: Vec<u32> = segments.iter().map(|(documents, _)| *documents).collect();
+            let merged = segments.split_off(settled(&sizes));
+            let merged: Vec<SegmentId> = merged.into_iter().map(|(_, segment)| segment).collect();
+            self.settling = (merged.len() > 1).then(|| self.writer.merge(&merged));
+        }
+        Ok(self.settling.is_some())
+    }
+
+    /// Waits for what [`Self::settle`] began; for ever, if nothing did.
+    pub async fn is_settled(&mut self) -> Result<(), KeywordError> {
+        let Some(settling) = &mut self.settling else { return std::future::pending().await };
+        let merged = settling.await;
+        self.settling = None;
+        let finish = || -> tantivy::Result<()> {
+            merged?;
+            self.keyword.reader.reload()?;
+            self.writer.garbage_collect_files().wait()?;
+            Ok(())
+        };
+        finish().map_err(|source| self.keyword.failed(source))
+    }
+
     /// Leaves nothing of deleted documents in any file. To be called after a commit. Files that a
     /// question still reads are waited for.
     pub fn wipe(&mut self) -> Result<(), KeywordError> {
-        let mut wipe = || -> tantivy::Result<bool> {
+        let settling = self.settling.take();
+        let wipe = || -> tantivy::Result<bool> {
+            settling.map(FutureResult::wait).transpose()?;
             // No more than their names: tantivy keeps the files of every segment that is held.
             let lossy: Vec<SegmentId> = {
                 let segments = self.keyword.index.searchable_segment_metas()?;
@@ -130,6 +165,15 @@ impl Writer {
     }
 }
 
+/// From which segment on all become one; sizes are given from the largest to the smallest.
+fn settled(sizes: &[u32]) -> usize {
+    let is_due = |at: &usize| {
+        let smaller: u64 = sizes[at + 1..].iter().map(|size| u64::from(*size)).sum();
+        smaller > 0 && smaller * u64::from(SETTLED_PART) >= u64::from(sizes[*at])
+    };
+    (0..sizes.len()).find(is_due).unwrap_or(sizes.len())
+}
+
 impl Keyword {
     /// The segments with their sizes.
     fn segments(&self) -> Result<Vec<(u32, SegmentId)>, KeywordError> {
@@ -151,5 +195,27 @@ impl Keyword {
 
     fn failed(&self, source: tantivy::TantivyError) -> KeywordError {
         KeywordError::Tantivy { path: self.path.clone(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_merged_from_the_first_that_the_smaller_ones_come_near() {
+        for (sizes, from) in [
+            (&[][..], 0),
+            (&[100], 1),
+            (&[14, 14, 14, 14], 0),
+            (&[100_000, 1, 1, 1], 1),
+            (&[100_000, 24_999], 2),
+            (&[100_000, 25_000], 0),
+            (&[100_000, 900, 10, 1], 4),
+            (&[100_000, 900, 10, 3], 2),
+            (&[5, 0], 2),
+        ] {
+            assert_eq!(settled(sizes), from, "{sizes:?}");
+        }
     }
 }

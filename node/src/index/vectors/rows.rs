@@ -24,6 +24,10 @@ const BLOCK_ROWS: usize = 256;
 /// Part of the rows a filter must admit for reading all of them to be faster than picking.
 const SHARE_TO_READ_ALL: f64 = 0.4;
 
+/// So many times as many rows as are wanted are multiplied in full to set the bar: a bound says
+/// little about which of the best is the better one.
+const PROMISING_SHARE: usize = 4;
+
 /// How many rows are looked at to guess that part.
 const SAMPLE_ROWS: u64 = 512;
 
@@ -340,7 +344,7 @@ impl Rows {
     /// Bounds every row by its upper halves, and multiplies in full those that may be near enough:
     /// first the most promising, so that their cosines are a bar for the others.
     fn scan_all(&self, query: &Query, top: &mut Top, filter: &Filter) {
-        let mut promising = Promising::new(top.room());
+        let mut promising = Promising::new(top.room() * PROMISING_SHARE);
         let mut bounds = self.bounds(query, |row, bound| {
             if promising.reaches(bound) && filter.admits(&self.facts[row]) {
                 promising.offer(bound, row);
@@ -351,8 +355,13 @@ impl Rows {
             bounds[row] = f32::NEG_INFINITY;
         }
         for (row, bound) in bounds.into_iter().enumerate() {
-            if top.reaches(bound) && bound > f32::NEG_INFINITY && filter.admits(&self.facts[row]) {
-                top.offer(self.codes.cosine(row, query), &self.entries[row]);
+            if !top.reaches(bound) || bound == f32::NEG_INFINITY {
+                continue;
+            }
+            // Facts stand elsewhere in memory: they are read of those alone that would enter.
+            let cosine = self.codes.cosine(row, query);
+            if top.reaches(cosine) && filter.admits(&self.facts[row]) {
+                top.offer(cosine, &self.entries[row]);
             }
         }
     }
