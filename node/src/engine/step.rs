@@ -102,6 +102,7 @@ impl Engine {
         let mut own = Own { key, mine, boot, clock, entropy, cooccurrence, tasks };
         own.draw_boot();
         let batch = store.batch(Durability::Durable)?;
+        batch.belong_to(own.key.author())?;
         own.mine.extend(batch.mine()?);
         batch.begin_epoch(own.boot, now)?;
         let head = batch.head()?;

@@ -1,6 +1,7 @@
 //! The node's home: one folder with everything it owns, open to nobody else.
 
 use crate::store::{Layout, write_private};
+use klnode_crdt::ids::AuthorId;
 use klnode_crdt::key::SecretKey;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -19,6 +20,15 @@ pub(super) enum HomeError {
     NotOurs { path: PathBuf },
     #[error("read the node's key {path}: it is not 32 bytes long")]
     BadKey { path: PathBuf },
+    #[error(
+        "start with the key {path}: it is the key of author {found}, and the store here is author \
+         {expected}'s; the file is damaged, or was copied from another home"
+    )]
+    AnotherKey { path: PathBuf, found: AuthorId, expected: AuthorId },
+    #[error(
+        "start without the key {path}: it is missing, and the store here is author {expected}'s"
+    )]
+    MissingKey { path: PathBuf, expected: AuthorId },
     #[error("read the token {path}: it is not {TOKEN_DIGITS} hex digits")]
     BadToken { path: PathBuf },
 }
@@ -69,6 +79,14 @@ impl Home {
 
     /// The node's key: read, or drawn and written durably before anything is signed with it.
     pub(super) fn key(&self) -> Result<SecretKey, HomeError> {
+        match self.key_in_place()? {
+            Some(key) => Ok(key),
+            None => self.draw_key(),
+        }
+    }
+
+    /// The node's key, if there is one.
+    pub(super) fn key_in_place(&self) -> Result<Option<SecretKey>, HomeError> {
         let path = self.layout().key_file();
         let io = |source| HomeError::Io { path: path.clone(), source };
         match File::open(&path) {
@@ -78,15 +96,33 @@ impl Home {
                 let bytes = bytes.as_slice().try_into();
                 let bytes: &[u8; 32] =
                     bytes.map_err(|_| HomeError::BadKey { path: path.clone() })?;
-                Ok(SecretKey::from_bytes(bytes))
+                Ok(Some(SecretKey::from_bytes(bytes)))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let mut bytes = Zeroizing::new([0; 32]);
-                entropy(&mut bytes[..]);
-                write_private(&path, &bytes[..]).map_err(io)?;
-                Ok(SecretKey::from_bytes(&bytes))
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(io(error)),
+        }
+    }
+
+    fn draw_key(&self) -> Result<SecretKey, HomeError> {
+        let path = self.layout().key_file();
+        let mut bytes = Zeroizing::new([0; 32]);
+        entropy(&mut bytes[..]);
+        write_private(&path, &bytes[..]).map_err(|source| HomeError::Io { path, source })?;
+        Ok(SecretKey::from_bytes(&bytes))
+    }
+
+    /// The key with which a store is opened. One flipped bit makes a whole key of another author,
+    /// so only the store can tell whether it is the right one; a new one is drawn for nobody's
+    /// store alone.
+    pub(super) fn key_of(&self, store: Option<AuthorId>) -> Result<SecretKey, HomeError> {
+        let path = self.layout().key_file();
+        match (self.key_in_place()?, store) {
+            (Some(key), Some(expected)) if key.author() != expected => {
+                Err(HomeError::AnotherKey { path, found: key.author(), expected })
+            }
+            (Some(key), _) => Ok(key),
+            (None, Some(expected)) => Err(HomeError::MissingKey { path, expected }),
+            (None, None) => self.draw_key(),
         }
     }
 

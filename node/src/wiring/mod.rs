@@ -106,6 +106,14 @@ impl Failure {
             Self::Home(HomeError::BadKey { .. }) => {
                 (1, Some("restore the file from a backup; a new key would be another author"))
             }
+            Self::Home(HomeError::AnotherKey { .. } | HomeError::MissingKey { .. }) => (
+                1,
+                Some(
+                    "put the right node.key back; or move a wrong one away and `klnode restore` a \
+                     backup, which brings its key; or `klnode identity adopt` goes on as another \
+                     author",
+                ),
+            ),
             Self::Home(HomeError::BadToken { .. }) => (
                 1,
                 Some("remove the file: a new one is drawn, and callers over TCP need to know it"),
@@ -164,6 +172,9 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Verb::Man => answer(cli::help::man()?, &cli.global),
         Verb::Service(args) => answer(offline::service(&args, &cli.global)?, &cli.global),
         Verb::Restore(args) => answer(offline::restore(args, &home)?, &cli.global),
+        Verb::Identity(verb) => {
+            answer(offline::identity(&verb, &home, layered.config())?, &cli.global)
+        }
         Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, &cli.global),
         Verb::Person(verb) => answer(person::run(&verb, &home, &cli.global)?, &cli.global),
         Verb::Doctor => answer(offline::doctor(&home, &layered)?, &cli.global),

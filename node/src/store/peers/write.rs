@@ -2,10 +2,11 @@
 
 use super::super::batch::Batch;
 use super::super::error::Error;
+use super::super::read;
 use super::super::rows;
 use super::super::tables::{
-    CURSORS, DISTANCES, EQUIVOCATIONS, HEADS, INVITATIONS, OUTCOMES, OUTGOING, PEERS, QUEUED,
-    RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
+    CURSORS, DISTANCES, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS, OUTCOMES, OUTGOING,
+    PEERS, QUEUED, RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
 };
 use super::rows::{
     Approval, Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
@@ -250,6 +251,43 @@ impl Batch {
             self.put_release(peer, entry, ReleaseRow { back, since: now, ..row })?;
         }
         Ok(())
+    }
+
+    /// Whether anything of an author is held about an entry.
+    pub(crate) fn has_word_of(&self, author: AuthorId, entry: EntryId) -> Result<bool, Error> {
+        let (first, last) = span::<81>(&[&entry.as_bytes()[..], author.as_bytes()].concat());
+        let held = self.transaction.open_table(HELD)?;
+        Ok(held.range::<&HeldKey>(&first..=&last)?.next().transpose()?.is_some())
+    }
+
+    /// How many authors that are unknown here have a say about an entry, and how many of them a
+    /// peer has brought.
+    pub(crate) fn unknown_authors(
+        &self,
+        entry: EntryId,
+        peer: AuthorId,
+        is_known: impl Fn(AuthorId) -> Result<bool, Error>,
+    ) -> Result<(usize, usize), Error> {
+        let held = self.transaction.open_table(HELD)?;
+        let queued = self.transaction.open_table(QUEUED)?;
+        let (mut unknown, mut brought, mut last) = (0, 0, None);
+        while let Some(author) = read::author_after(&held, entry, last)? {
+            last = Some(author);
+            if is_known(author)? {
+                continue;
+            }
+            unknown += 1;
+            let (first, end) = span::<81>(&[&entry.as_bytes()[..], author.as_bytes()].concat());
+            for row in held.range::<&HeldKey>(&first..=&end)? {
+                let digest = part::<32>(row?.0.value(), 49);
+                let position = queued.get(&key::<64>(&[peer.as_bytes(), &digest]))?;
+                if position.is_some_and(|position| *position.value() == [0; 8]) {
+                    brought += 1;
+                    break;
+                }
+            }
+        }
+        Ok((unknown, brought))
     }
 
     /// Notes what a peer says about its release of an entry to this node.
