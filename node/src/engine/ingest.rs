@@ -5,13 +5,12 @@
 //! entry: covered ones go, retracted payloads are erased, and the feed gets a row.
 
 use super::command::{Ingested, Source, Verdict};
-use super::run::Limits;
+use super::crowd::Crowds;
 use super::step::{Judge, Own};
 use crate::store::rows::{QuarantineRow, ViewRow};
 use crate::store::{Batch, Error, Waiting};
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
-use klnode_crdt::ids::AuthorId;
 use klnode_crdt::payload::Payload;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
@@ -25,6 +24,8 @@ pub(super) struct Ingest<'a> {
     pub(super) now: WallTime,
     /// Whether another life of this home has shown in this step: one new boot is enough.
     pub(super) has_met_past: bool,
+    /// How many authors unknown here each peer has brought, as far as this step has looked.
+    pub(super) crowds: Crowds,
 }
 
 /// Whether the judge has a say.
@@ -111,43 +112,6 @@ impl Ingest<'_> {
             self.meet_own_past(batch, &before, record)?;
         }
         Ok(ingested)
-    }
-
-    /// Why a record would be one author too many, if it would be. Whoever is known here, and
-    /// whoever has a say about the entry already, is heard in any case.
-    fn crowds(
-        &self,
-        batch: &Batch,
-        record: &Record,
-        source: Source,
-    ) -> Result<Option<String>, Error> {
-        let (entry, author) = (record.entry(), record.author());
-        let Source::Peer(from) = source else { return Ok(None) };
-        let Some(row) = batch.view_row(entry)? else { return Ok(None) };
-        // There are no more authors than records.
-        if (row.records as usize) < Limits::AUTHORS_BROUGHT_MAX || author == from {
-            return Ok(None);
-        }
-        let charter = row.workspace.map(|id| batch.charter(id, self.now)).transpose();
-        let charter = Error::unless_damaged(charter)?.flatten().unwrap_or_default();
-        let is_known = |one: AuthorId| {
-            let is_near = self.writer.mine.contains(&one) || charter.members.contains(&one);
-            Ok(is_near || row.creator == Some(one) || batch.peer(one)?.is_some())
-        };
-        if is_known(author)? || batch.has_word_of(author, entry)? {
-            return Ok(None);
-        }
-        let (unknown, brought) = batch.unknown_authors(entry, from, is_known)?;
-        let over = match () {
-            () if brought >= Limits::AUTHORS_BROUGHT_MAX => {
-                Some(("its bringer has brought", Limits::AUTHORS_BROUGHT_MAX))
-            }
-            () if unknown >= Limits::AUTHORS_UNKNOWN_MAX => {
-                Some(("the entry has", Limits::AUTHORS_UNKNOWN_MAX))
-            }
-            () => None,
-        };
-        Ok(over.map(|(who, max)| format!("{who} {max} unknown authors here already")))
     }
 
     /// What the merge of a record needs to see: the same facet, and what takes claims back. What a

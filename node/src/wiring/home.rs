@@ -21,14 +21,12 @@ pub(super) enum HomeError {
     #[error("read the node's key {path}: it is not 32 bytes long")]
     BadKey { path: PathBuf },
     #[error(
-        "start with the key {path}: it is the key of author {found}, and the store here is author \
-         {expected}'s; the file is damaged, or was copied from another home"
+        "start with the key {key}: it is author {found}'s, and the store {store} is author \
+         {expected}'s; the key is damaged, or was copied from another home"
     )]
-    AnotherKey { path: PathBuf, found: AuthorId, expected: AuthorId },
-    #[error(
-        "start without the key {path}: it is missing, and the store here is author {expected}'s"
-    )]
-    MissingKey { path: PathBuf, expected: AuthorId },
+    AnotherKey { key: PathBuf, store: PathBuf, found: AuthorId, expected: AuthorId },
+    #[error("start without the key {key}: the store {store} is author {expected}'s")]
+    MissingKey { key: PathBuf, store: PathBuf, expected: AuthorId },
     #[error("read the token {path}: it is not {TOKEN_DIGITS} hex digits")]
     BadToken { path: PathBuf },
 }
@@ -115,13 +113,16 @@ impl Home {
     /// so only the store can tell whether it is the right one; a new one is drawn for nobody's
     /// store alone.
     pub(super) fn key_of(&self, store: Option<AuthorId>) -> Result<SecretKey, HomeError> {
-        let path = self.layout().key_file();
+        let (path, file) = (self.layout().key_file(), self.layout().store_file());
         match (self.key_in_place()?, store) {
             (Some(key), Some(expected)) if key.author() != expected => {
-                Err(HomeError::AnotherKey { path, found: key.author(), expected })
+                let found = key.author();
+                Err(HomeError::AnotherKey { key: path, store: file, found, expected })
             }
             (Some(key), _) => Ok(key),
-            (None, Some(expected)) => Err(HomeError::MissingKey { path, expected }),
+            (None, Some(expected)) => {
+                Err(HomeError::MissingKey { key: path, store: file, expected })
+            }
             (None, None) => self.draw_key(),
         }
     }

@@ -2,7 +2,6 @@
 
 use super::super::batch::Batch;
 use super::super::error::Error;
-use super::super::read;
 use super::super::rows;
 use super::super::tables::{
     CURSORS, DISTANCES, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS, OUTCOMES, OUTGOING,
@@ -89,7 +88,7 @@ impl Batch {
         Ok(())
     }
 
-    fn peers(&self) -> Result<Vec<AuthorId>, Error> {
+    pub(crate) fn peers(&self) -> Result<Vec<AuthorId>, Error> {
         let table = self.transaction.open_table(PEERS)?;
         table.iter()?.map(|row| Ok(AuthorId::from_bytes(*row?.0.value()))).collect()
     }
@@ -260,31 +259,31 @@ impl Batch {
         Ok(held.range::<&HeldKey>(&first..=&last)?.next().transpose()?.is_some())
     }
 
-    /// How many authors that are unknown here have a say about an entry, and how many of them a
+    /// How many authors that are not known here have a say about an entry, and how many of them a
     /// peer has brought.
     pub(crate) fn unknown_authors(
         &self,
         entry: EntryId,
         peer: AuthorId,
-        is_known: impl Fn(AuthorId) -> Result<bool, Error>,
+        known: &BTreeSet<AuthorId>,
     ) -> Result<(usize, usize), Error> {
+        let (first, last) = span::<81>(entry.as_bytes());
         let held = self.transaction.open_table(HELD)?;
         let queued = self.transaction.open_table(QUEUED)?;
-        let (mut unknown, mut brought, mut last) = (0, 0, None);
-        while let Some(author) = read::author_after(&held, entry, last)? {
-            last = Some(author);
-            if is_known(author)? {
-                continue;
+        let (mut unknown, mut brought) = (0, 0);
+        let (mut author, mut is_counted) = (None, false);
+        for row in held.range::<&HeldKey>(&first..=&last)? {
+            let (at, _) = row?;
+            let next = AuthorId::from_bytes(part(at.value(), 16));
+            if author != Some(next) {
+                (author, is_counted) = (Some(next), known.contains(&next));
+                unknown += usize::from(!is_counted);
             }
-            unknown += 1;
-            let (first, end) = span::<81>(&[&entry.as_bytes()[..], author.as_bytes()].concat());
-            for row in held.range::<&HeldKey>(&first..=&end)? {
-                let digest = part::<32>(row?.0.value(), 49);
+            if !is_counted {
+                let digest = part::<32>(at.value(), 49);
                 let position = queued.get(&key::<64>(&[peer.as_bytes(), &digest]))?;
-                if position.is_some_and(|position| *position.value() == [0; 8]) {
-                    brought += 1;
-                    break;
-                }
+                is_counted = position.is_some_and(|position| *position.value() == [0; 8]);
+                brought += usize::from(is_counted);
             }
         }
         Ok((unknown, brought))
