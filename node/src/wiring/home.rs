@@ -156,3 +156,24 @@ impl Home {
 pub(super) fn entropy(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the operating system has random bytes");
 }
+
+/// The exit code and the way out, for the one table of them.
+pub(super) fn hint(error: &HomeError) -> (u8, Option<&'static str>) {
+    match error {
+        HomeError::NoHome => (2, Some("name one with --home or KLNODE_HOME")),
+        HomeError::BadKey { .. } => {
+            (1, Some("restore the file from a backup; a new key would be another author"))
+        }
+        HomeError::AnotherKey { .. } | HomeError::MissingKey { .. } => (
+            1,
+            Some(
+                "put the right node.key back; or move a wrong one away and `klnode restore` a \
+                 backup, which brings its key; or `klnode identity adopt` goes on as another author",
+            ),
+        ),
+        HomeError::BadToken { .. } => {
+            (1, Some("remove the file: a new one is drawn, and callers over TCP need to know it"))
+        }
+        HomeError::Io { .. } | HomeError::NotOurs { .. } => (1, None),
+    }
+}

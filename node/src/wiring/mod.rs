@@ -102,23 +102,7 @@ impl Failure {
             }
             Self::Serve(_) => (1, None),
             Self::Network(_) => (1, Some("see `klnode config network.listen`")),
-            Self::Home(HomeError::NoHome) => (2, Some("name one with --home or KLNODE_HOME")),
-            Self::Home(HomeError::BadKey { .. }) => {
-                (1, Some("restore the file from a backup; a new key would be another author"))
-            }
-            Self::Home(HomeError::AnotherKey { .. } | HomeError::MissingKey { .. }) => (
-                1,
-                Some(
-                    "put the right node.key back; or move a wrong one away and `klnode restore` a \
-                     backup, which brings its key; or `klnode identity adopt` goes on as another \
-                     author",
-                ),
-            ),
-            Self::Home(HomeError::BadToken { .. }) => (
-                1,
-                Some("remove the file: a new one is drawn, and callers over TCP need to know it"),
-            ),
-            Self::Home(_) => (1, None),
+            Self::Home(error) => home::hint(error),
             Self::ConfigFile { .. } | Self::Config(_) => {
                 (2, Some("`klnode config` lists every key with its meaning"))
             }
