@@ -24,6 +24,8 @@ pub enum Context {
     Slot,
     /// The texts of an entry that a reader is shown together. Never part of a record.
     Text,
+    /// A record as a store keeps it. Never part of a record.
+    Row,
 }
 
 impl Context {
@@ -38,6 +40,7 @@ impl Context {
             Self::Mark => "klnode v1 retraction mark",
             Self::Slot => "klnode v1 slot",
             Self::Text => "klnode v1 shown text",
+            Self::Row => "klnode v1 stored record",
         }
     }
 }

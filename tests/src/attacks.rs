@@ -81,6 +81,17 @@ impl Victim {
     }
 }
 
+impl Victim {
+    /// As many texts as are wanted, each stuffed with the words of the question.
+    pub fn crowd(&self, count: usize) -> impl Iterator<Item = Poison> + use<> {
+        let Self { query, harm, .. } = *self;
+        (0..count).map(move |number| Poison {
+            title: format!("{query} {query}, no. {number}"),
+            content: format!("{} {harm}", vec![query; 4 + number % 9].join(" ")),
+        })
+    }
+}
+
 /// An attack, and how often it may succeed, in percent of its tries.
 pub type Attack = (&'static str, usize);
 
@@ -94,6 +105,8 @@ pub const UNLABELLED: Attack = ("poison by a non-member is shown without labels"
 pub const MEMBER: Attack = ("poison by a member has more than the last 2 of 5 places, labelled", 0);
 /// A gated answer without the entry that would have answered.
 pub const MEMBER_LOST: Attack = ("poison by a member pushes the honest entry out", 0);
+/// A gated answer without the entry that would have answered, among more than engines name.
+pub const CROWD: Attack = ("500 stuffed texts by a non-member push the honest entry out", 0);
 /// A shown text or fact that is another one afterwards.
 pub const REWRITING: Attack = ("a claim by a non-member changes what is shown", 0);
 /// A confirmation that counted.
@@ -114,12 +127,13 @@ pub const COUNTERS: Attack = ("overflowing counters weigh more than one author m
 pub const FUTURE: Attack = ("a stamp a month ahead displaces what is shown", 0);
 
 /// All attacks, in the order of the page.
-pub const ATTACKS: [Attack; 14] = [
+pub const ATTACKS: [Attack; 15] = [
     OUTSIDER,
     LOST,
     UNLABELLED,
     MEMBER,
     MEMBER_LOST,
+    CROWD,
     REWRITING,
     ECHO,
     SYBIL,

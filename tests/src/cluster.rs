@@ -5,6 +5,7 @@
 //! so that a test can read what has left a node.
 
 mod faults;
+mod versions;
 
 use crate::node::{DiskMedium, Node, START, admit_all};
 use crate::puppet::Puppet;
@@ -29,6 +30,7 @@ use klnode_federation::proto::{Settings, SyncState};
 use klnode_federation::sim::{Delivery, Knobs, Network, START_MS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use versions::Build;
 
 /// Time passes for a node at least this often, in milliseconds.
 const TICK_MS: u64 = 10_000;
@@ -88,6 +90,7 @@ struct Member {
     tick_at: u64,
     /// Exchanges that wait for an answer: who asked, under which number.
     exchanges: BTreeMap<u64, (usize, u64)>,
+    build: Build,
 }
 
 /// Nodes on a network.
@@ -135,8 +138,18 @@ impl Cluster {
             let (replica, puppet, exchanges) = (Some(replica(node)), None, BTreeMap::new());
             let boots = 1;
             let tick_at = 0;
-            let member =
-                Member { replica, puppet, medium, author, key_seed, boots, tick_at, exchanges };
+            let build = Build::default();
+            let member = Member {
+                replica,
+                puppet,
+                medium,
+                author,
+                key_seed,
+                boots,
+                tick_at,
+                exchanges,
+                build,
+            };
             members.push(member);
             network.timer(at, 0, Wire::Tick);
         }
@@ -381,12 +394,14 @@ impl Cluster {
         match action {
             Action::Ask(peer, id, frame) => {
                 let to = self.at_of(peer);
+                let frame = self.asked(at, to, frame);
                 self.sent.push(Sent { from: at, to, frame: frame.clone() });
                 self.network.timer(at, self.network.now_ms() + PATIENCE_MS, Wire::Timeout(to, id));
                 self.network.send(at, to, Wire::Ask(id, frame));
             }
             Action::Answer(exchange, frame) => {
                 let Some((to, id)) = self.members[at].exchanges.remove(&exchange) else { return };
+                let frame = self.answered(at, to, frame);
                 self.sent.push(Sent { from: at, to, frame: frame.clone() });
                 self.network.send(at, to, Wire::Answer(id, frame));
             }

@@ -15,8 +15,8 @@ use klnode_crdt::view::View;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::status::Status;
 use klnode_tests::attacks::{
-    ATTACKS, COUNTERS, ECHO, FUTURE, LOST, MEMBER, MEMBER_LOST, MILKING, OUTSIDER, PAGE, Poison,
-    REWRITING, Rates, SLANDER, SLANDER_PLACE, SYBIL, SYBIL_ORDER, UNLABELLED, victims,
+    ATTACKS, COUNTERS, CROWD, ECHO, FUTURE, LOST, MEMBER, MEMBER_LOST, MILKING, OUTSIDER, PAGE,
+    Poison, REWRITING, Rates, SLANDER, SLANDER_PLACE, SYBIL, SYBIL_ORDER, UNLABELLED, victims,
 };
 use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::served::{Doors, Served};
@@ -194,6 +194,37 @@ fn poison_of_a_member_takes_the_last_two_places_at_most_and_is_labelled() {
         reached += places;
     }
     assert!(reached > 0, "a colleague's text gets its chance");
+    rates.hold();
+}
+
+#[test]
+fn more_stuffed_texts_than_engines_name_crowd_nothing_out_of_a_gated_answer() {
+    let mut team = Team::gather();
+    let honest = learn(&mut team.node, team.shared.id);
+    team.exchange();
+    let mut planted = BTreeSet::new();
+    for victim in victims().into_iter().take(2) {
+        for Poison { title, content } in victim.crowd(500) {
+            let workspace = team.shared.id;
+            planted.insert(team.carol.create_new(NewEntry {
+                workspace,
+                content,
+                ..lesson(&title)
+            }));
+        }
+    }
+    team.carol.send_to(&mut team.node);
+    let index = settled(&team.node);
+    let mut rates = Rates::default();
+    for (question, own) in questions(&honest).into_iter().take(4) {
+        let gated = index.ask(&team.node, &question, Audience::Gated);
+        let is_planted = |hit: &Hit| planted.contains(&hit.found.entry);
+        assert!(!gated.hits.iter().any(is_planted), "{question}");
+        rates.count(CROWD, place(&gated.hits, own).is_none());
+        let all = ask_for_all(&index, &team.node, &question).hits;
+        let count = all.iter().filter(|hit| is_planted(hit)).count();
+        assert!(count > 30, "{count} of {} are planted where all is shown", all.len());
+    }
     rates.hold();
 }
 

@@ -1,12 +1,20 @@
 //! A disk that says no: nothing is acknowledged that is not there, nothing panics, and it works
 //! again when the disk does.
 
+use crate::process::{Running, signal, started};
 use klnode::engine::{Command, Receipt, Rejection};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::tally::Observation;
 use klnode_tests::disk::{Disk, Fault, PowerCut};
 use klnode_tests::node::{Node, START, lesson};
+use klnode_tests::served::{Answer, PATIENCE, read, request};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{self, Stdio};
+use tempfile::TempDir;
 
 const WRITES: u64 = 14;
 
@@ -101,4 +109,129 @@ fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
     assert_eq!(node.successes(entry), 1);
     let entries = node.engine.store().snapshot().unwrap().entry_count().unwrap();
     assert!(entries > written, "what was acknowledged is there");
+}
+
+/// Room on the real disk: a node, its index, and a few hundred entries.
+const ROOM: &str = "24m";
+/// What is put there to be taken away again.
+const BALLAST_BYTES: usize = 6 * 1024 * 1024;
+const FILLING_MAX: usize = 4_000;
+
+/// A small file system of its own, for as long as this lives: where the system lets nobody mount one,
+/// there is none.
+struct SmallDisk {
+    holder: Running,
+    folder: TempDir,
+}
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = format!("mount -t tmpfs -o size={ROOM},mode=700 tmpfs \"$0\"");
+        let script = format!("{mount} && mkdir \"$0/home\" && echo mounted && exec sleep 3600");
+        let mut command = process::Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", &script]).arg(folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut holder = Running(command.spawn().ok()?);
+        let mut said = String::new();
+        BufReader::new(holder.0.stdout.as_mut().expect("piped")).read_line(&mut said).ok()?;
+        (said == "mounted\n").then_some(Self { holder, folder })
+    }
+
+    /// A program that sees it.
+    fn command(&self, program: &str) -> process::Command {
+        let mut command = process::Command::new("nsenter");
+        let holder = self.holder.0.id().to_string();
+        command.args(["--user", "--mount", "--preserve-credentials", "--target", &holder]);
+        command.arg(program).env_clear().env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn start(&self, socket: &Path) -> Running {
+        let mut command = self.command(env!("CARGO_BIN_EXE_klnode-under-test"));
+        command.arg("--home").arg(self.folder.path().join("home"));
+        command.arg("--set").arg(format!("api.socket={}", socket.display()));
+        command.args(["--set", "network.listen=[\"/ip4/127.0.0.1/tcp/0\"]"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        started(command).0
+    }
+
+    /// Puts so many bytes there, or takes them away.
+    fn ballast(&self, bytes: usize) {
+        let file = self.folder.path().join("ballast");
+        let script = match bytes {
+            0 => "rm \"$0\"".to_owned(),
+            _ => format!("head -c {bytes} /dev/zero > \"$0\""),
+        };
+        let done = self.command("/bin/sh").arg("-c").arg(script).arg(file).status().unwrap();
+        assert!(done.success());
+    }
+}
+
+/// Asks a node by its socket.
+fn ask(socket: &Path, method: &str, path: &str, body: &Value) -> Answer {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let headers: &[(&str, &str)] =
+        if body.is_empty() { &[] } else { &[("Content-Type", "application/json")] };
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(&request(method, path, headers, body.as_bytes())).unwrap();
+    read(stream)
+}
+
+fn add(socket: &Path, number: usize) -> Result<String, Answer> {
+    let words = (0..3_000).map(|word| format!("word{}", number * 7 + word));
+    let content = words.collect::<Vec<_>>().join(" ");
+    let title = format!("filling number {number}");
+    let body = json!({"title": title, "content": content, "evidence": ["run:1"]});
+    let answer = ask(socket, "POST", "/v1/entries", &body);
+    match answer.status {
+        200 => Ok(answer.json()["id"].as_str().unwrap().to_owned()),
+        _ => Err(answer),
+    }
+}
+
+#[track_caller]
+fn expect_all(socket: &Path, written: &[String], when: &str) {
+    for (number, id) in written.iter().enumerate() {
+        let shown = ask(socket, "GET", &format!("/v1/entries/{id}"), &Value::Null);
+        assert_eq!(shown.status, 200, "{when}, number {number}: {}", shown.text());
+        assert_eq!(shown.json()["id"], id.as_str(), "{when}");
+    }
+}
+
+#[test]
+fn a_real_disk_that_fills_up_loses_nothing_and_goes_on_when_there_is_room() {
+    let Some(disk) = SmallDisk::mount() else {
+        let skipped = "skipped: a real disk that fills up (no tmpfs can be mounted here)\n";
+        std::io::stderr().write_all(skipped.as_bytes()).unwrap();
+        return;
+    };
+    disk.ballast(BALLAST_BYTES);
+    let outside = tempfile::tempdir().unwrap();
+    let socket = outside.path().join("node.sock");
+    let mut node = disk.start(&socket);
+    let mut written = Vec::new();
+    let refused = loop {
+        assert!(written.len() < FILLING_MAX, "the disk never filled up");
+        match add(&socket, written.len()) {
+            Ok(id) => written.push(id),
+            Err(answer) => break answer,
+        }
+    };
+    assert!(!written.is_empty());
+    assert!(refused.status >= 500, "{}", refused.text());
+    assert!(refused.text().contains("the disk is full"), "{}", refused.text());
+    expect_all(&socket, &written, "while the disk is full");
+    disk.ballast(0);
+    for number in 0..10 {
+        let id = add(&socket, FILLING_MAX + number);
+        written.push(id.unwrap_or_else(|answer| panic!("there is room: {}", answer.text())));
+    }
+    expect_all(&socket, &written, "when there is room");
+    signal(&node.0, "TERM");
+    assert!(node.0.wait().unwrap().success());
+    let _node = disk.start(&socket);
+    expect_all(&socket, &written, "after a restart");
 }

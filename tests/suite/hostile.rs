@@ -1,11 +1,11 @@
 //! Sequences that broke earlier drafts: clones, relays, liars and limits. Each stays.
 
-use klnode::engine::{Command, Ingested, Receipt, Rejection, Source, Verdict};
+use klnode::engine::{Command, Ingested, Limits, Receipt, Rejection, Source, Verdict};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{Boot, EntryId, Generation};
+use klnode_crdt::ids::{AuthorId, Boot, EntryId, Generation};
 use klnode_crdt::limits::LIVE_SLOTS_MAX;
 use klnode_crdt::lww::{Register, Value};
 use klnode_crdt::payload::Payload;
@@ -16,6 +16,7 @@ use klnode_crdt::time::{Day, Hlc};
 use klnode_crdt::version::Place;
 use klnode_crdt::writer::{Claim, Writer};
 use klnode_tests::node::{Node, START, exchange};
+use klnode_tests::society::{Stranger, bring, paired};
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -281,4 +282,43 @@ fn a_twin_of_what_this_life_has_signed_makes_it_draw_a_new_boot() {
     assert_ne!(resumed.engine.boot(), home.engine.boot());
     let receipt = home.run(Command::Create(Box::new(klnode_tests::node::lesson("goes on"))));
     assert!(matches!(receipt, Ok(Receipt::Created(_))));
+}
+
+#[test]
+fn a_peer_brings_so_many_unknown_authors_to_an_entry_and_takes_nobody_elses_room() {
+    let max = Limits::AUTHORS_BROUGHT_MAX;
+    let mut node = Node::start(1, 1);
+    let entry = node.create("crowded");
+    let peers: Vec<AuthorId> = (2..=7).map(|seed| Node::start(seed, 1).author()).collect();
+    for peer in &peers {
+        node.meet(*peer, paired("peer"));
+    }
+    let authors = |node: &Node| node.engine.store().snapshot().unwrap().authors(entry).unwrap();
+    let observes = |one: &Stranger| one.observes(entry, Observation::Failure, 1);
+    let crowd = |number: u32| (1_000 * number..).map(Stranger::new).take(max + 50);
+    bring(&mut node, crowd(0).map(|one| observes(&one)).collect(), peers[0]);
+    assert_eq!(authors(&node).len(), 1 + max, "this node, and the first of them");
+    let late = Stranger::new(80_000);
+    let Ingested::Refused(reason) = node.ingest(observes(&late), peers[0]) else {
+        panic!("one too many")
+    };
+    assert!(reason.contains("256 unknown authors"), "{reason}");
+    // Others are heard: who has spoken already, who speaks for itself, who is known.
+    let is_merged = |ingested: Ingested| matches!(ingested, Ingested::Merged(_));
+    let more = Claim::Add(TextSet::TAGS, "more".into());
+    assert!(is_merged(node.ingest(Stranger::new(0).claims(entry, more), peers[0])));
+    assert!(is_merged(node.ingest(observes(&late), late.author())));
+    let known = Stranger::new(90_000);
+    node.meet(known.author(), paired("known"));
+    assert!(is_merged(node.ingest(observes(&known), peers[0])));
+    // Another peer has its own room; all together they have an end, too.
+    bring(&mut node, crowd(1).map(|one| observes(&one)).collect(), peers[1]);
+    assert_eq!(authors(&node).len(), 1 + max + 2 + max);
+    for (number, peer) in (2..).zip(&peers[2..]) {
+        bring(&mut node, crowd(number).map(|one| observes(&one)).collect(), *peer);
+    }
+    // This node and who is known are not counted.
+    assert_eq!(authors(&node).len(), Limits::AUTHORS_UNKNOWN_MAX + 2);
+    node.succeed(entry);
+    assert_eq!(node.successes(entry), 1, "what is written here is not concerned");
 }

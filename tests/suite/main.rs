@@ -10,6 +10,7 @@ mod attacks;
 mod backup;
 mod border;
 mod crash;
+mod damage;
 mod doctor;
 mod forgetting;
 mod full_disk;

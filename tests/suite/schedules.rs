@@ -101,6 +101,38 @@ fn schedules_that_once_went_wrong_go_right() {
     }
 }
 
+/// What a later version does is put aside: nobody is sent away, nobody asks over and over, and all
+/// end equal once they speak alike again. Penalties make the cluster panic, which is a violation.
+#[test]
+fn a_node_of_a_later_version_among_others_costs_nobody_anything() {
+    let steps = [
+        Step::Add(0),
+        Step::Pass(2_000),
+        Step::WriteAhead(0),
+        Step::Add(0),
+        Step::Pass(2_000),
+        Step::Replace(1),
+        Step::Add(0),
+        Step::Add(1),
+        Step::Observe(2, 0),
+        Step::Pass(120_000),
+        Step::WriteAhead(1),
+        Step::WriteAhead(2),
+        Step::Add(2),
+        Step::Pass(2_000),
+        Step::Replace(1),
+        Step::Add(1),
+        Step::Pass(2_000),
+        Step::Replace(2),
+    ];
+    for seed in 0..4 {
+        let report = run(&Plan { seed, nodes: 3, steps: steps.to_vec() });
+        let report = report.unwrap_or_else(|violation| panic!("seed {seed}: {}", violation.what));
+        assert_eq!(report.replaced, 3);
+        assert!(report.written_ahead > 0, "seed {seed}: none was sent");
+    }
+}
+
 #[test]
 fn a_seed_gives_the_same_plan_and_plans_differ() {
     let plan = |seed| Plan::draw(seed, Size::FULL);
@@ -114,6 +146,8 @@ fn a_seed_gives_the_same_plan_and_plans_differ() {
         kinds(|step| matches!(step, Step::Jump(..))),
         kinds(|step| matches!(step, Step::Forget(..))),
         kinds(|step| matches!(step, Step::Part(_))),
+        kinds(|step| matches!(step, Step::Replace(_))),
+        kinds(|step| matches!(step, Step::WriteAhead(_))),
     ] {
         assert!((5..40).contains(&count), "{count} of 40");
     }

@@ -223,6 +223,7 @@ pub(super) fn workspace(
             .into(),
         weights_from: weights_from.name().to_owned(),
         entries,
+        damaged: society.is_damaged(id),
     })
 }
 

@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and what is said in return.
 //!
 //! Most verbs are thin clients of the running node; `serve`, `config`, `restore`, `service`,
-//! `person` and `backup verify` need none, `doctor` takes it as it is. A verb returns a
+//! `person`, `identity` and `backup verify` need none, `doctor` takes it as it is. A verb returns a
 //! [`Reply`]; whether people or programs read it is decided in one place.
 
 mod add;
@@ -16,6 +16,7 @@ mod export;
 pub mod front_matter;
 pub mod help;
 mod history;
+pub mod identity;
 mod import;
 mod invite;
 mod peer;
@@ -248,6 +249,9 @@ pub enum Verb {
     ///
     /// Example: klnode restore /mnt/backup/klnode.backup
     Restore(restore::Args),
+    /// Decide whose node this home is, after its key was lost.
+    #[command(subcommand)]
+    Identity(identity::IdentityVerb),
     /// Check everything: the home, the store, every record. Ends with 1 if something is wrong.
     ///
     /// Example: klnode doctor --json
@@ -376,6 +380,7 @@ pub async fn run(
         | Verb::Completions(_)
         | Verb::Config(_)
         | Verb::Eval(_)
+        | Verb::Identity(_)
         | Verb::Man
         | Verb::Person(_)
         | Verb::Restore(_)

@@ -78,7 +78,8 @@ impl WorkspaceVerb {
                         0 => String::new(),
                         count => format!(", {count} members"),
                     };
-                    format!("{}  {} entries{members}{current}\n", one.name, one.entries)
+                    let damaged = if one.damaged { "  (damaged: see `klnode doctor`)" } else { "" };
+                    format!("{}  {} entries{members}{current}{damaged}\n", one.name, one.entries)
                 };
                 let text: String = all.workspaces.iter().map(line).collect();
                 Ok(Reply::new(&all, text))
@@ -147,6 +148,9 @@ fn whole(one: &Workspace) -> String {
     let _ = writeln!(text, "entries       {}", one.entries);
     if one.current {
         text.push_str("current       new entries go here\n");
+    }
+    if one.damaged {
+        text.push_str("damaged       a record of who belongs to it; see `klnode doctor`\n");
     }
     let weights = one.weights.iter().map(|(name, weight)| format!("{name} {weight}"));
     let weights = weights.collect::<Vec<_>>().join(", ");

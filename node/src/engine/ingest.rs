@@ -5,6 +5,7 @@
 //! entry: covered ones go, retracted payloads are erased, and the feed gets a row.
 
 use super::command::{Ingested, Source, Verdict};
+use super::crowd::Crowds;
 use super::step::{Judge, Own};
 use crate::store::rows::{QuarantineRow, ViewRow};
 use crate::store::{Batch, Error, Waiting};
@@ -23,6 +24,8 @@ pub(super) struct Ingest<'a> {
     pub(super) now: WallTime,
     /// Whether another life of this home has shown in this step: one new boot is enough.
     pub(super) has_met_past: bool,
+    /// How many authors unknown here each peer has brought, as far as this step has looked.
+    pub(super) crowds: Crowds,
 }
 
 /// Whether the judge has a say.
@@ -60,6 +63,11 @@ impl Ingest<'_> {
         }
         if source != Source::Local {
             batch.drop_damaged(record)?;
+        }
+        if ask == Ask::Judge
+            && let Some(reason) = self.crowds(batch, record, source)?
+        {
+            return Ok(Ingested::Refused(reason));
         }
         let before = self.held_beside(batch, record, source)?;
         let mut after = before.clone();

@@ -9,6 +9,7 @@
 //! it is merged like any other.
 
 mod command;
+mod crowd;
 mod ingest;
 mod local;
 mod peers;

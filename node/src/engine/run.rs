@@ -23,6 +23,14 @@ pub struct Limits {
     pub group_bytes_max: usize,
 }
 
+impl Limits {
+    /// Authors, unknown here, whose word about one entry one peer may bring. Each author may have
+    /// many records, so that without a limit one entry would take any room.
+    pub const AUTHORS_BROUGHT_MAX: usize = 256;
+    /// Such authors of one entry, whoever brings them.
+    pub const AUTHORS_UNKNOWN_MAX: usize = 1_024;
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self { queue_max: 1_024, group_max: 1_000, group_bytes_max: 4 * 1024 * 1024 }

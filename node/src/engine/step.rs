@@ -1,6 +1,7 @@
 //! The engine itself: commands in, one transaction, answers out.
 
 use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
+use super::crowd::Crowds;
 use super::ingest::{Ask, Ingest};
 use super::peers::refusal;
 use super::tasks::TaskParams;
@@ -102,6 +103,7 @@ impl Engine {
         let mut own = Own { key, mine, boot, clock, entropy, cooccurrence, tasks };
         own.draw_boot();
         let batch = store.batch(Durability::Durable)?;
+        batch.belong_to(own.key.author())?;
         own.mine.extend(batch.mine()?);
         batch.begin_epoch(own.boot, now)?;
         let head = batch.head()?;
@@ -186,7 +188,8 @@ impl Engine {
         let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;
         self.last_step = now;
         let (writer, judge) = (&mut self.own, &mut *self.judge);
-        let mut ingest = Ingest { writer, judge, now, has_met_past: false };
+        let (has_met_past, crowds) = (false, Crowds::new());
+        let mut ingest = Ingest { writer, judge, now, has_met_past, crowds };
         if was_asleep || went_back {
             // Stamps of a clock that stood wrong go with the boot that gave them out.
             ingest.writer.clock = Clock::default();

@@ -24,6 +24,13 @@ use std::sync::Arc;
 const NOTHING: Match = Match { cosine: None, bm25: 0.0 };
 /// Candidates that each engine names.
 const FOUND_MAX: usize = 100;
+/// Where others shut out what is named, an engine goes on until it has named so many.
+const CROWDED_MAX: usize = 1_600;
+/// By how much more it names at a time.
+const CROWDED_STEP: usize = 4;
+
+/// Whether an entry may surely not answer.
+type IsShut<'a> = &'a dyn Fn(EntryId) -> Result<bool, Error>;
 
 /// Why a question has no answer. Messages fit after "cannot".
 #[derive(Debug, thiserror::Error)]
@@ -85,10 +92,10 @@ struct Tail {
 
 pub(super) fn find(
     index: &Index,
-    snapshot: &Snapshot,
-    society: &Society,
+    (snapshot, society): (&Snapshot, &Society),
     question: &Question,
     now: WallTime,
+    is_shut: IsShut<'_>,
 ) -> Result<Candidates, SearchError> {
     let state = index.state();
     let tail = Tail::read(snapshot, state.keyword, society, now)?;
@@ -98,8 +105,12 @@ pub(super) fn find(
     let (meaning, fallback) = meaning_of(index, question);
     let asked = Asked { ceiling: asked_words.ceiling(), entries: asked_words.documents() };
     let lookup = Lookup { question: asked_words, look, meaning, filter: &question.filter };
-    let mut matches = lookup.in_index(question.engine, &tail)?;
-    matches.extend(lookup.in_tail(&tail));
+    let mut matches = lookup.in_index(question.engine, &tail, is_shut)?;
+    for (entry, found) in lookup.in_tail(&tail) {
+        if !is_shut(entry)? {
+            matches.insert(entry, found);
+        }
+    }
     let calibration =
         lookup.meaning.as_ref().map_or(Calibration::BUILT_IN, |(meaning, _)| meaning.calibration);
     let engines = if lookup.meaning.is_some() { Engines::Both } else { Engines::Keywords };
@@ -180,8 +191,9 @@ impl Lookup<'_> {
         &self,
         engine: Engine,
         tail: &Tail,
+        is_shut: IsShut<'_>,
     ) -> Result<BTreeMap<EntryId, Match>, SearchError> {
-        let (mut places, nearest) = self.nominate(engine)?;
+        let (mut places, nearest) = self.nominate_open(engine, is_shut)?;
         let mut matches: BTreeMap<EntryId, Match> =
             places.iter().map(|place| (place.entry, NOTHING)).collect();
         if let Some((meaning, vector)) = &self.meaning {
@@ -209,16 +221,38 @@ impl Lookup<'_> {
         Ok(matches)
     }
 
+    /// The best that may answer: what is shut out takes nobody's place, however well it fits the
+    /// question. How far that goes is bounded.
+    fn nominate_open(
+        &self,
+        engine: Engine,
+        is_shut: IsShut<'_>,
+    ) -> Result<(Vec<Place>, Near), SearchError> {
+        let mut count = FOUND_MAX;
+        loop {
+            let (places, near) = self.nominate(engine, count)?;
+            let may_be_more = [places.len(), near.len()].map(|named| named >= count);
+            let places = open(places, |place| place.entry, is_shut)?;
+            let near = open(near, |(entry, _)| *entry, is_shut)?;
+            let are_few = [places.len(), near.len()].map(|open| open < FOUND_MAX);
+            let is_short = (may_be_more[0] && are_few[0]) || (may_be_more[1] && are_few[1]);
+            if !is_short || count >= CROWDED_MAX {
+                return Ok((places, near));
+            }
+            count *= CROWDED_STEP;
+        }
+    }
+
     /// The best by words, and the nearest by meaning. Where both take long they are looked for at
     /// the same time.
-    fn nominate(&self, engine: Engine) -> Result<(Vec<Place>, Near), SearchError> {
+    fn nominate(&self, engine: Engine, count: usize) -> Result<(Vec<Place>, Near), SearchError> {
         let worded = || match engine {
             Engine::Vectors => Ok(Vec::new()),
-            _ => self.look.find(&self.question, self.filter, FOUND_MAX),
+            _ => self.look.find(&self.question, self.filter, count),
         };
         let Some((meaning, vector)) = &self.meaning else { return Ok((worded()?, Vec::new())) };
         let near = || {
-            let nearest = meaning.vectors.nearest(vector, FOUND_MAX, &vector_filter(self.filter));
+            let nearest = meaning.vectors.nearest(vector, count, &vector_filter(self.filter));
             nearest.map(|nearest| nearest.hits).unwrap_or_default()
         };
         if meaning.vectors.len() < ASIDE_ROWS_MIN || engine == Engine::Vectors {
@@ -257,6 +291,24 @@ impl Lookup<'_> {
             Err(_) => vec![None; documents.len()],
         }
     }
+}
+
+/// Of what is named, best first, as much as is needed of what may answer.
+fn open<T>(
+    named: Vec<T>,
+    entry: impl Fn(&T) -> EntryId,
+    is_shut: IsShut<'_>,
+) -> Result<Vec<T>, Error> {
+    let mut open = Vec::with_capacity(named.len().min(FOUND_MAX));
+    for one in named {
+        if open.len() == FOUND_MAX {
+            break;
+        }
+        if !is_shut(entry(&one))? {
+            open.push(one);
+        }
+    }
+    Ok(open)
 }
 
 pub(super) fn dot(left: &[f32], right: &[f32]) -> f64 {

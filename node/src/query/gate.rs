@@ -7,7 +7,7 @@
 use super::Reading;
 use super::standing::Standing;
 use crate::store::Error;
-use klnode_crdt::ids::AuthorId;
+use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::Day;
 use klnode_crdt::view::{Counts, View};
 
@@ -73,6 +73,21 @@ pub(super) fn corroboration(
         true => Corroboration::Members(members),
         false => Corroboration::None,
     })
+}
+
+impl Reading<'_> {
+    /// Whether an entry surely may not enter a gated answer, told without reading it: somebody
+    /// outside created it, and nobody whose word would let it in has said anything about it.
+    pub(super) fn is_surely_shut(&self, entry: EntryId) -> Result<bool, Error> {
+        let row = Error::unless_damaged(self.snapshot.view_row(entry))?.flatten();
+        let Some((creator, workspace)) = row.and_then(|row| row.creator.zip(row.workspace)) else {
+            return Ok(false);
+        };
+        let counts = |author: AuthorId| {
+            self.society.mine.contains(&author) || self.is_fellow_in(author, workspace)
+        };
+        Ok(!counts(creator) && !self.snapshot.authors(entry)?.into_iter().any(counts))
+    }
 }
 
 fn has_confirmed(counts: &Counts, since: Day, today: Day) -> bool {

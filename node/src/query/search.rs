@@ -77,7 +77,12 @@ impl Reading<'_> {
             answer.abstained = Some(Abstained::NotAsked);
             return Ok(answer);
         }
-        let found = candidates::find(index, self.snapshot, &self.society, question, self.now)?;
+        let is_shut = |entry| match question.audience {
+            Audience::Gated => self.is_surely_shut(entry),
+            Audience::All => Ok(false),
+        };
+        let from = (self.snapshot, &self.society);
+        let found = candidates::find(index, from, question, self.now, &is_shut)?;
         (answer.index_lag, answer.fallback) = (found.tail_records, found.fallback.clone());
         if !found.has_words {
             answer.abstained = Some(Abstained::NoWords);

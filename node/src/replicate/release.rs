@@ -104,6 +104,10 @@ impl Examiner {
         out: Way,
     ) -> Turn {
         let Some(subject) = subject else { return Turn::Stay(None) };
+        // Who belongs there is not known for certain: nothing is opened, and nothing ended.
+        if society.is_damaged(subject.workspace) {
+            return Turn::Stay(None);
+        }
         match (filter.verdict(subject, &society.acquaintance(peer)), out) {
             (Verdict::Pass, Way::Open) => Turn::Stay(None),
             (Verdict::Pass, _) => Turn::Open,

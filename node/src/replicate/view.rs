@@ -179,7 +179,7 @@ impl View for StoreView {
     ) -> Result<Option<(u8, RawRecord)>, Unreadable> {
         let read = || {
             // A damaged one is not held: whoever has it brings it back.
-            let record = Error::unless_damaged(self.snapshot.record(digest))?.flatten();
+            let record = Error::unless_damaged(self.snapshot.record_to_send(digest))?.flatten();
             let Some(record) = record else { return Ok(None) };
             if !self.may_have(peer, &record)? {
                 return Ok(None);
@@ -196,7 +196,7 @@ impl View for StoreView {
     ) -> Result<Vec<RawRecord>, Unreadable> {
         let mut found = Vec::new();
         for digest in digests {
-            let record = Error::unless_damaged(self.snapshot.record(*digest));
+            let record = Error::unless_damaged(self.snapshot.record_to_send(*digest));
             let record = record.map_err(|error| unreadable(&error))?.flatten();
             let Some(record) = record else { continue };
             if self.may_have(peer, &record).map_err(|error| unreadable(&error))? {

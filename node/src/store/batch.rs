@@ -10,9 +10,9 @@ use super::rows::{
 };
 use super::tables::{
     CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS,
-    LEDGER, LEDGER_ROWS_MAX, META, META_HEAD, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS,
-    QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, STRETCHES, TASKS, TOMBSTONES, USES,
-    VIEWS, WORKSPACES, held_key, key, part, span,
+    LEDGER, LEDGER_ROWS_MAX, META, META_AUTHOR, META_HEAD, OUTCOMES, OUTGOING, OVERLAYS, PAIRS,
+    PARTS, PEERS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, STRETCHES, TASKS,
+    TOMBSTONES, USES, VIEWS, WORKSPACES, held_key, key, part, span,
 };
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;
@@ -104,6 +104,26 @@ impl Batch {
 
     pub(super) fn put_meta(&self, name: [u8; 8], value: &[u8]) -> Result<(), Error> {
         self.transaction.open_table(META)?.insert(&name, value)?;
+        Ok(())
+    }
+
+    /// The store belongs to whoever takes it over first.
+    pub(crate) fn belong_to(&self, author: AuthorId) -> Result<(), Error> {
+        let mut meta = self.transaction.open_table(META)?;
+        let is_known = meta.get(&META_AUTHOR)?.is_some();
+        if !is_known {
+            meta.insert(&META_AUTHOR, &author.as_bytes()[..])?;
+        }
+        Ok(())
+    }
+
+    /// The store belongs to this author from now on, or to whoever takes it over next.
+    pub(super) fn hand_over(&self, author: Option<AuthorId>) -> Result<(), Error> {
+        let mut meta = self.transaction.open_table(META)?;
+        match author {
+            Some(author) => meta.insert(&META_AUTHOR, &author.as_bytes()[..])?,
+            None => meta.remove(&META_AUTHOR)?,
+        };
         Ok(())
     }
 

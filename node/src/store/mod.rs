@@ -5,7 +5,8 @@
 //! in [`tables`] and [`rows`].
 //!
 //! redb does not check its pages on every read, so records are checked here: a record is found
-//! under its digest, its header must hash to it, and its payload to what the header says.
+//! under its digest, its header must hash to it, and its payload to what the header says; a check
+//! in its row covers the rest, the signature above all.
 
 pub mod backup;
 mod batch;

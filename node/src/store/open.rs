@@ -5,7 +5,7 @@ use super::error::{Error, OpenError};
 use super::medium::{self, Medium};
 use super::snapshot::Snapshot;
 use super::tables::{META, META_HEAD, META_SCHEMA, META_STORE_ID, OLD_OUTBOX, SCHEMA, part};
-use klnode_crdt::ids::StoreId;
+use klnode_crdt::ids::{AuthorId, StoreId};
 use redb::{Builder, Database, ReadableDatabase};
 use std::sync::{Arc, RwLock};
 
@@ -96,6 +96,13 @@ impl Store {
     /// The store's own name, kept by copies of the file.
     pub fn id(&self) -> StoreId {
         self.shared.id
+    }
+
+    /// Makes another author the one whose store it is: an operator who has lost the key asks for it.
+    pub fn hand_over(&self, author: AuthorId) -> Result<(), Error> {
+        let batch = self.batch(Durability::Durable)?;
+        batch.hand_over(Some(author))?;
+        batch.commit()
     }
 
     /// What the last commit left, for reading.

@@ -21,16 +21,38 @@ impl<T: ReadableTable<&'static HeldKey, &'static [u8; 8]>> Held for T {}
 /// digest it should have checks that too.
 pub(super) fn record(seq: Seq, row: &[u8]) -> Result<Record, Error> {
     let row: RecordRow = rows::decode("records", row)?;
-    row.read().map_err(Error::refused(format!("record number {}", seq.0)))
+    row.read(seq)
 }
 
 /// Reads the record that another table says is at a sequence number.
 pub(super) fn record_at(records: &impl Records, seq: Seq, digest: Digest) -> Result<Record, Error> {
+    Ok(checked_at(records, seq, digest)?.0)
+}
+
+/// The same, for others to have: what an earlier version wrote has no check in its row, so that
+/// only the signature tells whether it is whole.
+pub(super) fn record_to_send(
+    records: &impl Records,
+    seq: Seq,
+    digest: Digest,
+) -> Result<Record, Error> {
+    let (record, has_check) = checked_at(records, seq, digest)?;
+    if !has_check {
+        let what = format!("record {digest}");
+        Record::verify(&record.to_raw()).map_err(Error::refused(what))?;
+    }
+    Ok(record)
+}
+
+/// A record, and whether its row has a check.
+fn checked_at(records: &impl Records, seq: Seq, digest: Digest) -> Result<(Record, bool), Error> {
     let row = records.get(&seq.0.to_be_bytes())?;
     let row = row.ok_or_else(|| Error::damaged(format!("record {digest}"), "it is missing"))?;
-    let record = record(seq, row.value())?;
+    let row: RecordRow = rows::decode("records", row.value())?;
+    let has_check = row.has_check();
+    let record = row.read(seq)?;
     if record.digest() == digest {
-        return Ok(record);
+        return Ok((record, has_check));
     }
     Err(Error::damaged(format!("record {digest}"), "another record is in its place"))
 }
@@ -65,6 +87,22 @@ pub(super) fn records_of(
         found.extend(record.map(|record| (seq, record)));
     }
     Ok(found)
+}
+
+/// The first author after another, by key, of whom anything is held about an entry.
+pub(super) fn author_after(
+    held: &impl Held,
+    entry: EntryId,
+    after: Option<AuthorId>,
+) -> Result<Option<AuthorId>, Error> {
+    let (mut first, last) = span::<81>(entry.as_bytes());
+    if let Some(after) = after {
+        // Behind every facet and digest of that author: no facet has such a number.
+        first[16..48].copy_from_slice(after.as_bytes());
+        first[48..].fill(0xFF);
+    }
+    let next = held.range::<&HeldKey>(&first..=&last)?.next().transpose()?;
+    Ok(next.map(|(at, _)| AuthorId::from_bytes(part(at.value(), 16))))
 }
 
 /// One author's live records on one entry, in these facets.

@@ -6,16 +6,18 @@
 use super::error::Error;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
 use super::tasks::{PartRow, TaskRow};
+use klnode_crdt::digest::{Context, Fields};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::origin::{Memory, Origin};
-use klnode_crdt::record::{Absence, RawRecord, Record, Refusal};
+use klnode_crdt::record::{Absence, RawRecord, Record};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::wire;
 use klnode_crdt::wire::bounded::Bounds;
 use klnode_federation::proto::pairing::Invitation;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_bytes::ByteArray;
 
 const ROW_VERSION: u8 = 1;
 
@@ -99,19 +101,45 @@ pub(super) struct RecordRow {
     /// It came without its payload: the whole record is still wanted.
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
     is_stripped: bool,
+    /// What is written is what was meant: a hash of header, signature and what is left out. Rows
+    /// of earlier versions have none.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    check: Option<ByteArray<16>>,
 }
 
 impl RecordRow {
     pub(super) fn new(record: &Record) -> Self {
         let RawRecord { header, signature, payload } = record.to_raw();
         let is_stripped = record.absence() == Some(Absence::Stripped);
-        Self { header, signature, payload, is_stripped }
+        let mut row = Self { header, signature, payload, is_stripped, check: None };
+        row.check = Some(ByteArray::new(row.checksum()));
+        row
     }
 
-    pub(super) fn read(self) -> Result<Record, Refusal> {
+    /// Whether a change of any byte would be noticed without a look at the signature.
+    pub(super) fn has_check(&self) -> bool {
+        self.check.is_some()
+    }
+
+    /// The payload is not hashed again: the header names its digest.
+    fn checksum(&self) -> [u8; 16] {
+        let left_out = [u8::from(self.payload.is_none()), u8::from(self.is_stripped)];
+        Fields::new(Context::Row)
+            .field(&self.header)
+            .field(self.signature.as_bytes())
+            .field(&left_out)
+            .finish_short()
+    }
+
+    pub(super) fn read(self, seq: Seq) -> Result<Record, Error> {
+        let what = || format!("record number {}", seq.0);
+        if self.check.is_some_and(|check| check.into_array() != self.checksum()) {
+            return Err(Error::damaged(what(), "its row is not as it was written"));
+        }
         let absence = if self.is_stripped { Absence::Stripped } else { Absence::Erased };
         let Self { header, signature, payload, .. } = self;
-        Record::read_back(&RawRecord { header, signature, payload }, absence)
+        let raw = RawRecord { header, signature, payload };
+        Record::read_back(&raw, absence).map_err(|refusal| Error::damaged(what(), &refusal))
     }
 }
 
@@ -226,8 +254,11 @@ pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     }
     match table {
         "records" => {
-            let record = decode::<RecordRow>(table, bytes).ok()?.read().ok()?;
-            Some(encode(&RecordRow::new(&record)))
+            let row = decode::<RecordRow>(table, bytes).ok()?;
+            let has_check = row.has_check();
+            let mut row = RecordRow::new(&row.read(Seq(0)).ok()?);
+            row.check = row.check.filter(|_| has_check);
+            Some(encode(&row))
         }
         "views" => again::<ViewRow>(table, bytes),
         "equivocations" => again::<RawProof>(table, bytes),
@@ -265,5 +296,60 @@ pub(super) fn decode<T: DeserializeOwned>(table: &str, bytes: &[u8]) -> Result<T
             Err(Error::damaged(format!("a row of {table}"), &format!("row version {version}")))
         }
         None => Err(Error::damaged(format!("a row of {table}"), "it is empty")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use klnode_crdt::holding::Holding;
+    use klnode_crdt::ids::Boot;
+    use klnode_crdt::key::SecretKey;
+    use klnode_crdt::lww::Register;
+    use klnode_crdt::time::Hlc;
+    use klnode_crdt::writer::{Claim, Writer};
+
+    fn record() -> Record {
+        let (key, own) = (SecretKey::from_bytes(&[1; 32]), Holding::default());
+        let entry = EntryId::from_bytes([2; 16]);
+        let writer = Writer { key: &key, boot: Boot(3), entry, own: &own };
+        let stamp = Hlc::new(WallTime::from_millis(1_790_000_000_000), 0);
+        let claims = [Claim::Set(Register::TITLE, "whole".into())];
+        writer.claim(&own.to_entry(), None, &claims, stamp).unwrap()
+    }
+
+    /// What a row with one byte changed reads as, if it reads.
+    fn read(bytes: &[u8]) -> Option<Record> {
+        decode::<RecordRow>("records", bytes).ok()?.read(Seq(1)).ok()
+    }
+
+    #[test]
+    fn a_row_with_any_byte_changed_reads_as_the_record_that_was_written_or_not_at_all() {
+        for record in [record(), record().erased()] {
+            let bytes = encode(&RecordRow::new(&record));
+            assert_eq!(read(&bytes).as_ref(), Some(&record));
+            let mut unread = 0;
+            for at in 0..bytes.len() {
+                for mask in [1, 0x20, 0x80, 0xFF] {
+                    let mut changed = bytes.clone();
+                    changed[at] ^= mask;
+                    match read(&changed) {
+                        None => unread += 1,
+                        Some(read) => assert_eq!(read, record, "byte {at} ^ {mask}"),
+                    }
+                }
+            }
+            assert!(unread > 3 * bytes.len(), "{unread} of {} were noticed", 4 * bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_row_of_before_reads_without_a_check() {
+        let mut row = RecordRow::new(&record());
+        row.check = None;
+        let bytes = encode(&row);
+        assert!(!decode::<RecordRow>("records", &bytes).unwrap().has_check());
+        assert_eq!(read(&bytes), Some(record()));
+        assert_eq!(rewritten("records", &bytes), Some(bytes));
     }
 }

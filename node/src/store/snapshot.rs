@@ -8,8 +8,8 @@ use super::rows::{
     self, CallerRow, OverlayRow, PairRow, QuarantineRow, Seq, ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CALLERS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_HEAD, OVERLAYS,
-    PAIRS, QUARANTINE, RECORDS, TOMBSTONES, USES, VIEWS, part, span,
+    CALLERS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_AUTHOR, META_HEAD,
+    OVERLAYS, PAIRS, QUARANTINE, RECORDS, TOMBSTONES, USES, VIEWS, part, span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
@@ -54,6 +54,14 @@ impl Snapshot {
         let bytes = bytes.ok_or_else(|| Error::damaged("the head of the feed", "it is missing"))?;
         let head = Seq(u64::from_be_bytes(part(bytes, 0)));
         Ok(Self { transaction, head })
+    }
+
+    /// Whose store it is; not yet known of one that only an earlier version has written.
+    pub fn author(&self) -> Result<Option<AuthorId>, Error> {
+        let meta = self.transaction.open_table(META)?;
+        let Some(author) = meta.get(&META_AUTHOR)? else { return Ok(None) };
+        let read = AuthorId::from_slice(author.value());
+        read.map(Some).ok_or_else(|| Error::damaged("the author of the store", "it is no key"))
     }
 
     /// The newest position of the feed.
@@ -162,6 +170,16 @@ impl Snapshot {
         read::records_of(&held, &records, entry.as_bytes(), Damage::Told)
     }
 
+    /// Everyone of whom anything is held about an entry, told without reading it.
+    pub fn authors(&self, entry: EntryId) -> Result<Vec<AuthorId>, Error> {
+        let held = self.transaction.open_table(HELD)?;
+        let mut authors = Vec::new();
+        while let Some(author) = read::author_after(&held, entry, authors.last().copied())? {
+            authors.push(author);
+        }
+        Ok(authors)
+    }
+
     /// The same records as far as they are whole: what is damaged counts as not held.
     pub fn whole_records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
         let held = self.transaction.open_table(HELD)?;
@@ -191,6 +209,15 @@ impl Snapshot {
             return Ok(None);
         };
         read::record_at(&self.transaction.open_table(RECORDS)?, seq, digest).map(Some)
+    }
+
+    /// The same, if it is whole to its signature: a peer would hold anything else against us.
+    pub fn record_to_send(&self, digest: Digest) -> Result<Option<Record>, Error> {
+        let seq = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
+        let Some(seq) = seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))) else {
+            return Ok(None);
+        };
+        read::record_to_send(&self.transaction.open_table(RECORDS)?, seq, digest).map(Some)
     }
 
     /// Whether a record is held and whole as far as it can be: one that came without its payload

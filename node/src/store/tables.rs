@@ -6,7 +6,7 @@
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64 |
+//! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64, `author` 32 bytes |
 //! | `records` | sequence number 8 | a live record: this table is also the feed |
 //! | `held` | entry 16, author 32, facet 1, digest 32 | sequence number 8 of the record |
 //! | `digests` | digest 32 | sequence number 8 of the record |
@@ -98,6 +98,8 @@ pub(super) const TASKS_MAX: u64 = 100_000;
 pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
 pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";
 pub(super) const META_HEAD: [u8; 8] = *b"head\0\0\0\0";
+/// Whose store it is: the key that it is written with.
+pub(super) const META_AUTHOR: [u8; 8] = *b"author\0\0";
 
 /// Glues fixed-width parts into a fixed-width key. The widths are checked by every use: a key of
 /// the wrong length does not fit the table's type.

@@ -1,6 +1,7 @@
 //! The node's home: one folder with everything it owns, open to nobody else.
 
 use crate::store::{Layout, write_private};
+use klnode_crdt::ids::AuthorId;
 use klnode_crdt::key::SecretKey;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -19,6 +20,13 @@ pub(super) enum HomeError {
     NotOurs { path: PathBuf },
     #[error("read the node's key {path}: it is not 32 bytes long")]
     BadKey { path: PathBuf },
+    #[error(
+        "start with the key {key}: it is author {found}'s, and the store {store} is author \
+         {expected}'s; the key is damaged, or was copied from another home"
+    )]
+    AnotherKey { key: PathBuf, store: PathBuf, found: AuthorId, expected: AuthorId },
+    #[error("start without the key {key}: the store {store} is author {expected}'s")]
+    MissingKey { key: PathBuf, store: PathBuf, expected: AuthorId },
     #[error("read the token {path}: it is not {TOKEN_DIGITS} hex digits")]
     BadToken { path: PathBuf },
 }
@@ -69,6 +77,14 @@ impl Home {
 
     /// The node's key: read, or drawn and written durably before anything is signed with it.
     pub(super) fn key(&self) -> Result<SecretKey, HomeError> {
+        match self.key_in_place()? {
+            Some(key) => Ok(key),
+            None => self.draw_key(),
+        }
+    }
+
+    /// The node's key, if there is one.
+    pub(super) fn key_in_place(&self) -> Result<Option<SecretKey>, HomeError> {
         let path = self.layout().key_file();
         let io = |source| HomeError::Io { path: path.clone(), source };
         match File::open(&path) {
@@ -78,15 +94,36 @@ impl Home {
                 let bytes = bytes.as_slice().try_into();
                 let bytes: &[u8; 32] =
                     bytes.map_err(|_| HomeError::BadKey { path: path.clone() })?;
-                Ok(SecretKey::from_bytes(bytes))
+                Ok(Some(SecretKey::from_bytes(bytes)))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let mut bytes = Zeroizing::new([0; 32]);
-                entropy(&mut bytes[..]);
-                write_private(&path, &bytes[..]).map_err(io)?;
-                Ok(SecretKey::from_bytes(&bytes))
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(io(error)),
+        }
+    }
+
+    fn draw_key(&self) -> Result<SecretKey, HomeError> {
+        let path = self.layout().key_file();
+        let mut bytes = Zeroizing::new([0; 32]);
+        entropy(&mut bytes[..]);
+        write_private(&path, &bytes[..]).map_err(|source| HomeError::Io { path, source })?;
+        Ok(SecretKey::from_bytes(&bytes))
+    }
+
+    /// The key with which a store is opened. One flipped bit makes a whole key of another author,
+    /// so only the store can tell whether it is the right one; a new one is drawn for nobody's
+    /// store alone.
+    pub(super) fn key_of(&self, store: Option<AuthorId>) -> Result<SecretKey, HomeError> {
+        let (path, file) = (self.layout().key_file(), self.layout().store_file());
+        match (self.key_in_place()?, store) {
+            (Some(key), Some(expected)) if key.author() != expected => {
+                let found = key.author();
+                Err(HomeError::AnotherKey { key: path, store: file, found, expected })
+            }
+            (Some(key), _) => Ok(key),
+            (None, Some(expected)) => {
+                Err(HomeError::MissingKey { key: path, store: file, expected })
+            }
+            (None, None) => self.draw_key(),
         }
     }
 
@@ -118,4 +155,25 @@ impl Home {
 /// Random bytes from the operating system.
 pub(super) fn entropy(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the operating system has random bytes");
+}
+
+/// The exit code and the way out, for the one table of them.
+pub(super) fn hint(error: &HomeError) -> (u8, Option<&'static str>) {
+    match error {
+        HomeError::NoHome => (2, Some("name one with --home or KLNODE_HOME")),
+        HomeError::BadKey { .. } => {
+            (1, Some("restore the file from a backup; a new key would be another author"))
+        }
+        HomeError::AnotherKey { .. } | HomeError::MissingKey { .. } => (
+            1,
+            Some(
+                "put the right node.key back; or move a wrong one away and `klnode restore` a \
+                 backup, which brings its key; or `klnode identity adopt` goes on as another author",
+            ),
+        ),
+        HomeError::BadToken { .. } => {
+            (1, Some("remove the file: a new one is drawn, and callers over TCP need to know it"))
+        }
+        HomeError::Io { .. } | HomeError::NotOurs { .. } => (1, None),
+    }
 }

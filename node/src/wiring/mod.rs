@@ -102,15 +102,7 @@ impl Failure {
             }
             Self::Serve(_) => (1, None),
             Self::Network(_) => (1, Some("see `klnode config network.listen`")),
-            Self::Home(HomeError::NoHome) => (2, Some("name one with --home or KLNODE_HOME")),
-            Self::Home(HomeError::BadKey { .. }) => {
-                (1, Some("restore the file from a backup; a new key would be another author"))
-            }
-            Self::Home(HomeError::BadToken { .. }) => (
-                1,
-                Some("remove the file: a new one is drawn, and callers over TCP need to know it"),
-            ),
-            Self::Home(_) => (1, None),
+            Self::Home(error) => home::hint(error),
             Self::ConfigFile { .. } | Self::Config(_) => {
                 (2, Some("`klnode config` lists every key with its meaning"))
             }
@@ -164,6 +156,9 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Verb::Man => answer(cli::help::man()?, &cli.global),
         Verb::Service(args) => answer(offline::service(&args, &cli.global)?, &cli.global),
         Verb::Restore(args) => answer(offline::restore(args, &home)?, &cli.global),
+        Verb::Identity(verb) => {
+            answer(offline::identity(&verb, &home, layered.config())?, &cli.global)
+        }
         Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, &cli.global),
         Verb::Person(verb) => answer(person::run(&verb, &home, &cli.global)?, &cli.global),
         Verb::Doctor => answer(offline::doctor(&home, &layered)?, &cli.global),

@@ -102,12 +102,10 @@ impl Running {
 }
 
 fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
-    let key = home.key()?;
-    let mut id = [0; StoreId::LEN];
-    entropy(&mut id);
-    let mut options = Options::new(StoreId::from_bytes(id));
-    options.cache_bytes_max = config.engine.cache_bytes_max.as_usize();
-    let store = Store::open(Box::new(FileMedium::new(home.layout().store_file())), &options)?;
+    // A key that is no key is told before anything is made.
+    home.key_in_place()?;
+    let store = open_store(home, config)?;
+    let key = home.key_of(store.snapshot()?.author()?)?;
     // Compiled before the first write waits for it.
     let _ = query::scanner();
     let setup = Setup {
@@ -120,6 +118,15 @@ fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
         tasks: query::tasks(config),
     };
     Ok(Engine::start(store, setup, now())?)
+}
+
+/// Opens the store of a home, or makes one.
+pub(super) fn open_store(home: &Home, config: &Config) -> Result<Store, Failure> {
+    let mut id = [0; StoreId::LEN];
+    entropy(&mut id);
+    let mut options = Options::new(StoreId::from_bytes(id));
+    options.cache_bytes_max = config.engine.cache_bytes_max.as_usize();
+    Ok(Store::open(Box::new(FileMedium::new(home.layout().store_file())), &options)?)
 }
 
 fn indexing(home: &Home, config: &Config, author: AuthorId) -> Result<index::Setup, Failure> {

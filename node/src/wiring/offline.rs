@@ -1,15 +1,17 @@
 //! Verbs that need no running node: they look at files, or put them in place.
 
 use super::home::{Home, entropy};
-use super::node::now;
+use super::node::{now, open_store};
 use super::progress::Bar;
+use super::serve::guarded;
 use super::{Failure, runtime};
 use crate::api::Client;
+use crate::cli::identity::IdentityVerb;
 use crate::cli::restore::Surroundings;
 use crate::cli::service::Program;
 use crate::cli::{self, Global, Reply, VerbError};
 use crate::store::backup::{BackupError, RestoreError};
-use klnode_config::Layered;
+use klnode_config::{Config, Layered};
 use klnode_crdt::ids::Boot;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -30,6 +32,27 @@ pub(super) fn restore(args: cli::restore::Args, home: &Home) -> Result<Reply, Fa
         ask: &mut ask,
     };
     Ok(quietly(|bar| args.run(around, bar))?)
+}
+
+pub(super) fn identity(
+    verb: &IdentityVerb,
+    home: &Home,
+    config: &Config,
+) -> Result<Reply, Failure> {
+    let IdentityVerb::Adopt(adopt) = verb;
+    let path = home.layout().store_file();
+    if !path.exists() {
+        let says = format!("adopt a key: there is no store at {}", path.display());
+        return Err(VerbError::Failed(says).into());
+    }
+    home.prepare()?;
+    let store = guarded(home, || open_store(home, config))?;
+    let before = store.snapshot()?.author()?;
+    let found = home.key_in_place()?.map(|key| key.author());
+    adopt.confirm((before, found), &mut ask)?;
+    let now = home.key()?.author();
+    store.hand_over(now)?;
+    Ok(cli::identity::adopted(before, now))
 }
 
 pub(super) fn doctor(home: &Home, layered: &Layered) -> Result<Reply, Failure> {
@@ -96,7 +119,8 @@ pub(super) fn restore_hint(error: &RestoreError) -> Option<&'static str> {
         RestoreError::Running { .. } => Some("stop it first"),
         RestoreError::AnotherNode { .. } => Some(
             "name another --home; or --as-this-node takes its entries as another author's; or \
-             export there and import here, which joins both",
+             export there and import here, which joins both; or, if node.key is damaged, move it \
+             away, and the backup's key takes its place",
         ),
         RestoreError::NoKey { .. } => Some(
             "put node.key into the home first; or --as-this-node takes its entries as another \

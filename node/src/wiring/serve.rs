@@ -52,7 +52,10 @@ const BLOCKING_THREADS_MAX: usize = 8;
 
 /// Does a part of the start that reads the store. A damaged one can make redb panic, on a page that
 /// was not read when it was opened: that is damage, and it is told as such, with the file.
-fn guarded<T>(home: &Home, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+pub(super) fn guarded<T>(
+    home: &Home,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let done = catch_unwind(AssertUnwindSafe(work));

@@ -156,7 +156,7 @@ fn once_or_twice(plan: &Plan, is_twice: bool) -> Result<Report, Violation> {
 fn show(sum: &Sum) {
     let total = |of: fn(&Report) -> u64| sum.reports.iter().map(of).sum::<u64>();
     println!("{} seeds, {} of them twice", sum.runs, sum.twice);
-    let counts: [(&str, u64); 14] = [
+    let counts: [(&str, u64); 16] = [
         ("operations acknowledged", total(|one| one.acknowledged)),
         ("messages delivered", total(|one| one.network.delivered)),
         ("  lost", total(|one| one.network.lost + one.network.cut + one.network.down)),
@@ -166,6 +166,8 @@ fn show(sum: &Sum) {
         ("crashes", total(|one| one.network.crashed)),
         ("power cuts in mid-write", total(|one| one.power_cuts)),
         ("old copies put back", total(|one| one.restores)),
+        ("programs of another version", total(|one| one.replaced)),
+        ("records of a later format", total(|one| one.written_ahead)),
         ("clocks that jumped", total(|one| one.network.jumped)),
         ("clocks that stopped", total(|one| one.network.frozen)),
         ("changes of mind", total(|one| one.changes_of_mind)),

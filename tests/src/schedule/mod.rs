@@ -71,6 +71,10 @@ pub enum Step {
     Heal,
     /// Messages are lost, repeated and overtaken, in thousandths.
     Noise(u32, u32, u32),
+    /// A node's program is replaced by one of another version of the protocol, or back.
+    Replace(usize),
+    /// A node sends a record of a format that no other knows.
+    WriteAhead(usize),
 }
 
 /// A run, before it is run.
@@ -153,7 +157,7 @@ fn operation(random: &mut Seeded, allowed: u64, nodes: usize) -> Step {
 
 fn fault(random: &mut Seeded, allowed: u64, nodes: usize) -> Option<Step> {
     let at = random.below(nodes as u64) as usize;
-    let drawn = random.below(13);
+    let drawn = random.below(15);
     let cut = PowerCut::ALL[random.below(PowerCut::ALL.len() as u64) as usize];
     let (one, two, three) = (random.next_u64(), random.below(2), random.below(501) as u32);
     if allowed >> drawn & 1 == 0 {
@@ -170,6 +174,8 @@ fn fault(random: &mut Seeded, allowed: u64, nodes: usize) -> Option<Step> {
         6 => Step::Thaw(at),
         7 => Step::Part(one),
         8 | 9 => Step::Heal,
+        13 => Step::Replace(at),
+        14 => Step::WriteAhead(at),
         _ => Step::Noise((one % 301) as u32, three, (one >> 32) as u32 % 501),
     };
     Some(step)

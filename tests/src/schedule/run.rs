@@ -44,6 +44,10 @@ pub struct Report {
     pub restores: u64,
     /// How often a filter, a membership or a block changed.
     pub changes_of_mind: u64,
+    /// How often a node's program was replaced by one of another version.
+    pub replaced: u64,
+    /// Records of a later format that were sent.
+    pub written_ahead: u64,
     /// Operations that were acknowledged.
     pub acknowledged: u64,
     /// Rests until all were equal.
@@ -160,6 +164,11 @@ impl Runner {
             Step::Freeze(node) => self.nodes.disturb_clock(&Fault::Froze { node }),
             Step::Thaw(node) => self.nodes.disturb_clock(&Fault::Thawed { node }),
             Step::Kill(at) if self.nodes.is_up(at) => self.nodes.crash(at),
+            Step::Replace(at) => {
+                self.report.replaced += 1;
+                self.nodes.replace(at, 1 - self.nodes.ahead(at).min(1));
+            }
+            Step::WriteAhead(at) => self.nodes.write_ahead(at),
             Step::Copy(at) => {
                 self.copies.insert(at, self.nodes.disk(at));
             }
@@ -360,11 +369,18 @@ impl Runner {
         }
         self.report.trace = self.nodes.trace();
         self.report.network = self.nodes.counts();
+        self.report.written_ahead = self.nodes.written_ahead();
         Ok(self.report)
     }
 
-    /// Ends all faults; and, but for every third run, what nodes hold against each other.
+    /// Ends all faults; and, but for every third run, what nodes hold against each other. All are
+    /// of one version again: those that are not never meet.
     fn settle(&mut self) {
+        for at in 0..self.nodes.count() {
+            if self.nodes.ahead(at) > 0 {
+                self.nodes.replace(at, 0);
+            }
+        }
         self.nodes.calm();
         if self.keeps_grudges {
             return;

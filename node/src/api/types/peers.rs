@@ -318,6 +318,10 @@ pub struct Workspace {
     pub weights_from: String,
     /// Entries held.
     pub entries: u64,
+    /// A record of its charter is damaged: who belongs to it is not known for certain until a peer
+    /// has brought the record back, or a backup was restored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
 }
 
 /// Who belongs to a workspace.

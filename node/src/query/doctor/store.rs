@@ -1,6 +1,7 @@
 //! Questions about what is in the store: every record, every table, and the clocks behind them.
 
 use super::Finding;
+use crate::store::peers::Society;
 use crate::store::{Error, Examined, FrozenMedium, Layout, OpenError, Snapshot, Watch};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::{FUTURE_SKEW_MAX, WallTime};
@@ -25,7 +26,13 @@ pub fn store(
     watch: Watch<'_>,
 ) -> Result<Vec<Finding>, Error> {
     // A damaged page can make redb panic: that is an answer, too.
-    let examined = match catch_unwind(AssertUnwindSafe(|| snapshot.examine(watch))) {
+    let look = || {
+        let examined = snapshot.examine(watch)?;
+        let mut beside: Vec<Finding> = author(snapshot, own)?.into_iter().collect();
+        beside.extend(charters(snapshot, own.unwrap_or_default(), now)?);
+        Ok((examined, beside))
+    };
+    let (examined, beside) = match catch_unwind(AssertUnwindSafe(look)) {
         Ok(Err(Error::Abandoned)) => return Err(Error::Abandoned),
         Ok(Err(error)) => {
             let says = format!("the store cannot be read to its end: cannot {error}");
@@ -35,11 +42,39 @@ pub fn store(
             let says = "the pages of the store contradict each other";
             return Ok(vec![Finding::fail("records", says, FROM_BACKUP)]);
         }
-        Ok(Ok(examined)) => examined,
+        Ok(Ok(looked)) => looked,
     };
     let mut findings = vec![records(&examined), quarantine(&examined), clock(&examined, own, now)];
     findings.extend(equivocation(&examined, own));
+    findings.extend(beside);
     Ok(findings)
+}
+
+/// Whether the key in the home is the one that the store was written with.
+fn author(snapshot: &Snapshot, own: Option<AuthorId>) -> Result<Option<Finding>, Error> {
+    let expected = Error::unless_damaged(snapshot.author())?.flatten();
+    let other = expected.zip(own).filter(|(expected, own)| expected != own);
+    Ok(other.map(|(expected, own)| {
+        let says = format!("the key is author {own}'s, and the store is author {expected}'s");
+        let way_out = "put the right node.key back; or move it away and `klnode restore` a backup, \
+                       which brings its key; or `klnode identity adopt` goes on as another author";
+        Finding::fail("author", says, way_out)
+    }))
+}
+
+/// Workspaces of which it is not known for certain who belongs to them.
+fn charters(snapshot: &Snapshot, own: AuthorId, now: WallTime) -> Result<Vec<Finding>, Error> {
+    let read = Error::unless_damaged(Society::read(snapshot, own, now))?;
+    let workspaces = read.map(|society| society.workspaces).unwrap_or_default();
+    let damaged = workspaces.values().filter(|shared| shared.is_damaged);
+    let finding = |name: &str| {
+        let says = format!(
+            "who belongs to workspace `{name}` is not known for certain: a record of its charter \
+             is damaged, and until it is back no entry of it is newly shared"
+        );
+        Finding::fail("workspace", says, FROM_PEER)
+    };
+    Ok(damaged.map(|shared| finding(&shared.name)).collect())
 }
 
 /// The same where no node runs: the file is looked at and not written.

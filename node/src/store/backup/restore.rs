@@ -6,7 +6,7 @@
 //! store the store. Whatever happens on the way, the home holds the old store or the new one.
 //!
 //! A home keeps its key: a backup of another node is taken only as another author's entries, and
-//! only if that is asked for.
+//! only if that is asked for. Either way the new store is that of whoever's key the home then has.
 
 use super::{Backup, BackupError, builder};
 use crate::store::batch::{Batch, Durability};
@@ -127,6 +127,8 @@ pub struct Restore {
     in_place: InPlace,
     tombstones: Vec<(Record, ViewRow)>,
     wants_key: bool,
+    /// Whose store it will be; whoever starts on it, if the home has no key even then.
+    author: Option<AuthorId>,
     _lock: Option<FrozenMedium>,
 }
 
@@ -139,7 +141,9 @@ impl Restore {
         identity: Identity,
         watch: Watch<'_>,
     ) -> Result<Self, RestoreError> {
-        let wants_key = wants_key(&backup, &layout, identity)?;
+        let home = home_author(&layout)?;
+        let wants_key = wants_key(&backup, home, identity)?;
+        let author = if wants_key { Some(backup.node()) } else { home };
         let store = layout.store_file();
         let lock = match FrozenMedium::store(&store) {
             Ok(medium) => Some(medium),
@@ -156,7 +160,7 @@ impl Restore {
             None => (InPlace::Nothing, Vec::new()),
             Some(medium) => look(medium.clone(), &*backup.look()?, watch)?,
         };
-        Ok(Self { backup, layout, in_place, tombstones, wants_key, _lock: lock })
+        Ok(Self { backup, layout, in_place, tombstones, wants_key, author, _lock: lock })
     }
 
     /// What is there already.
@@ -216,6 +220,7 @@ impl Restore {
             self.tombstones.iter().map(|(tombstone, _)| tombstone.entry()).collect();
         copy::copy(&snapshot, &database, &buried, watch)?;
         let batch = Batch::begin(&database, Durability::Durable)?;
+        batch.hand_over(self.author)?;
         batch.begin_epoch(boot, now)?;
         for (tombstone, row) in &self.tombstones {
             let row = batch.view_row(tombstone.entry())?.unwrap_or_else(|| row.clone());
@@ -258,18 +263,26 @@ impl Restore {
     }
 }
 
-/// Whether the home takes the backup's key; an error if the two do not belong together.
-fn wants_key(backup: &Backup, layout: &Layout, identity: Identity) -> Result<bool, RestoreError> {
+/// Whose key is in the home, if one is.
+fn home_author(layout: &Layout) -> Result<Option<AuthorId>, RestoreError> {
     let path = layout.key_file();
-    let home = match fs::read(&path).map(Zeroizing::new) {
+    match fs::read(&path).map(Zeroizing::new) {
         Ok(bytes) => {
             let key: &[u8; 32] =
                 bytes.as_slice().try_into().map_err(|_| RestoreError::BadKey { path })?;
-            Some(SecretKey::from_bytes(key).author())
+            Ok(Some(SecretKey::from_bytes(key).author()))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(io_at(&path)(error)),
-    };
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io_at(&path)(error)),
+    }
+}
+
+/// Whether the home takes the backup's key; an error if the two do not belong together.
+fn wants_key(
+    backup: &Backup,
+    home: Option<AuthorId>,
+    identity: Identity,
+) -> Result<bool, RestoreError> {
     let node = backup.node();
     match (home, identity) {
         (Some(home), _) if home == node => Ok(false),

@@ -6,6 +6,7 @@ use super::super::error::Error;
 use super::super::snapshot::Snapshot;
 use super::rows::{Approval, PeerRow};
 use klnode_crdt::charter::{self, Charter};
+use klnode_crdt::entry::Entry;
 use klnode_crdt::ids::{AuthorId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::Entitlement;
@@ -19,8 +20,11 @@ pub struct Workspace {
     pub name: String,
     /// New entries go there, unless they say otherwise.
     pub is_current: bool,
-    /// Who belongs to it.
+    /// Who belongs to it, as far as the charter can be read.
     pub charter: Charter,
+    /// A record of the charter is damaged: who belongs to it is not known for certain. What passes
+    /// between nodes stays as it was until a peer has brought the record back.
+    pub is_damaged: bool,
 }
 
 /// Who is who.
@@ -44,10 +48,10 @@ impl Society {
         let mine = peers.iter().filter(is_mine).map(|(peer, _)| *peer).chain([own]).collect();
         let mut workspaces = BTreeMap::new();
         for (id, row) in snapshot.workspaces()? {
-            let held = snapshot.entry(charter::entry(id))?.to_entry();
+            let (held, is_damaged) = charter_of(snapshot, id)?;
             let charter = Charter::read(id, &held, now);
-            workspaces
-                .insert(id, Workspace { name: row.name, is_current: row.is_current, charter });
+            let (name, is_current) = (row.name, row.is_current);
+            workspaces.insert(id, Workspace { name, is_current, charter, is_damaged });
         }
         Ok(Self { own, mine, peers, workspaces })
     }
@@ -91,6 +95,11 @@ impl Society {
         }
     }
 
+    /// Whether it is not known for certain who belongs to a workspace.
+    pub fn is_damaged(&self, workspace: WorkspaceId) -> bool {
+        self.workspaces.get(&workspace).is_some_and(|shared| shared.is_damaged)
+    }
+
     /// Where new entries go.
     pub fn current(&self) -> WorkspaceId {
         let current = self.workspaces.iter().find(|(_, shared)| shared.is_current);
@@ -119,5 +128,15 @@ impl Society {
                 None => id.to_string()[..8].to_owned(),
             },
         }
+    }
+}
+
+/// What is held of a charter, and whether some of it is damaged: that counts as not held, so that a
+/// peer can bring it back.
+fn charter_of(snapshot: &Snapshot, id: WorkspaceId) -> Result<(Entry, bool), Error> {
+    let entry = charter::entry(id);
+    match Error::unless_damaged(snapshot.entry(entry))? {
+        Some(held) => Ok((held.to_entry(), false)),
+        None => Ok((Entry::assemble(snapshot.whole_records(entry)?.iter()), true)),
     }
 }

@@ -4,8 +4,8 @@ use super::super::batch::Batch;
 use super::super::error::Error;
 use super::super::rows;
 use super::super::tables::{
-    CURSORS, DISTANCES, EQUIVOCATIONS, HEADS, INVITATIONS, OUTCOMES, OUTGOING, PEERS, QUEUED,
-    RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
+    CURSORS, DISTANCES, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS, OUTCOMES, OUTGOING,
+    PEERS, QUEUED, RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
 };
 use super::rows::{
     Approval, Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
@@ -88,7 +88,7 @@ impl Batch {
         Ok(())
     }
 
-    fn peers(&self) -> Result<Vec<AuthorId>, Error> {
+    pub(crate) fn peers(&self) -> Result<Vec<AuthorId>, Error> {
         let table = self.transaction.open_table(PEERS)?;
         table.iter()?.map(|row| Ok(AuthorId::from_bytes(*row?.0.value()))).collect()
     }
@@ -250,6 +250,43 @@ impl Batch {
             self.put_release(peer, entry, ReleaseRow { back, since: now, ..row })?;
         }
         Ok(())
+    }
+
+    /// Whether anything of an author is held about an entry.
+    pub(crate) fn has_word_of(&self, author: AuthorId, entry: EntryId) -> Result<bool, Error> {
+        let (first, last) = span::<81>(&[&entry.as_bytes()[..], author.as_bytes()].concat());
+        let held = self.transaction.open_table(HELD)?;
+        Ok(held.range::<&HeldKey>(&first..=&last)?.next().transpose()?.is_some())
+    }
+
+    /// How many authors that are not known here have a say about an entry, and how many of them a
+    /// peer has brought.
+    pub(crate) fn unknown_authors(
+        &self,
+        entry: EntryId,
+        peer: AuthorId,
+        known: &BTreeSet<AuthorId>,
+    ) -> Result<(usize, usize), Error> {
+        let (first, last) = span::<81>(entry.as_bytes());
+        let held = self.transaction.open_table(HELD)?;
+        let queued = self.transaction.open_table(QUEUED)?;
+        let (mut unknown, mut brought) = (0, 0);
+        let (mut author, mut is_counted) = (None, false);
+        for row in held.range::<&HeldKey>(&first..=&last)? {
+            let (at, _) = row?;
+            let next = AuthorId::from_bytes(part(at.value(), 16));
+            if author != Some(next) {
+                (author, is_counted) = (Some(next), known.contains(&next));
+                unknown += usize::from(!is_counted);
+            }
+            if !is_counted {
+                let digest = part::<32>(at.value(), 49);
+                let position = queued.get(&key::<64>(&[peer.as_bytes(), &digest]))?;
+                is_counted = position.is_some_and(|position| *position.value() == [0; 8]);
+                brought += usize::from(is_counted);
+            }
+        }
+        Ok((unknown, brought))
     }
 
     /// Notes what a peer says about its release of an entry to this node.

@@ -1,0 +1,281 @@
+//! One damaged thing at a time, where it matters most: the key, the charter of a workspace, the row of
+//! a record. Each is noticed, nothing wrong leaves the node, and what a peer holds comes back.
+
+use crate::portable::run;
+use crate::process::{klnode, refusal, signal, start, told};
+use klnode::engine::{Command, NewEntry};
+use klnode::query::doctor;
+use klnode_crdt::charter;
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
+use klnode_crdt::key::SecretKey;
+use klnode_crdt::record::{RawRecord, Record};
+use klnode_federation::proto::SyncState;
+use klnode_federation::proto::message::{Answer, Item};
+use klnode_federation::sim::Knobs;
+use klnode_tests::cluster::Cluster;
+use klnode_tests::disk::Disk;
+use klnode_tests::node::{Node, lesson};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+const RECORDS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("records");
+/// Long enough for a comparison and what follows from it.
+const REST_MS: u64 = 90_000;
+
+// The key.
+
+fn flipped(key: &[u8; 32], bit: usize) -> [u8; 32] {
+    let mut other = *key;
+    other[bit / 8] ^= 1 << (bit % 8);
+    other
+}
+
+#[test]
+fn a_store_knows_whose_it_is_and_every_flipped_bit_makes_another() {
+    let key = [1; 32];
+    let node = Node::start(1, 1);
+    let author = || node.engine.store().snapshot().unwrap().author().unwrap();
+    assert_eq!(author(), Some(node.author()));
+    for bit in 0..256 {
+        let other = SecretKey::from_bytes(&flipped(&key, bit)).author();
+        assert_ne!(Some(other), author(), "bit {bit}");
+    }
+    let clone = node.clone_home(2);
+    assert_eq!(clone.engine.store().snapshot().unwrap().author().unwrap(), Some(node.author()));
+}
+
+fn key_in(home: &Path) -> [u8; 32] {
+    fs::read(home.join("node.key")).unwrap().try_into().unwrap()
+}
+
+/// A home in which a node has written an entry and made a backup, and then stopped.
+fn lived_in(home: &Path, backup: &Path) {
+    let (mut node, _) = start(home);
+    let words = ["add", "--title", "kept", "--content", "What was kept.", "--evidence", "doc:a"];
+    assert!(run(home, &words).status.success());
+    assert!(run(home, &["backup", backup.to_str().unwrap()]).status.success());
+    signal(&node.0, "TERM");
+    assert!(node.0.wait().unwrap().success());
+}
+
+fn author_of(key: &[u8; 32]) -> AuthorId {
+    SecretKey::from_bytes(key).author()
+}
+
+#[test]
+fn a_node_does_not_start_with_a_damaged_key_or_another_homes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, backup) = (folder.path().join("home"), folder.path().join("backup"));
+    lived_in(&home, &backup);
+    let key = key_in(&home);
+    let is_all = std::env::var("KLNODE_DAMAGE").is_ok_and(|text| text == "all");
+    let bits = (0..256).step_by(if is_all { 1 } else { 51 });
+    let wrong = bits.map(|bit| flipped(&key, bit)).chain([[7; 32]]);
+    for other in wrong {
+        fs::write(home.join("node.key"), other).unwrap();
+        let said = refusal(&home);
+        for part in [author_of(&key), author_of(&other)] {
+            assert!(said.contains(&part.to_string()), "{part} is not named: {said}");
+        }
+        assert!(said.contains("node.key") && said.contains("\n  hint: "), "{said}");
+        assert_eq!(key_in(&home), other, "it is left as it is");
+    }
+    let doctor = run(&home, &["doctor"]);
+    assert_eq!(doctor.status.code(), Some(1));
+    let text = String::from_utf8(doctor.stdout).unwrap();
+    assert!(text.contains("the store is author"), "{text}");
+    fs::remove_file(home.join("node.key")).unwrap();
+    let said = refusal(&home);
+    assert!(said.contains("cannot start without the key"), "{said}");
+    assert!(!home.join("node.key").exists(), "no other key is drawn");
+    fs::write(home.join("node.key"), key).unwrap();
+    let (_node, banner) = start(&home);
+    assert!(banner[1].contains(&author_of(&key).to_string()[..8]), "{banner:?}");
+}
+
+#[test]
+fn a_backup_brings_its_key_and_an_operator_may_go_on_with_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, backup) = (folder.path().join("home"), folder.path().join("backup"));
+    lived_in(&home, &backup);
+    let key = key_in(&home);
+    fs::write(home.join("node.key"), flipped(&key, 100)).unwrap();
+    let refused = run(&home, &["restore", backup.to_str().unwrap(), "--yes"]);
+    assert!(told(&refused).contains("if node.key is damaged, move it away"), "{refused:?}");
+    fs::remove_file(home.join("node.key")).unwrap();
+    let restored = run(&home, &["restore", backup.to_str().unwrap(), "--yes"]);
+    assert!(restored.status.success(), "{}", told(&restored));
+    assert_eq!(key_in(&home), key);
+    drop(start(&home));
+    // Taken as another author's, the store is this home's own.
+    let other = folder.path().join("other");
+    drop(start(&other));
+    let taken = run(&other, &["restore", backup.to_str().unwrap(), "--as-this-node", "--yes"]);
+    assert!(taken.status.success(), "{}", told(&taken));
+    drop(start(&other));
+    // Nobody has the key any more: somebody has to say so.
+    fs::remove_file(home.join("node.key")).unwrap();
+    let unsaid = run(&home, &["identity", "adopt"]);
+    assert_eq!(unsaid.status.code(), Some(1), "{}", told(&unsaid));
+    assert!(told(&unsaid).contains("go on as a new author"), "{}", told(&unsaid));
+    refusal(&home);
+    let adopted = run(&home, &["identity", "adopt", "--yes", "--json"]);
+    assert!(adopted.status.success(), "{}", told(&adopted));
+    let adopted: serde_json::Value = serde_json::from_slice(&adopted.stdout).unwrap();
+    assert_eq!(adopted["before"], author_of(&key).to_string());
+    assert_eq!(adopted["author"], author_of(&key_in(&home)).to_string());
+    let (_node, _) = start(&home);
+    let listed = klnode(&home).args(["list", "--json"]).output().unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed["entries"][0]["title"], "kept");
+}
+
+// Rows of records.
+
+/// The row of a record, by its signature.
+fn row_of(disk: &Disk, signature: &[u8; 64]) -> ([u8; 8], Vec<u8>) {
+    let database = Database::builder().create_with_backend(disk.clone()).unwrap();
+    let rows = database.begin_read().unwrap().open_table(RECORDS).unwrap();
+    let is_it = |row: &[u8]| row.windows(64).any(|part| part == signature);
+    let rows = rows.iter().unwrap().map(|row| row.unwrap());
+    let mut rows = rows.map(|(at, row)| (*at.value(), row.value().to_vec()));
+    rows.find(|(_, row)| is_it(row)).expect("it is held")
+}
+
+/// Changes a byte of the row of a record; how long the row is.
+fn damage(disk: &Disk, record: &Record, at: usize) -> usize {
+    let (seq, mut row) = row_of(disk, record.to_raw().signature.as_bytes());
+    let at = at % row.len();
+    row[at] ^= 0x20;
+    let database = Database::builder().create_with_backend(disk.clone()).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(RECORDS).unwrap().insert(&seq, row.as_slice()).unwrap();
+    transaction.commit().unwrap();
+    row.len()
+}
+
+/// Stops a node, damages a byte of what it holds, and starts it again.
+fn strike(nodes: &mut Cluster, at: usize, record: &Record, byte: usize) -> usize {
+    nodes.crash(at);
+    let disk = nodes.disk(at);
+    let length = damage(&disk, record, byte);
+    nodes.restart_on(at, disk);
+    length
+}
+
+fn record(nodes: &mut Cluster, at: usize, entry: EntryId) -> Record {
+    nodes.snapshot(at).entry_records(entry).expect("readable").remove(0)
+}
+
+/// Every record that a node has sent since, by page or on demand.
+fn sent_by(nodes: &Cluster, at: usize, since: usize) -> Vec<RawRecord> {
+    let of = |frame: &[u8]| match Answer::decode(frame) {
+        Ok(Answer::Records(records)) => records,
+        Ok(Answer::Page(items, ..)) => items
+            .into_iter()
+            .filter_map(|item| match item {
+                Item::Whole(_, raw) | Item::First(_, raw) => Some(raw),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    let sent = nodes.sent[since..].iter().filter(|sent| sent.from == at);
+    sent.flat_map(|sent| of(&sent.frame)).collect()
+}
+
+fn is_equal(nodes: &mut Cluster, one: usize, two: usize) -> bool {
+    matches!(nodes.state(one, two), SyncState::Equal(_))
+}
+
+fn settle(nodes: &mut Cluster) {
+    nodes.pass(REST_MS);
+    nodes.sync(1, 0);
+    nodes.pass(5_000);
+}
+
+#[test]
+fn a_damaged_row_is_never_read_as_another_nor_sent_and_comes_back() {
+    let mut nodes = Cluster::new(1, 2, Knobs::calm());
+    nodes.pair(0, 1, true);
+    let theirs = nodes.create(0, lesson("written there"));
+    let own = nodes.create(1, lesson("written here"));
+    settle(&mut nodes);
+    let (mut byte, mut noticed) = (0, 0);
+    loop {
+        let entry = if byte % 2 == 0 { theirs } else { own };
+        let whole = record(&mut nodes, 1, entry);
+        let digest: Digest = whole.digest();
+        let since = nodes.sent.len();
+        let length = strike(&mut nodes, 1, &whole, byte);
+        match nodes.snapshot(1).record_to_send(digest) {
+            Ok(read) => assert_eq!(read.as_ref(), Some(&whole), "byte {byte}"),
+            Err(_) => {
+                noticed += 1;
+                assert!(!nodes.snapshot(1).holds(digest).unwrap(), "byte {byte}");
+            }
+        }
+        settle(&mut nodes);
+        assert_eq!(nodes.digests(1, entry), nodes.digests(0, entry), "byte {byte}");
+        assert!(nodes.snapshot(1).check().unwrap().is_empty(), "byte {byte}");
+        assert!(is_equal(&mut nodes, 1, 0) && is_equal(&mut nodes, 0, 1), "byte {byte}");
+        for raw in sent_by(&nodes, 1, since) {
+            assert!(Record::verify(&raw).is_ok(), "byte {byte}: it sent what is damaged");
+        }
+        byte += 17;
+        if byte >= length {
+            break;
+        }
+    }
+    assert!(noticed > 10, "{noticed}");
+}
+
+// The charter.
+
+fn in_team(team: WorkspaceId, title: &str) -> NewEntry {
+    NewEntry { workspace: team, ..lesson(title) }
+}
+
+/// Whether the doctor names a workspace.
+fn is_named(nodes: &mut Cluster, at: usize) -> bool {
+    let (snapshot, own, now) = (nodes.snapshot(at), nodes.author(at), nodes.now(at));
+    let mut watch = |_: u64, _: u64| ControlFlow::Continue(());
+    let findings = doctor::store(&snapshot, Some(own), now, &mut watch).unwrap();
+    let mut failed = findings.iter().filter(|one| one.verdict == doctor::Verdict::Fail);
+    failed.any(|one| one.check == "workspace" && one.says.contains("`team`"))
+}
+
+#[test]
+fn a_damaged_charter_is_told_stops_nobody_and_comes_back() {
+    // Of the owner's record, held by a member and by the owner itself.
+    for struck in [1, 0] {
+        let other = 1 - struck;
+        let mut nodes = Cluster::new(5, 2, Knobs::calm());
+        let team = nodes.found(&[0, 1]);
+        nodes.pair(0, 1, false);
+        let shared = nodes.create(struck, in_team(team, "shared before"));
+        settle(&mut nodes);
+        assert!(nodes.is_released(struck, other, shared));
+        let entry = charter::entry(team);
+        let whole = record(&mut nodes, struck, entry);
+        // Somewhere in the signature or the payload: what the row says of itself is at its ends.
+        strike(&mut nodes, struck, &whole, 200);
+        assert!(nodes.society(struck).is_damaged(team), "it is shown as damaged");
+        assert!(is_named(&mut nodes, struck), "the doctor names it");
+        assert!(nodes.is_released(struck, other, shared), "what was released stays so");
+        let fresh = nodes.create(other, in_team(team, "shared since"));
+        let late = nodes.create(struck, in_team(team, "written meanwhile"));
+        nodes.pass(30_000);
+        assert!(!nodes.digests(struck, fresh).is_empty(), "replication goes on");
+        settle(&mut nodes);
+        let society = nodes.society(struck);
+        assert!(!society.is_damaged(team), "it has come back");
+        assert_eq!(society.workspaces[&team].charter.members.len(), 2);
+        assert!(!is_named(&mut nodes, struck));
+        assert!(!nodes.digests(other, late).is_empty(), "and what waited for it has passed");
+        assert!(is_equal(&mut nodes, struck, other) && is_equal(&mut nodes, other, struck));
+        assert!(nodes.run(struck, Command::Retract { entry: late }).is_ok(), "it works on");
+    }
+}
