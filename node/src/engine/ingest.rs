@@ -6,7 +6,7 @@
 
 use super::command::{Ingested, Source, Verdict};
 use super::step::{Judge, Own};
-use crate::store::rows::{QuarantineRow, ViewRow};
+use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
 use crate::store::{Batch, Error, Waiting};
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
@@ -21,6 +21,8 @@ pub(super) struct Ingest<'a> {
     pub(super) writer: &'a mut Own,
     pub(super) judge: &'a mut dyn Judge,
     pub(super) now: WallTime,
+    /// On whose behalf, as far as that is known.
+    pub(super) caller: CallerRow,
     /// Whether another life of this home has shown in this step: one new boot is enough.
     pub(super) has_met_past: bool,
 }

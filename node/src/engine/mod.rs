@@ -16,6 +16,7 @@ mod run;
 mod served;
 mod step;
 mod tasks;
+mod usage;
 mod validate;
 
 pub use command::{
