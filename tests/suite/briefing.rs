@@ -64,7 +64,8 @@ fn headings_come_in_their_order_and_each_entry_under_one() {
     verify(&mut node, yes);
     node.create("only a candidate");
     node.create_in(WorkspaceId::LOCAL, "of another workspace");
-    let task = NewTask { agent: "builder".into(), goal: "mend it".into(), thread: None, parent: None };
+    let task =
+        NewTask { agent: "builder".into(), goal: "mend it".into(), thread: None, parent: None };
     node.run(Command::Task(Box::new(TaskAct::Begin(task)))).unwrap();
     let briefing = told_of(&node, &question(WorkspaceId::MAIN));
     let expect = [
@@ -83,6 +84,23 @@ fn headings_come_in_their_order_and_each_entry_under_one() {
     assert_eq!(told_of(&node, &question(WorkspaceId::MAIN)).text, briefing.text);
     let empty = told_of(&node, &question(WorkspaceId::of(node.author(), Default::default())));
     assert!(empty.sections.is_empty(), "{}", empty.text);
+}
+
+#[test]
+fn what_is_spoken_of_is_found_among_more_entries_than_are_read() {
+    let mut node = Node::start(1, 1);
+    let many = |node: &mut Node| {
+        let new = |number| Command::Create(Box::new(lesson(&format!("one of many, {number}"))));
+        let commands: Vec<Command> = (0..400).map(new).collect();
+        assert!(node.engine.step(&commands, node.now).iter().all(Result::is_ok));
+    };
+    many(&mut node);
+    let verified = node.create("seen to work");
+    verify(&mut node, verified);
+    // It has neither changed last nor been quiet longest.
+    many(&mut node);
+    let briefing = told_of(&node, &question(WorkspaceId::MAIN));
+    assert_eq!(sections(&briefing), [(Section::Verified, vec![verified])], "{}", briefing.text);
 }
 
 #[test]
@@ -205,8 +223,7 @@ fn the_verb_tells_what_is_broken_in_the_callers_checkout() {
     let tree = Tree::new(&["lib/kept.rs"]);
     tree.write("lib/kept.rs", b"");
     let run = |arguments: &[&str]| {
-        let output =
-            klnode(home.path()).args(arguments).current_dir(tree.path()).output().unwrap();
+        let output = klnode(home.path()).args(arguments).current_dir(tree.path()).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", told(&output));
         String::from_utf8(output.stdout).unwrap()
     };

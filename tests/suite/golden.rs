@@ -7,8 +7,8 @@
 use klnode::engine::{
     Command, Finish, NewEntry, NewTask, PeerAct, Receipt, Source, TaskAct, TaskDone, Verdict,
 };
-use klnode::store::peers::rows::{Cursor, RefusalRow};
 use klnode::store::Label;
+use klnode::store::peers::rows::{Cursor, RefusalRow};
 use klnode::store::rows::{CallerRow, Cost, HitCost, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;

@@ -5,13 +5,13 @@
 use super::{TABLES, meeting};
 use crate::node::START;
 use klnode::api::portable::line::{Line, SignedRecord};
+use klnode::store::Label;
 use klnode::store::peers::rows::{
     Approval, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
 };
 use klnode::store::rows::{
     CallerRow, OverlayRow, PairRow, QuarantineRow, ServedRow, UseRow, ViewRow,
 };
-use klnode::store::Label;
 use klnode::store::sessions::SessionRow;
 use klnode::store::tasks::{EndRow, PartRow, TaskRow};
 use klnode::store::usage::{Amount, UsageRow};
