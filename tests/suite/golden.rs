@@ -9,7 +9,7 @@ use klnode::engine::{
 };
 use klnode::store::Label;
 use klnode::store::peers::rows::{Cursor, RefusalRow};
-use klnode::store::rows::{CallerRow, Cost, HitCost, OverlayRow, Seq, ServedRow};
+use klnode::store::rows::{self, CallerRow, HitCost, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
@@ -208,7 +208,10 @@ fn served(task: String, entry: EntryId) -> ServedRow {
         entries: vec![entry],
         client: Label::parse("client"),
         session: Label::parse("session"),
-        cost: Cost { hits: vec![HitCost { author: Some(key(1).author()), tokens: 7 }], millis: 3 },
+        cost: rows::Cost {
+            hits: vec![HitCost { author: Some(key(1).author()), tokens: 7 }],
+            millis: 3,
+        },
         ..ServedRow::default()
     }
 }

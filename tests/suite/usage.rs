@@ -4,11 +4,12 @@ use crate::process::{klnode, start, told};
 use klnode::api::Limits;
 use klnode::engine::Command;
 use klnode::store::Label;
-use klnode::store::rows::{CallerRow, Cost, HitCost, ServedRow};
+use klnode::store::rows::{CallerRow, Cost, HitCost, ServedRow, rewritten};
 use klnode::store::usage::{Amount, Axis, UsageRow};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::Day;
+use klnode_crdt::wire;
 use klnode_tests::node::Node;
 use klnode_tests::served::{Answer, Doors, PATIENCE, Served};
 use klnode_tests::society::Team;
@@ -168,6 +169,31 @@ fn no_session_remembers_a_forgotten_entry() {
     node.run(Command::Forget { entry: gone, grounds: None }).unwrap();
     assert_eq!(rows_of_primed(&node), 1);
     assert!(node.engine.store().snapshot().unwrap().check().unwrap().is_empty());
+}
+
+/// A row as earlier versions wrote it, before callers had names.
+#[derive(serde::Serialize)]
+struct OldCaller {
+    u: u32,
+    p: u32,
+}
+
+/// The same of what was served.
+#[derive(serde::Serialize)]
+struct OldServed {
+    c: &'static str,
+    q: &'static str,
+    e: Vec<EntryId>,
+}
+
+#[test]
+fn rows_that_name_no_client_are_read_and_written_as_they_were() {
+    let caller = wire::encode(&OldCaller { u: 1_000, p: 4_242 });
+    let served = wire::encode(&OldServed { c: "agent", q: "what", e: Vec::new() });
+    for (table, row) in [("callers", caller), ("ledger", served)] {
+        let row = [vec![1], row].concat();
+        assert_eq!(rewritten(table, &row), Some(row), "{table}");
+    }
 }
 
 #[test]

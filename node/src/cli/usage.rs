@@ -124,10 +124,10 @@ fn put_chart(text: &mut String, days: &[UsageDay], terminal: Terminal, columns: 
     for (day, tokens) in rows {
         let length = usize::try_from(tokens.saturating_mul(room as u64).div_ceil(most));
         let bar = mark.to_string().repeat(length.unwrap_or(room).min(room));
-        let line = format!("{day}  {tokens:>digits$}  {BAR}{bar}{BAR:#}");
-        let _ = match bar.is_empty() {
-            true => writeln!(text, "{day}  {tokens:>digits$}"),
-            false => writeln!(text, "{line}"),
+        let _ = if bar.is_empty() {
+            writeln!(text, "{day}  {tokens:>digits$}")
+        } else {
+            writeln!(text, "{day}  {tokens:>digits$}  {BAR}{bar}{BAR:#}")
         };
     }
 }
@@ -151,11 +151,12 @@ mod tests {
             day: format!("2026-11-{:02}", at + 1),
             used: Used { tokens: *tokens, ..Used::default() },
         };
+        let is_any = tokens.iter().any(|one| *one > 0);
         let by = UsageBy { name: "claude-code".into(), key: None, used: used(90) };
         Usage {
             as_of: 0,
             since: "2026-11-01".into(),
-            total: tokens.iter().any(|one| *one > 0).then(|| used(90)).unwrap_or_default(),
+            total: if is_any { used(90) } else { Used::default() },
             days: tokens.iter().enumerate().map(day).collect(),
             callers: vec![by],
             authors: Vec::new(),

@@ -12,14 +12,13 @@ impl Ingest<'_> {
     /// Counts an answer: for who asked, and each hit for its author and for the peers that brought
     /// it. One without a hit is an abstention.
     pub(super) fn count_answer(&self, batch: &Batch, row: &ServedRow) -> Result<(), Error> {
-        let tokens = |tokens: u32| u64::from(tokens);
         let hits = row.entries.len() as u64;
         let (answers, abstentions) = if hits == 0 { (0, 1) } else { (1, 0) };
         let asked = Amount {
             answers,
             abstentions,
             hits,
-            tokens: row.cost.hits.iter().map(|hit| tokens(hit.tokens)).sum(),
+            tokens: row.cost.hits.iter().map(|hit| u64::from(hit.tokens)).sum(),
             millis: row.cost.millis.into(),
             ..Amount::default()
         };
@@ -28,7 +27,7 @@ impl Ingest<'_> {
         let mut by: BTreeMap<(Axis, AuthorId), Amount> = BTreeMap::new();
         for (entry, hit) in row.entries.iter().zip(&row.cost.hits) {
             let Some(author) = hit.author else { continue };
-            let one = Amount { hits: 1, tokens: tokens(hit.tokens), ..Amount::default() };
+            let one = Amount { hits: 1, tokens: hit.tokens.into(), ..Amount::default() };
             for whose in self.whose(batch, *entry, author)? {
                 by.entry(whose).or_default().add(&one);
             }

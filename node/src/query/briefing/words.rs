@@ -5,7 +5,6 @@ use super::{Briefed, Briefing, Caveat, Found, Section, TaskId, TaskRow};
 use crate::index::embed;
 use crate::query::hops;
 use klnode_crdt::lww::Register;
-use klnode_scoring::hop::Hop;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -67,7 +66,7 @@ fn author(found: &Found) -> String {
     if by.is_own() {
         return plain(&by.name);
     }
-    let distance = by.hop.map_or_else(|| "distance unknown".to_owned(), |Hop(hop)| hops(Hop(hop)));
+    let distance = by.hop.map_or_else(|| "distance unknown".to_owned(), hops);
     format!("{}, {distance}, trust {:.2}", plain(&by.name), by.trust)
 }
 
