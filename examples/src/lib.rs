@@ -1,6 +1,8 @@
 //! What the examples share: a node in this process, with its store in memory and its peers on
 //! loopback.
 
+pub mod client;
+
 use klnode::engine::{self, Command, Engine, NewEntry, Receipt, Source, Verdict};
 use klnode::query::{Numbers, Reader};
 use klnode::replicate::{self, Examiner, PairError};

@@ -25,8 +25,10 @@
 //! | [`predicate`] | does what an entry depends on still hold in this checkout? |
 //! | [`conflict`] | do two entries contradict, and which comes first? |
 //! | [`budget`] | how much of which entries fits into an answer? |
+//! | [`briefing`] | what of a workspace matters now, without a question? |
 
 pub mod admission;
+pub mod briefing;
 pub mod budget;
 pub mod confidence;
 pub mod conflict;

@@ -37,21 +37,21 @@ fn index(paths: &[&str]) -> Vec<u8> {
 }
 
 /// A folder that looks like a checkout.
-struct Tree(tempfile::TempDir);
+pub(crate) struct Tree(tempfile::TempDir);
 
 impl Tree {
-    fn new(tracked: &[&str]) -> Self {
+    pub(crate) fn new(tracked: &[&str]) -> Self {
         let tree = Self(tempfile::tempdir().unwrap());
         tree.write(".git/HEAD", b"ref: refs/heads/main\n");
         tree.track(tracked);
         tree
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    fn write(&self, path: &str, content: &[u8]) {
+    pub(crate) fn write(&self, path: &str, content: &[u8]) {
         let path = self.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();

@@ -7,8 +7,9 @@
 use klnode::engine::{
     Command, Finish, NewEntry, NewTask, PeerAct, Receipt, Source, TaskAct, TaskDone, Verdict,
 };
+use klnode::store::Label;
 use klnode::store::peers::rows::{Cursor, RefusalRow};
-use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
+use klnode::store::rows::{self, CallerRow, HitCost, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
@@ -193,6 +194,9 @@ fn dump(disk: Disk) -> String {
     fixed::<8>("callers", &database, &mut out);
     fixed::<16>("tasks", &database, &mut out);
     fixed::<32>("parts", &database, &mut out);
+    fixed::<16>("sessions", &database, &mut out);
+    narrow::<32, 8>("primed", &database, &mut out);
+    fixed::<21>("usage", &database, &mut out);
     out
 }
 
@@ -202,7 +206,13 @@ fn served(task: String, entry: EntryId) -> ServedRow {
         task: Some(task),
         query: "what".into(),
         entries: vec![entry],
-        is_weak: false,
+        client: Label::parse("client"),
+        session: Label::parse("session"),
+        cost: rows::Cost {
+            hits: vec![HitCost { author: Some(key(1).author()), tokens: 7 }],
+            millis: 3,
+        },
+        ..ServedRow::default()
     }
 }
 
@@ -265,7 +275,12 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
         Command::Overlay { entry, overlay },
         Command::Served(served("task".into(), entry)),
         Command::As {
-            caller: CallerRow { uid: Some(1_000), pid: Some(4_242) },
+            caller: CallerRow {
+                uid: Some(1_000),
+                pid: Some(4_242),
+                client: Label::parse("client"),
+                session: Label::parse("session"),
+            },
             command: Box::new(Command::Create(Box::new(NewEntry {
                 workspace: WorkspaceId::LOCAL,
                 ..lesson("kept at home")

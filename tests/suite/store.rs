@@ -200,7 +200,7 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
         task: Some("t1".into()),
         query: query.into(),
         entries: vec![entry],
-        is_weak: false,
+        ..ServedRow::default()
     };
     let digest = |byte: u8| Digest::from_bytes([byte; 32]);
     let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
@@ -342,7 +342,7 @@ fn a_store_of_schema_3_opens_and_learns_of_tasks() {
 #[test]
 fn who_asked_for_a_record_goes_with_the_record() {
     let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
-    let caller = |pid| CallerRow { uid: Some(1_000), pid: Some(pid) };
+    let caller = |pid| CallerRow { uid: Some(1_000), pid: Some(pid), ..CallerRow::default() };
     let by = |pid, command| Command::As { caller: caller(pid), command: Box::new(command) };
     let created = node.run(by(1, Command::Create(Box::new(lesson("asked for"))))).unwrap();
     let Receipt::Created(entry) = created else { panic!("{created:?}") };

@@ -300,7 +300,7 @@ fn serve(node: &mut Node, task: TaskId, entry: EntryId) {
         task: Some(task.to_string()),
         query: "what".into(),
         entries: vec![entry],
-        is_weak: false,
+        ..ServedRow::default()
     };
     node.run(Command::Served(row)).unwrap();
 }

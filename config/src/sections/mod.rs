@@ -18,7 +18,7 @@ pub use confidence::{Confidence, GammaPerDay, Mass, Outcome, Reset, Restoration,
 pub use embedder::Embedder;
 pub use judgement::{Admission, AdmissionWeights, Gate, Provenance, Scan, StatusThresholds, Trust};
 pub use retrieval::{
-    Composite, Conflict, Cooccurrence, Duplicates, Foreign, Retrieval, RetrievalWeights,
+    Briefing, Composite, Conflict, Cooccurrence, Duplicates, Foreign, Retrieval, RetrievalWeights,
     StatusBonus, Tiers,
 };
 pub use running::{Api, Engine, Index, Log, Network};

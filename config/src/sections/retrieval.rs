@@ -33,6 +33,22 @@ pub struct Retrieval {
     pub foreign: Foreign,
     /// Which tier `auto` chooses.
     pub tiers: Tiers,
+    /// What is told of a workspace without a question.
+    pub briefing: Briefing,
+}
+
+/// `[retrieval.briefing]`: what is told of a workspace without a question.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Briefing {
+    /// Tokens in one briefing.
+    pub budget_tokens: Whole<100, 20_000>,
+    /// Entries under one heading.
+    pub section_entries_max: Whole<1, 100>,
+    /// The least freshness of what is told as verified.
+    pub fresh_min: Fraction,
+    /// How long what peers brought is news.
+    pub recent: Days,
 }
 
 /// `[retrieval.weights]`: what each signal of the score weighs; they sum to 1.

@@ -1,11 +1,21 @@
-//! Who is on the other end of a connection, as the system says.
+//! Who is on the other end of a connection, as the system says, and what it calls itself.
 
+use super::errors::{ApiError, Kind};
+use crate::store::Label;
 use crate::store::rows::CallerRow;
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Request};
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::Response;
 use std::convert::Infallible;
 use std::fmt;
 use tokio::net::UnixStream;
+
+/// The header in which a client says what it is called.
+pub const CLIENT_HEADER: &str = "klnode-client";
+/// The header in which it says in which of its sessions it asks.
+pub const SESSION_HEADER: &str = "klnode-session";
 
 /// Who asks. What it writes is recorded with it, on this node alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +24,10 @@ pub struct Caller {
     pub uid: Option<u32>,
     /// The process; unknown for one that came over TCP.
     pub pid: Option<u32>,
+    /// What the client calls itself.
+    pub client: Option<Label>,
+    /// In which of its sessions.
+    pub session: Option<Label>,
 }
 
 impl fmt::Display for Caller {
@@ -31,14 +45,38 @@ impl Caller {
     pub(super) fn of(stream: &UnixStream) -> Self {
         let Ok(credentials) = stream.peer_cred() else { return Self::default() };
         let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok());
-        Self { uid: Some(credentials.uid()), pid }
+        Self { uid: Some(credentials.uid()), pid, ..Self::default() }
     }
 }
 
 impl From<Caller> for CallerRow {
-    fn from(Caller { uid, pid }: Caller) -> Self {
-        Self { uid, pid }
+    fn from(Caller { uid, pid, client, session }: Caller) -> Self {
+        Self { uid, pid, client, session }
     }
+}
+
+/// Adds to the caller what a request says of it; refuses what is no name.
+pub(super) async fn identify(mut request: Request, next: Next) -> Result<Response, ApiError> {
+    let client = label(request.headers(), CLIENT_HEADER)?;
+    let session = label(request.headers(), SESSION_HEADER)?;
+    let known = request.extensions().get::<Caller>().copied().unwrap_or_default();
+    request.extensions_mut().insert(Caller { client, session, ..known });
+    Ok(next.run(request).await)
+}
+
+fn label(headers: &HeaderMap, name: &'static str) -> Result<Option<Label>, ApiError> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let label = value.to_str().ok().and_then(Label::parse);
+    if label.is_none() {
+        let message = format!(
+            "read the header {name}: it has {} bytes; it must be 1 to {} of visible ASCII",
+            value.len(),
+            Label::BYTES_MAX
+        );
+        let hint = "shorten it, or leave it out";
+        return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
+    }
+    Ok(label)
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {

@@ -1,5 +1,6 @@
 //! The client's side of the socket: what every verb but `serve` goes through.
 
+use super::caller::{CLIENT_HEADER, SESSION_HEADER};
 use super::errors::Kind;
 use super::person;
 use super::types::{ErrorBody, ErrorDetail};
@@ -76,12 +77,20 @@ impl ClientError {
 pub struct Client {
     socket: PathBuf,
     person: Option<(SecretKey, fn() -> WallTime)>,
+    name: Option<String>,
+    session: Option<String>,
 }
 
 impl Client {
     /// A client of the node behind this socket.
     pub fn new(socket: &Path) -> Self {
-        Self { socket: socket.into(), person: None }
+        Self { socket: socket.into(), person: None, name: None, session: None }
+    }
+
+    /// The same, under a name, and in a session if there is one: each visible ASCII of at most 64
+    /// bytes, which the node checks. What it is served is noted with both.
+    pub fn named(self, client: &str, session: Option<&str>) -> Self {
+        Self { name: Some(client.to_owned()), session: session.map(str::to_owned), ..self }
     }
 
     /// The same, for the person behind the node: what it sends is signed at the moment it is sent.
@@ -167,6 +176,12 @@ impl Client {
         if let Some((key, now)) = self.person.as_ref().filter(|_| method != Method::GET) {
             request =
                 request.header(person::HEADER, person::sign(key, &method, path, &body, now()));
+        }
+        let names = [(CLIENT_HEADER, &self.name), (SESSION_HEADER, &self.session)];
+        for (header, name) in names {
+            if let Some(name) = name {
+                request = request.header(header, name);
+            }
         }
         let request = request
             .method(method)

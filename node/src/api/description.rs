@@ -20,7 +20,9 @@ pub(super) fn preamble() -> OpenApi {
     let description = "The local API of a node, over HTTP on its Unix socket. Requests and answers \
         are JSON or MessagePack with named fields: a request says which by Content-Type, and its \
         answer follows Accept, or else the request. Requests with unknown fields are refused; \
-        answers may gain fields.";
+        answers may gain fields. A client may say what it is called in the header klnode-client and in \
+        which of its sessions it asks in klnode-session, each 1 to 64 bytes of visible ASCII: what \
+        it is served and what it writes is noted with both.";
     let info = InfoBuilder::new()
         .title("klnode")
         .version(env!("CARGO_PKG_VERSION"))

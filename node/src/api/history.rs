@@ -47,10 +47,12 @@ pub(super) fn record(
         erased: record.absence() == Some(Absence::Erased),
         changes,
         observations,
-        caller: caller.map(|CallerRow { uid, pid }| HistoryCaller {
+        caller: caller.map(|CallerRow { uid, pid, client, session }| HistoryCaller {
             way: if uid.is_some() { "socket" } else { "tcp" }.into(),
             uid,
             pid,
+            client: client.map(|client| client.to_string()),
+            session: session.map(|session| session.to_string()),
         }),
     }
 }
@@ -133,7 +135,7 @@ fn counted(tally: &Tally) -> Vec<DayCount> {
 }
 
 /// A day as people write it, in UTC.
-fn date(at: WallTime) -> String {
+pub(super) fn date(at: WallTime) -> String {
     let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
     match jiff::Timestamp::from_millisecond(millis) {
         Ok(at) => at.strftime("%Y-%m-%d").to_string(),

@@ -21,6 +21,7 @@ pub mod portable;
 mod routes;
 pub mod search;
 mod seats;
+mod served;
 mod server;
 mod sharing;
 mod steady;
@@ -29,7 +30,7 @@ mod translate;
 pub mod types;
 
 pub use bound::{Bound, ServeError};
-pub use caller::Caller;
+pub use caller::{CLIENT_HEADER, Caller, SESSION_HEADER};
 pub use client::{Client, ClientError, Following};
 pub use description::document;
 pub use errors::{ApiError, Kind};

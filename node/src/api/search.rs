@@ -385,7 +385,7 @@ fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers
         .into(),
         thread: entry.registers.get("thread").cloned(),
         confirmed_days_ago: hit.confirmed.map(|day| today.days_since(day)),
-        caveats: hit.caveats.iter().map(caveat).collect(),
+        caveats: hit.caveats.iter().map(Caveat::to_string).collect(),
         competing_with: hit.caveats.iter().filter_map(rival).collect(),
         score: hit.placed.score + hit.role_bonus,
         relevance: hit.relevance.value,
@@ -453,21 +453,4 @@ fn rival(caveat: &Caveat) -> Option<Rival> {
     let Caveat::CompetesWith { entry, code, is_first, why } = caveat else { return None };
     let (id, code, why) = (entry.to_string(), code.clone(), why.clone());
     Some(Rival { id, code, listed_after: *is_first, why })
-}
-
-fn caveat(caveat: &Caveat) -> String {
-    match caveat {
-        Caveat::Stale => "stale".into(),
-        Caveat::Archived => "archived".into(),
-        Caveat::Contested(registers) => format!("contested: {}", registers.join(", ")),
-        Caveat::Broken { atom, reason } => format!("broken: {atom} ({reason})"),
-        Caveat::Unknown { atom, reason } => format!("could not be checked: {atom} ({reason})"),
-        Caveat::Unchecked => "what it depends on was not checked".into(),
-        Caveat::FailedWork => "from work that failed".into(),
-        Caveat::CompetesWith { code, why, .. } => format!("competes with {code}: {why}"),
-        Caveat::Proposals(1) => "1 proposal by others".into(),
-        Caveat::Proposals(count) => format!("{count} proposals by others"),
-        Caveat::Foreign { by } => format!("foreign: by {by}"),
-        Caveat::Uncorroborated => "uncorroborated: nobody here has seen it work".into(),
-    }
 }

@@ -11,7 +11,7 @@ use super::person::Person;
 use super::seats::{Seat, Seats};
 use super::steady::Steady;
 use super::token::{self, Way};
-use super::{account, exchange, routes};
+use super::{account, caller, exchange, routes};
 use crate::engine::{Command, Handle, Receipt};
 use crate::index::Index;
 use crate::query::Reader;
@@ -121,6 +121,7 @@ impl Bound {
             .layer(Extension(streams))
             .layer(Extension(seats.clone()))
             .layer(middleware::from_fn_with_state(Gate::new(limits), Gate::pass))
+            .layer(middleware::from_fn(caller::identify))
             .layer(middleware::from_fn_with_state(token, token::guard))
             .layer(middleware::from_fn(exchange::negotiate))
             .layer(middleware::from_fn_with_state(metrics, account::keep));

@@ -5,18 +5,22 @@
 
 mod anchors;
 mod authors;
+mod briefing;
 mod events;
 mod history;
 pub mod peers;
 mod quarantine;
 mod tasks;
+mod usage;
 
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
 pub use authors::{Contribution, Proposed, Rival};
+pub use briefing::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
 pub use events::{Event, EventsQuery};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
 pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};
+pub use usage::{Usage, UsageBy, UsageDay, UsageQuery, Used};
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

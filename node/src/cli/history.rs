@@ -45,10 +45,11 @@ fn put(text: &mut String, record: &HistoryRecord) {
 }
 
 fn caller(caller: &HistoryCaller) -> String {
+    let client = caller.client.as_ref().map(|client| format!(", as {client}")).unwrap_or_default();
     match (caller.uid, caller.pid) {
-        (Some(uid), Some(pid)) => format!(", for user {uid}, process {pid}"),
-        (Some(uid), None) => format!(", for user {uid}"),
-        _ => ", for a caller over TCP".into(),
+        (Some(uid), Some(pid)) => format!(", for user {uid}, process {pid}{client}"),
+        (Some(uid), None) => format!(", for user {uid}{client}"),
+        _ => format!(", for a caller over TCP{client}"),
     }
 }
 

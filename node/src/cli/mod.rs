@@ -7,6 +7,7 @@
 mod add;
 mod anchors;
 pub mod backup;
+mod briefing;
 mod change;
 pub mod config;
 pub mod doctor;
@@ -27,6 +28,7 @@ pub mod restore;
 mod search;
 pub mod service;
 mod task;
+pub mod usage;
 pub mod watch;
 mod when;
 mod workspace;
@@ -118,6 +120,14 @@ pub enum Verb {
     ///
     /// Example: klnode search "context cancelled in auth middleware" --explain
     Search(search::Args),
+    /// Tell what of a workspace matters now: verified, contested, stale, new from peers, open tasks.
+    ///
+    /// Example: klnode briefing team --budget 400
+    Briefing(briefing::Args),
+    /// Show what answers cost and what they were good for: by caller, author or peer.
+    ///
+    /// Example: klnode usage --since 30d --by author
+    Usage(usage::Args),
     /// Check what entries depend on against a checkout: for CI, and after a change.
     #[command(subcommand)]
     Anchors(anchors::AnchorsVerb),
@@ -395,6 +405,8 @@ pub async fn run(
         Verb::Show(show) => show.run(client).await,
         Verb::List(list) => list.run(client).await,
         Verb::Search(search) => search.run(client, terminal).await,
+        Verb::Briefing(briefing) => briefing.run(client).await,
+        Verb::Usage(usage) => usage.run(client, terminal).await,
         Verb::Anchors(verb) => verb.run(client).await,
         Verb::Feedback(feedback) => feedback.run(client).await,
         Verb::Confirm(confirm) => confirm.run(client).await,

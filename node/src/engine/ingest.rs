@@ -7,7 +7,7 @@
 use super::command::{Ingested, Source, Verdict};
 use super::crowd::Crowds;
 use super::step::{Judge, Own};
-use crate::store::rows::{QuarantineRow, ViewRow};
+use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
 use crate::store::{Batch, Error, Waiting};
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
@@ -22,6 +22,8 @@ pub(super) struct Ingest<'a> {
     pub(super) writer: &'a mut Own,
     pub(super) judge: &'a mut dyn Judge,
     pub(super) now: WallTime,
+    /// On whose behalf, as far as that is known.
+    pub(super) caller: CallerRow,
     /// Whether another life of this home has shown in this step: one new boot is enough.
     pub(super) has_met_past: bool,
     /// How many authors unknown here each peer has brought, as far as this step has looked.

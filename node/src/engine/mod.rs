@@ -17,6 +17,7 @@ mod run;
 mod served;
 mod step;
 mod tasks;
+mod usage;
 mod validate;
 
 pub use command::{

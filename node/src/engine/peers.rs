@@ -12,7 +12,7 @@ use klnode_crdt::equivocation::Proof;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, TaskId, WorkspaceId};
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::tally::Observation;
-use klnode_crdt::view::Entitlement;
+use klnode_crdt::view::{Entitlement, View};
 use klnode_federation::proto::Outgoing;
 use klnode_federation::proto::message::Receipt as Erased;
 use klnode_federation::proto::pairing::Invitation;
@@ -193,16 +193,7 @@ impl Ingest<'_> {
             Observation::Failure => false,
             Observation::Confirmation => return Ok(()),
         };
-        let records = batch.records(entry)?;
-        let held = Entry::assemble(records.iter());
-        let Some(origin) = &held.origin else { return Ok(()) };
-        let members = match origin.workspace().is_personal() {
-            true => std::collections::BTreeSet::new(),
-            false => batch.charter(origin.workspace(), self.now)?.members,
-        };
-        let entitlement = Entitlement { mine: self.writer.mine.clone(), members };
-        let view = held.view(self.now, &entitlement);
-        let Some(author) = view.author(&self.writer.mine) else { return Ok(()) };
+        let Some((author, view)) = self.shown(batch, entry)? else { return Ok(()) };
         if self.writer.mine.contains(&author) {
             return Ok(());
         }
@@ -210,5 +201,23 @@ impl Ingest<'_> {
         let task = task.map(|task| task.to_string());
         let row = OutcomeRow { day, is_success, entry, task, text };
         batch.put_outcome(author, &row)
+    }
+
+    /// An entry as it is shown here, and who answers for its text.
+    pub(super) fn shown(
+        &self,
+        batch: &Batch,
+        entry: EntryId,
+    ) -> Result<Option<(AuthorId, View)>, Error> {
+        let records = batch.records(entry)?;
+        let held = Entry::assemble(records.iter());
+        let Some(origin) = &held.origin else { return Ok(None) };
+        let members = match origin.workspace().is_personal() {
+            true => std::collections::BTreeSet::new(),
+            false => batch.charter(origin.workspace(), self.now)?.members,
+        };
+        let entitlement = Entitlement { mine: self.writer.mine.clone(), members };
+        let view = held.view(self.now, &entitlement);
+        Ok(view.author(&self.writer.mine).map(|author| (author, view)))
     }
 }

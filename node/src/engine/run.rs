@@ -77,6 +77,14 @@ impl Handle {
         }
     }
 
+    /// Hands a command over, waiting for room but not for its commit: what is handed over next comes
+    /// after it. For what nobody was promised, and what decides about later commands.
+    pub async fn hand_over(&self, command: Command) {
+        let (reply, _) = oneshot::channel();
+        // An error means that the node is stopping.
+        let _ = self.requests.send(Request::Do(Box::new(command), reply)).await;
+    }
+
     /// Hands several commands over as one: they are applied in order, in one transaction, and each
     /// has its answer. The caller bounds how many.
     pub async fn submit_all(&self, commands: Vec<Command>) -> Result<Vec<Answer>, Rejection> {

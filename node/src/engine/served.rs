@@ -12,14 +12,32 @@ const PAIRED_ENTRIES_MAX: usize = 5;
 impl Ingest<'_> {
     /// Writes down what was served. What has gone meanwhile is left out.
     pub(super) fn note_served(&mut self, batch: &Batch, row: &ServedRow) -> Result<(), Error> {
+        if row.entries.is_empty() {
+            // A question without an answer costs time, and leaves nothing to remember.
+            return self.count_answer(batch, row);
+        }
         let mut row = row.clone();
-        let mut entries = Vec::with_capacity(row.entries.len());
-        for entry in std::mem::take(&mut row.entries) {
+        let (entries, costs) =
+            (std::mem::take(&mut row.entries), std::mem::take(&mut row.cost.hits));
+        for (place, entry) in entries.into_iter().enumerate() {
             if batch.view_row(entry)?.is_some_and(|row| !row.is_forgotten) {
-                entries.push(entry);
+                row.entries.push(entry);
+                row.cost.hits.extend(costs.get(place));
             }
         }
-        row.entries = entries;
+        if !row.is_unasked {
+            self.note_uses(batch, &row)?;
+        }
+        self.note_in_task(batch, &row)?;
+        if let Some(session) = &row.session {
+            batch.prime(session, &row.entries, self.now)?;
+        }
+        self.count_answer(batch, &row)?;
+        batch.append_served(self.now, &row)
+    }
+
+    /// Counts what was served in answer to a question.
+    fn note_uses(&self, batch: &Batch, row: &ServedRow) -> Result<(), Error> {
         for (place, entry) in row.entries.iter().enumerate() {
             let mut uses = batch.uses(*entry)?;
             uses.served = uses.served.saturating_add(1);
@@ -29,9 +47,7 @@ impl Ingest<'_> {
             }
             batch.put_uses(*entry, uses)?;
         }
-        self.meet_all(batch, &row.entries, Meeting::Query)?;
-        self.note_in_task(batch, &row)?;
-        batch.append_served(self.now, &row)
+        self.meet_all(batch, &row.entries, Meeting::Query)
     }
 
     /// Brings the first of these entries together, each with each.

@@ -6,7 +6,7 @@ use super::ingest::{Ask, Ingest};
 use super::peers::refusal;
 use super::tasks::TaskParams;
 use super::validate;
-use crate::store::rows::{OverlayRow, Seq};
+use crate::store::rows::{CallerRow, OverlayRow, Seq};
 use crate::store::{Batch, Durability, Error, Fault, Store};
 use klnode_crdt::ids::{AuthorId, Boot, Digest};
 use klnode_crdt::key::SecretKey;
@@ -188,8 +188,8 @@ impl Engine {
         let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;
         self.last_step = now;
         let (writer, judge) = (&mut self.own, &mut *self.judge);
-        let (has_met_past, crowds) = (false, Crowds::new());
-        let mut ingest = Ingest { writer, judge, now, has_met_past, crowds };
+        let (caller, has_met_past, crowds) = (CallerRow::default(), false, Crowds::new());
+        let mut ingest = Ingest { writer, judge, now, caller, has_met_past, crowds };
         if was_asleep || went_back {
             // Stamps of a clock that stood wrong go with the boot that gave them out.
             ingest.writer.clock = Clock::default();
@@ -240,7 +240,10 @@ impl Ingest<'_> {
         match command {
             Command::As { caller, command } => {
                 let before = batch.head()?;
-                let receipt = self.apply_command(batch, command)?;
+                let outer = std::mem::replace(&mut self.caller, *caller);
+                let receipt = self.apply_command(batch, command);
+                self.caller = outer;
+                let receipt = receipt?;
                 batch.put_caller(before, *caller)?;
                 return Ok(receipt);
             }

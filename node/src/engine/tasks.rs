@@ -7,7 +7,7 @@ use super::command::{Receipt, Rejection};
 use super::ingest::Ingest;
 use crate::store::rows::{ServedRow, UseRow};
 use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState};
-use crate::store::{Batch, Error};
+use crate::store::{Batch, Error, Label};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{EntryId, TaskId};
@@ -15,6 +15,7 @@ use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::cooccurrence::Meeting;
 use klnode_scoring::outcome::{self, Credit, Outcome, Served, Verdict};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Tasks in a chain, from one to the first that it is a part of.
@@ -137,6 +138,8 @@ pub enum Confirmation {
     Served(TaskId),
     /// Primed: it was confirmed independently in the same root task before.
     Again,
+    /// Primed: it was served to the session that confirms, or to one that began a task of the chain.
+    ServedToSession,
     /// Primed, by the caller's own word.
     Lowered,
 }
@@ -187,6 +190,7 @@ impl Ingest<'_> {
             begun: self.now,
             served: 0,
             end: None,
+            session: self.caller.session,
         };
         batch.put_task(task, &row)?;
         Ok(TaskDone::Began(task))
@@ -226,6 +230,7 @@ impl Ingest<'_> {
         (of, amount): (Observation, Thousandths),
     ) -> Result<Receipt, Rejection> {
         let receipt = self.observe(batch, entry, (of, amount), None)?;
+        self.count_use(batch, entry, of)?;
         if of == Observation::Success {
             self.speak_for(batch, entry)?;
         }
@@ -246,6 +251,7 @@ impl Ingest<'_> {
             return Ok(TaskDone::CountedBefore);
         }
         self.observe(batch, entry, (of, amount), Some(task))?;
+        self.count_use(batch, entry, of)?;
         batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
         if of == Observation::Success {
             self.speak_for_in(batch, root(batch, task)?, entry)?;
@@ -274,6 +280,9 @@ impl Ingest<'_> {
         let confirmation = match served_in_chain(batch, task, entry)? {
             _ if is_lowered => Confirmation::Lowered,
             Some(by) => Confirmation::Served(by),
+            None if self.was_served_in_session(batch, task, entry)? => {
+                Confirmation::ServedToSession
+            }
             None if batch.task_part(root, entry)?.is_confirmed => Confirmation::Again,
             None => Confirmation::Independent,
         };
@@ -292,6 +301,26 @@ impl Ingest<'_> {
         batch.put_task_part(root, entry, PartRow { is_confirmed: true, ..part })?;
         self.speak_for_in(batch, root, entry)?;
         Ok(confirmation)
+    }
+
+    /// Whether an entry was served to the session that speaks, or to one in which a task of the
+    /// chain was begun.
+    fn was_served_in_session(
+        &self,
+        batch: &Batch,
+        task: TaskId,
+        entry: EntryId,
+    ) -> Result<bool, Error> {
+        let mut sessions: BTreeSet<Label> = self.caller.session.into_iter().collect();
+        for one in chain(batch, task)? {
+            sessions.extend(batch.task(one)?.and_then(|row| row.session));
+        }
+        for session in &sessions {
+            if batch.is_primed(session, entry)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn finish(
@@ -347,6 +376,7 @@ impl Ingest<'_> {
             if !taken(observed)? {
                 continue;
             }
+            self.count_use(batch, credit.entry, of)?;
             batch.put_task_part(task, credit.entry, PartRow { is_observed: true, ..part })?;
             if is_success {
                 self.speak_for_in(batch, root, credit.entry)?;

@@ -6,6 +6,8 @@
 use super::Found;
 use super::numbers::Numbers;
 use crate::index::embed;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::kind::{self, Kind};
 use klnode_crdt::lww::Register;
 use klnode_crdt::view::View;
 use klnode_scoring::budget::Form;
@@ -42,6 +44,11 @@ pub(super) fn tokens(found: &Found, form: Form, numbers: &Numbers) -> u32 {
     let title = count(found.view.text(Register::TITLE).unwrap_or_default());
     let line = title.saturating_add(LABEL_TOKENS);
     line.saturating_add(count(&body(&found.view, form, numbers)))
+}
+
+/// The citation code; without a known type, its digits alone.
+pub(super) fn code(entry: EntryId, kind: Option<Kind>) -> String {
+    kind.map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry))
 }
 
 /// At most so many characters, cut at a word, with a sign that something is missing.

@@ -2,6 +2,7 @@
 
 mod anchors;
 mod border;
+mod briefing;
 mod cancel;
 mod candidates;
 mod checkout;
@@ -21,6 +22,7 @@ mod standing;
 
 pub use anchors::{Looked, malformed};
 pub use border::{complaint, inspect, redacted, said, scanner};
+pub use briefing::{Briefed, BriefedSection, Briefing, BriefingQuestion, FIRST_LINE};
 pub use cancel::{Cancel, CancelOnDrop};
 pub use candidates::SearchError;
 pub use checkout::{CheckoutError, GitCheckout, Misread};

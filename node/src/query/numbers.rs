@@ -9,7 +9,8 @@ use klnode_scoring::rank::signals;
 use klnode_scoring::rank::{PerSignal, Weights};
 use klnode_scoring::role::Role;
 use klnode_scoring::{
-    admission, budget, confidence, conflict, cooccurrence, decay, outcome, rank, status, trust,
+    admission, briefing, budget, confidence, conflict, cooccurrence, decay, outcome, rank, status,
+    trust,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,6 +36,9 @@ pub struct Numbers {
     pub(super) trust: trust::Params,
     /// What may enter an answer unasked.
     pub(super) gate: gate::Params,
+    /// What a briefing holds, and its tokens.
+    pub(super) briefing: briefing::Params,
+    pub(super) briefing_tokens: u32,
     /// What each signal weighs.
     pub(super) weights: Weights,
     /// The same in single workspaces, by their names, where the operator says so.
@@ -82,6 +86,8 @@ impl Numbers {
             conflict: conflict(&config.conflict),
             trust: trust(&config.trust, &config.confidence.weight),
             gate: gate(&config.gate),
+            briefing: briefing(&config.retrieval.briefing, &config.gate),
+            briefing_tokens: config.retrieval.briefing.budget_tokens.get(),
             weights: weights(&config.retrieval.weights),
             workspace_weights: config
                 .retrieval
@@ -250,6 +256,15 @@ fn gate(of: &of::Gate) -> gate::Params {
         successes_min: of.corroborating_successes_min.get(),
         members_min: of.corroborating_members_min.get(),
         trust_min: of.corroborating_trust_min.get(),
+    }
+}
+
+fn briefing(of: &of::Briefing, gate: &of::Gate) -> briefing::Params {
+    briefing::Params {
+        section_entries_max: of.section_entries_max.as_usize(),
+        fresh_min: of.fresh_min.get(),
+        recent_days: of.recent.get(),
+        untried_max: gate.uncorroborated_places_max.as_usize(),
     }
 }
 

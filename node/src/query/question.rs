@@ -13,6 +13,7 @@ use klnode_scoring::relevance::Relevance;
 use klnode_scoring::role::{Course, Role};
 use klnode_scoring::status::Status;
 use klnode_scoring::thompson::Sampling;
+use std::fmt;
 use std::path::PathBuf;
 
 /// Which engine finds candidates. All but the first are for comparison.
@@ -155,6 +156,27 @@ pub enum Caveat {
     Uncorroborated,
 }
 
+impl fmt::Display for Caveat {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stale => out.write_str("stale"),
+            Self::Archived => out.write_str("archived"),
+            Self::Contested(registers) => write!(out, "contested: {}", registers.join(", ")),
+            Self::Broken { atom, reason } => write!(out, "broken: {atom} ({reason})"),
+            Self::Unknown { atom, reason } => {
+                write!(out, "could not be checked: {atom} ({reason})")
+            }
+            Self::Unchecked => out.write_str("what it depends on was not checked"),
+            Self::FailedWork => out.write_str("from work that failed"),
+            Self::CompetesWith { code, why, .. } => write!(out, "competes with {code}: {why}"),
+            Self::Proposals(1) => out.write_str("1 proposal by others"),
+            Self::Proposals(count) => write!(out, "{count} proposals by others"),
+            Self::Foreign { by } => write!(out, "foreign: by {by}"),
+            Self::Uncorroborated => out.write_str("uncorroborated: nobody here has seen it work"),
+        }
+    }
+}
+
 /// One hit.
 #[derive(Clone, Debug)]
 pub struct Hit {
@@ -170,6 +192,8 @@ pub struct Hit {
     pub role_bonus: f64,
     /// How much of it is shown.
     pub form: Form,
+    /// What that costs, in tokens; nothing for what only came near.
+    pub tokens: u32,
     /// When it was last confirmed independently; none if never.
     pub confirmed: Option<Day>,
     /// What must be said along with it.

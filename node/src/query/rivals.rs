@@ -3,21 +3,24 @@
 //! Both are always shown. Which is listed first says nothing about which is true: it is the one for
 //! which clearly more speaks, and the caveat says what.
 
+use super::Found;
 use super::candidates::{Candidates, dot};
 use super::excerpt;
 use super::numbers::Numbers;
 use super::question::Caveat;
 use super::search::Read;
+use crate::index::embed::Embedder;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
 use klnode_crdt::lww::Register;
-use klnode_crdt::time::WallTime;
+use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::View;
 use klnode_scoring::conflict::{
     self, Contradiction, Criterion, Polarity, Resolution, Side, Subject,
 };
 use klnode_scoring::rank::{self, Placed};
 use klnode_scoring::recency::recency;
+use klnode_scoring::relevance::Calibration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hits that are compared with each other, from the first on.
@@ -75,28 +78,43 @@ pub(super) fn find(
     numbers: &Numbers,
     now: WallTime,
 ) -> Vec<Rivalry> {
-    let compared = placed.iter().take(COMPARED_MAX);
-    let compared: Vec<Sided<'_>> =
-        compared.filter_map(|placed| Sided::of(read.get(&placed.candidate.entry)?)).collect();
-    let pairs = compared.iter().enumerate().flat_map(|(at, one)| {
-        let others = compared[at + 1..].iter().filter(|two| one.may_contradict(two, numbers));
+    let Some(meaning) = found.meaning.as_ref() else { return Vec::new() };
+    let sided = placed.iter().take(COMPARED_MAX).filter_map(|placed| {
+        let read = read.get(&placed.candidate.entry)?;
+        Sided::of(&read.found, &read.scope.tags, read.confirmed)
+    });
+    let sided: Vec<Sided<'_>> = sided.collect();
+    among(&sided, &*meaning.embedder, &meaning.calibration, numbers, now)
+}
+
+/// All pairs of these that contradict each other.
+pub(super) fn among(
+    sided: &[Sided<'_>],
+    embedder: &dyn Embedder,
+    calibration: &Calibration,
+    numbers: &Numbers,
+    now: WallTime,
+) -> Vec<Rivalry> {
+    let pairs = sided.iter().enumerate().flat_map(|(at, one)| {
+        let others = sided[at + 1..].iter().filter(|two| one.may_contradict(two, numbers));
         others.map(move |two| (one, two))
     });
     let pairs: Vec<_> = pairs.collect();
-    let entries: BTreeSet<EntryId> =
-        pairs.iter().flat_map(|(one, two)| [one.entry(), two.entry()]).collect();
-    let Some(meaning) = found.meaning.as_ref().filter(|_| !entries.is_empty()) else {
+    let texts: BTreeMap<EntryId, String> = pairs
+        .iter()
+        .flat_map(|(one, two)| [one, two])
+        .map(|one| (one.entry(), excerpt::whole(&one.found.view)))
+        .collect();
+    if texts.is_empty() {
         return Vec::new();
-    };
-    let texts: Vec<String> =
-        entries.iter().map(|entry| excerpt::whole(&read[entry].found.view)).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    }
+    let whole: Vec<&str> = texts.values().map(String::as_str).collect();
     // An embedder that is away says nothing about what is alike: then nothing is known to compete.
-    let Ok(vectors) = meaning.embedder.embed(&texts) else { return Vec::new() };
-    let vectors: BTreeMap<EntryId, Vec<f32>> = entries.into_iter().zip(vectors).collect();
+    let Ok(vectors) = embedder.embed(&whole) else { return Vec::new() };
+    let vectors: BTreeMap<EntryId, Vec<f32>> = texts.keys().copied().zip(vectors).collect();
     let rivals = pairs.into_iter().filter_map(|(one, two)| {
         let cosine = dot(&vectors[&one.entry()], &vectors[&two.entry()]);
-        let near = meaning.calibration.meaning(cosine);
+        let near = calibration.meaning(cosine);
         let is_found = matches!(one.against(two, near, numbers), Contradiction::Found { .. });
         let (a, b) = (one.claim(numbers, now), two.claim(numbers, now));
         let resolution = conflict::resolve(&a, &b, &numbers.conflict);
@@ -125,7 +143,7 @@ pub(super) fn order(mut placed: Vec<Placed>, rivalries: &[Rivalry]) -> Vec<Place
 pub(super) fn caveats(
     order: &[EntryId],
     rivalries: &[Rivalry],
-    read: &BTreeMap<EntryId, Read>,
+    code: &dyn Fn(EntryId) -> Option<String>,
 ) -> BTreeMap<EntryId, Vec<Caveat>> {
     let mut caveats: BTreeMap<EntryId, Vec<Caveat>> = BTreeMap::new();
     let place = |entry| order.iter().position(|one| *one == entry).unwrap_or(usize::MAX);
@@ -142,7 +160,7 @@ pub(super) fn caveats(
                     (false, true) => format!("tried here; but the other is {grounds}"),
                 },
             };
-            let code = read.get(&other).map_or_else(|| kind::code_digits(other), code);
+            let code = code(other).unwrap_or_else(|| kind::code_digits(other));
             let caveat = Caveat::CompetesWith { entry: other, code, is_first, why };
             caveats.entry(entry).or_default().push(caveat);
         }
@@ -150,27 +168,24 @@ pub(super) fn caveats(
     caveats
 }
 
-fn code(read: &Read) -> String {
-    let entry = read.found.entry;
-    read.scope.kind.map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry))
-}
-
-/// A hit that speaks for or against something.
-struct Sided<'a> {
-    read: &'a Read,
+/// An entry that speaks for or against something.
+pub(super) struct Sided<'a> {
+    found: &'a Found,
     polarity: Polarity,
     tags: BTreeSet<String>,
+    confirmed: Option<Day>,
 }
 
 impl<'a> Sided<'a> {
-    fn of(read: &'a Read) -> Option<Self> {
-        let polarity = polarity(&read.found.view);
-        let tags = read.scope.tags.iter().cloned().collect();
-        (polarity != Polarity::Neutral).then_some(Self { read, polarity, tags })
+    pub(super) fn of(found: &'a Found, tags: &[String], confirmed: Option<Day>) -> Option<Self> {
+        let polarity = polarity(&found.view);
+        let tags = tags.iter().cloned().collect();
+        let sided = Self { found, polarity, tags, confirmed };
+        (polarity != Polarity::Neutral).then_some(sided)
     }
 
     fn entry(&self) -> EntryId {
-        self.read.found.entry
+        self.found.entry
     }
 
     fn against(&self, other: &Self, near: f64, numbers: &Numbers) -> Contradiction {
@@ -185,8 +200,8 @@ impl<'a> Sided<'a> {
     }
 
     fn claim(&self, numbers: &Numbers, now: WallTime) -> conflict::Claim {
-        let found = &self.read.found;
-        let day = self.read.confirmed.unwrap_or(found.first_seen.day());
+        let found = self.found;
+        let day = self.confirmed.unwrap_or(found.first_seen.day());
         let half_life = numbers.signals.freshness_half_life_days;
         conflict::Claim {
             posterior: found.judged.confidence.posterior,

@@ -203,7 +203,7 @@ impl Reading<'_> {
         Ok(Some(Read { found, scope, relevance, freshness, looked, confirmed }))
     }
 
-    fn freshness(
+    pub(super) fn freshness(
         &self,
         check: signals::Check,
         confirmed: Option<Day>,
@@ -359,14 +359,17 @@ impl Reading<'_> {
         answer.tokens = fitted.tokens;
         answer.left_out.splice(0..0, fitted.left_out);
         let order: Vec<EntryId> = fitted.shown.iter().map(|shown| shown.entry).collect();
-        let mut competing = rivals::caveats(&order, rivalries, &read);
+        let code = |entry| read.get(&entry).map(code);
+        let mut competing = rivals::caveats(&order, rivalries, &code);
         for shown in fitted.shown {
             let place = ranking.placed.iter().find(|placed| placed.candidate.entry == shown.entry);
             let Some((placed, read)) = place.zip(read.remove(&shown.entry)) else { continue };
             let bonus = bonuses.get(&shown.entry).copied().unwrap_or_default();
-            let mut caveats = own_caveats(&read);
+            let mut caveats = own_caveats(&read.found, &read.freshness, &read.looked);
             caveats.extend(competing.remove(&shown.entry).unwrap_or_default());
-            answer.hits.push(hit(*placed, read, shown.form, bonus, caveats));
+            let tokens = excerpt::tokens(&read.found, shown.form, numbers);
+            let hit = hit(*placed, read, shown.form, bonus, caveats);
+            answer.hits.push(Hit { tokens, ..hit });
         }
     }
 }
@@ -412,7 +415,13 @@ fn hit(
     caveats: Vec<Caveat>,
 ) -> Hit {
     let Read { found, scope, relevance, confirmed, .. } = read;
-    Hit { found, kind: scope.kind, placed, relevance, role_bonus, form, confirmed, caveats }
+    let (kind, tokens) = (scope.kind, 0);
+    Hit { found, kind, placed, relevance, role_bonus, form, tokens, confirmed, caveats }
+}
+
+/// The citation code of a hit.
+fn code(read: &Read) -> String {
+    excerpt::code(read.found.entry, read.scope.kind)
 }
 
 /// What was not relevant enough, nearest first.
@@ -432,37 +441,43 @@ fn nearest(ranking: &Ranking, read: &mut BTreeMap<EntryId, Read>) -> Vec<Hit> {
     ranking.nearest.iter().take(NEAREST_MAX).filter_map(of).collect()
 }
 
-fn own_caveats(read: &Read) -> Vec<Caveat> {
+/// What must be said along with an entry, whatever else is shown beside it.
+pub(super) fn own_caveats(
+    found: &Found,
+    freshness: &signals::Freshness,
+    looked: &Looked,
+) -> Vec<Caveat> {
     let mut caveats = Vec::new();
-    match read.found.judged.standing.status {
+    match found.judged.standing.status {
         Status::Stale => caveats.push(Caveat::Stale),
         Status::Archived => caveats.push(Caveat::Archived),
         _ => {}
     }
-    let view = &read.found.view;
-    let contested: Vec<&'static str> = view
-        .registers
-        .iter()
-        .filter(|(_, shown)| !shown.rivals.is_empty())
-        .filter_map(|(register, _)| register.name())
-        .collect();
+    let view = &found.view;
+    let contested = contested(view);
     if !contested.is_empty() {
         caveats.push(Caveat::Contested(contested));
     }
-    caveats.extend(checked(read));
+    caveats.extend(checked(freshness, looked));
     if view.text(Register::FAILED_WORK).is_some_and(|flag| flag == "true") {
         caveats.push(Caveat::FailedWork);
     }
     if !view.proposals.is_empty() {
         caveats.push(Caveat::Proposals(view.proposals.len()));
     }
-    if let Some(author) = read.found.author.as_ref().filter(|author| !author.is_own()) {
+    if let Some(author) = found.author.as_ref().filter(|author| !author.is_own()) {
         caveats.push(Caveat::Foreign { by: author.name.clone() });
-        if !read.found.is_corroborated() {
+        if !found.is_corroborated() {
             caveats.push(Caveat::Uncorroborated);
         }
     }
     caveats
+}
+
+/// The registers on which several authors say different things.
+pub(super) fn contested(view: &View) -> Vec<&'static str> {
+    let rivals = view.registers.iter().filter(|(_, shown)| !shown.rivals.is_empty());
+    rivals.filter_map(|(register, _)| register.name()).collect()
 }
 
 /// Whether entries of a status may answer.
@@ -471,15 +486,15 @@ fn is_shown(status: Status, question: &Question) -> bool {
 }
 
 /// What a look at what an entry depends on gives to say.
-fn checked(read: &Read) -> Vec<Caveat> {
-    let findings = read.looked.findings.iter().take(FINDINGS_MAX);
+fn checked(freshness: &signals::Freshness, looked: &Looked) -> Vec<Caveat> {
+    let findings = looked.findings.iter().take(FINDINGS_MAX);
     let of = findings.map(|finding| (finding.atom.clone(), finding.reason.to_string()));
-    match read.freshness.caveat {
+    match freshness.caveat {
         None => Vec::new(),
         Some(signals::Caveat::Broken) => {
             of.map(|(atom, reason)| Caveat::Broken { atom, reason }).collect()
         }
-        Some(signals::Caveat::Unchecked) if read.looked.findings.is_empty() => {
+        Some(signals::Caveat::Unchecked) if looked.findings.is_empty() => {
             vec![Caveat::Unchecked]
         }
         Some(signals::Caveat::Unchecked) => {
@@ -489,7 +504,7 @@ fn checked(read: &Read) -> Vec<Caveat> {
 }
 
 /// The newest independent confirmation.
-fn confirmed(view: &View, now: WallTime) -> Option<Day> {
+pub(super) fn confirmed(view: &View, now: WallTime) -> Option<Day> {
     let ages = view.counts.values().flat_map(|counts| &counts.confirmations);
     let newest = ages.map(|counted| counted.age_days).min()?;
     Some(Day(now.day().0.saturating_sub(newest)))

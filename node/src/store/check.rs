@@ -7,12 +7,14 @@ use super::copy::{Watch, tell};
 use super::error::Error;
 use super::read;
 use super::rows::{self, OverlayRow, QuarantineRow, Seq, ServedRow, ViewRow};
+use super::sessions::SessionRow;
 use super::snapshot::{Change, Snapshot};
 use super::tables::{
-    EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, PARTS, QUARANTINE, RECORDS, TASKS, TOMBSTONES,
-    VIEWS, held_key, part, span,
+    EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, PARTS, QUARANTINE, RECORDS, SESSIONS, TASKS,
+    TOMBSTONES, USAGE, VIEWS, held_key, part, span,
 };
 use super::tasks::{PartRow, TaskRow};
+use super::usage::UsageRow;
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
@@ -197,6 +199,12 @@ impl Snapshot {
         }
         for row in self.transaction.open_table(PARTS)?.iter()? {
             found.note(rows::decode::<PartRow>("parts", row?.1.value()).map(|_| ()))?;
+        }
+        for row in self.transaction.open_table(SESSIONS)?.iter()? {
+            found.note(rows::decode::<SessionRow>("sessions", row?.1.value()).map(|_| ()))?;
+        }
+        for row in self.transaction.open_table(USAGE)?.iter()? {
+            found.note(rows::decode::<UsageRow>("usage", row?.1.value()).map(|_| ()))?;
         }
         Ok(())
     }

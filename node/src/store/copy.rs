@@ -10,8 +10,9 @@ use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::{
     CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, INVITATIONS, LEDGER,
-    META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, QUARANTINE, QUEUED, RECEIPTS, RECORDS,
-    REFUSALS, RELEASES, STRETCHES, TASKS, TOMBSTONES, USES, VIEWS, WORKSPACES, part,
+    META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED, QUARANTINE, QUEUED, RECEIPTS,
+    RECORDS, REFUSALS, RELEASES, SESSIONS, STRETCHES, TASKS, TOMBSTONES, USAGE, USES, VIEWS,
+    WORKSPACES, part,
 };
 use klnode_crdt::ids::EntryId;
 use redb::{
@@ -92,6 +93,9 @@ pub(super) fn copy(
     copy.table(USES, |key, _| Ok(!of(key)))?;
     copy.table(PAIRS, |key, _| Ok(!of(key) && !of(&key[16..])))?;
     copy.table(CALLERS, |seq, _| Ok(!left_out.contains(seq)))?;
+    copy.table(SESSIONS, |_, _| Ok(true))?;
+    copy.table(PRIMED, |key, _| Ok(!of(&key[16..])))?;
+    copy.table(USAGE, |_, _| Ok(true))?;
     copy.finish()
 }
 

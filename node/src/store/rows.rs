@@ -4,8 +4,11 @@
 //! a field under the same version byte if an earlier one may skip it, and raises the byte if not.
 
 use super::error::Error;
+use super::label::Label;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
+use super::sessions::SessionRow;
 use super::tasks::{PartRow, TaskRow};
+use super::usage::UsageRow;
 use klnode_crdt::digest::{Context, Fields};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
@@ -181,7 +184,7 @@ pub struct OverlayRow {
 }
 
 /// What was served.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ServedRow {
     /// To whom: an agent, a session, a process.
     #[serde(rename = "c")]
@@ -198,6 +201,37 @@ pub struct ServedRow {
     /// The best of them was hardly relevant: it was not what the question asked for.
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_weak: bool,
+    /// What the client calls itself.
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Label>,
+    /// In which of its sessions.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Label>,
+    /// Nobody asked for these entries in particular: it says nothing about how they are used, nor
+    /// that they belong together.
+    #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unasked: bool,
+    /// What it cost. Counted when it is noted, and not kept here.
+    #[serde(skip)]
+    pub cost: Cost,
+}
+
+/// What an answer cost.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Of each entry that was served, in the same order.
+    pub hits: Vec<HitCost>,
+    /// How long the answer took, in milliseconds.
+    pub millis: u32,
+}
+
+/// What one hit cost, and whose text it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct HitCost {
+    /// Who answers for the text that was served.
+    pub author: Option<AuthorId>,
+    /// Tokens of what was served of it.
+    pub tokens: u32,
 }
 
 /// How an entry was used here. Local: never sent, never part of confidence.
@@ -244,6 +278,12 @@ pub struct CallerRow {
     /// The process; unknown for one that came over TCP.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// What the client calls itself.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Label>,
+    /// In which of its sessions.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Label>,
 }
 
 /// A value of a table, read and written again: what tests hold the formats to. None if the bytes are
@@ -277,6 +317,8 @@ pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "callers" => again::<CallerRow>(table, bytes),
         "tasks" => again::<TaskRow>(table, bytes),
         "parts" => again::<PartRow>(table, bytes),
+        "sessions" => again::<SessionRow>(table, bytes),
+        "usage" => again::<UsageRow>(table, bytes),
         _ => None,
     }
 }

@@ -35,6 +35,9 @@
 //! | `tasks` | task 16: the moment it began 6, random 10 | a piece of work, and how it ended; the oldest go when there are too many |
 //! | `parts` | task 16, entry 16 | what the entry was in the task: served, observed, confirmed |
 //! | `callers` | sequence number 8 | who asked for that record here; goes when the record goes |
+//! | `sessions` | session hash 16 | when it was last served; the oldest go when there are too many |
+//! | `primed` | session hash 16, entry 16 | moment 8: when the entry was served to the session |
+//! | `usage` | day 4, axis 1, name hash 16 | what was asked, served and used that day, by caller, author and peer |
 //!
 //! Records stand in the order of their commits, so that long rows are appended and not spread over
 //! half-empty pages, and so that reading on from a sequence number is reading the feed. A record
@@ -89,11 +92,24 @@ pub(super) const PAIRS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition:
 pub(super) const TASKS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("tasks");
 pub(super) const PARTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("parts");
 pub(super) const CALLERS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("callers");
+pub(super) const SESSIONS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("sessions");
+pub(super) const PRIMED: TableDefinition<'_, &[u8; 32], &[u8; 8]> = TableDefinition::new("primed");
+pub(super) const USAGE: TableDefinition<'_, &[u8; 21], &[u8]> = TableDefinition::new("usage");
 
 /// What was served is remembered so many times.
 pub(super) const LEDGER_ROWS_MAX: u64 = 100_000;
 /// So many tasks are remembered.
 pub(super) const TASKS_MAX: u64 = 100_000;
+/// So many sessions are remembered.
+pub(super) const SESSIONS_MAX: u64 = 10_000;
+/// Entries that are remembered as served to one session; beyond that it counts as served all.
+pub(super) const SESSION_ENTRIES_MAX: u32 = 4_096;
+/// Entries that are remembered as served to any session.
+pub(super) const PRIMED_ROWS_MAX: u64 = 1_000_000;
+/// Days of use that are kept, beside the current one.
+pub(super) const USAGE_DAYS_MAX: u32 = 400;
+/// Names that are told apart on one day, for each of callers, authors and peers.
+pub(super) const USAGE_NAMES_MAX: usize = 64;
 
 pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
 pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";

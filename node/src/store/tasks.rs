@@ -6,6 +6,7 @@
 
 use super::batch::Batch;
 use super::error::Error;
+use super::label::Label;
 use super::rows;
 use super::snapshot::Snapshot;
 use super::tables::{PARTS, TASKS, TASKS_MAX, key, part, span};
@@ -39,6 +40,9 @@ pub struct TaskRow {
     /// How it was finished, if it was.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub end: Option<EndRow>,
+    /// The session in which it was begun: what was served there primes it.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Label>,
 }
 
 /// How a task was finished.

@@ -166,12 +166,15 @@ fn run(cli: Cli) -> Result<u8, Failure> {
             answer(offline::verify(&file)?, &cli.global)
         }
         Verb::Watch(watch) => {
-            let client = Client::new(&layered.config().api.socket.in_home(home.path()));
+            let client = client(&layered, &home);
             let lines = if cli.global.json { Lines::Json } else { Lines::Text };
             runtime()?.block_on(follow(watch, &client, lines)).map(|()| 0)
         }
-        verb => {
-            let mut client = Client::new(&layered.config().api.socket.in_home(home.path()));
+        mut verb => {
+            if let Verb::Usage(args) = &mut verb {
+                args.columns = columns();
+            }
+            let mut client = client(&layered, &home);
             if verb.needs_person()
                 && let Some(key) = person::key(&home, &cli.global)?
             {
@@ -185,6 +188,17 @@ fn run(cli: Cli) -> Result<u8, Failure> {
             answer(reply?, &cli.global)
         }
     }
+}
+
+/// The command line as a client of the running node.
+fn client(layered: &Layered, home: &Home) -> Client {
+    Client::new(&layered.config().api.socket.in_home(home.path())).named("cli", None)
+}
+
+/// How wide the terminal is; none where there is none, or where it does not say.
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// What a verb of the running node needs: one thread.

@@ -5,13 +5,16 @@
 use super::{TABLES, meeting};
 use crate::node::START;
 use klnode::api::portable::line::{Line, SignedRecord};
+use klnode::store::Label;
 use klnode::store::peers::rows::{
     Approval, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
 };
 use klnode::store::rows::{
     CallerRow, OverlayRow, PairRow, QuarantineRow, ServedRow, UseRow, ViewRow,
 };
+use klnode::store::sessions::SessionRow;
 use klnode::store::tasks::{EndRow, PartRow, TaskRow};
+use klnode::store::usage::{Amount, UsageRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::gcounter::Thousandths;
@@ -284,6 +287,10 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         query: "what".into(),
         entries: vec![origin(1).id()],
         is_weak: true,
+        client: Label::parse("client"),
+        session: Label::parse("session"),
+        is_unasked: true,
+        ..ServedRow::default()
     };
     let overlay = OverlayRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
     let end = EndRow {
@@ -302,7 +309,16 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         begun: START,
         served: 1,
         end: Some(end),
+        session: Label::parse("session"),
     };
+    let caller = CallerRow {
+        uid: Some(1_000),
+        pid: Some(4_242),
+        client: Label::parse("client"),
+        session: Label::parse("session"),
+    };
+    let amount = Amount { answers: 1, tokens: 200, hits: 3, used: 1, ..<_>::default() };
+    let usage = UsageRow { name: "client".into(), amount };
     let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
     vec![
         ("records", wire::encode(&claim())),
@@ -313,9 +329,11 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         ("ledger", wire::encode(&served)),
         ("uses", wire::encode(&UseRow { served: 3, last_served: START, ..<_>::default() })),
         ("pairs", wire::encode(&PairRow { weight: 0.5, at: START })),
-        ("callers", wire::encode(&CallerRow { uid: Some(1_000), pid: Some(4_242) })),
+        ("callers", wire::encode(&caller)),
         ("tasks", wire::encode(&task)),
         ("parts", wire::encode(&part)),
+        ("sessions", wire::encode(&SessionRow { at: START, entries: 3 })),
+        ("usage", wire::encode(&usage)),
     ]
 }
 

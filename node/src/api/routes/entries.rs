@@ -139,8 +139,8 @@ pub(super) async fn observe(
     Ok(Answer(Observed { id, code, counted }))
 }
 
-/// Confirms an entry. It is evidence in a task in whose chain the entry was served nowhere, once for
-/// each root task. Elsewhere, and outside any task, the caller may have it from here: then the
+/// Confirms an entry. It is evidence in a task in whose chain the entry was served nowhere, nor to the
+/// session of the caller or of a task of the chain, once for each root task. Elsewhere, and outside any task, the caller may have it from here: then the
 /// confirmation is counted apart and is no evidence.
 #[utoipa::path(post, path = "/v1/entries/{entry}/confirm", params(ConfirmQuery),
     responses((status = 200, body = Confirmed)))]
@@ -170,6 +170,10 @@ pub(super) async fn confirm(
             ("independent", "it was served nowhere in the task or above it".to_owned())
         }
         Some(Confirmation::Served(by)) => ("primed", format!("it was served in task {by}")),
+        Some(Confirmation::ServedToSession) => {
+            let reason = "it was served to this session, or to one that began a task of the chain";
+            ("primed", reason.to_owned())
+        }
         Some(Confirmation::Again) => {
             ("primed", "it was confirmed in this task, or in one beside it, before".to_owned())
         }

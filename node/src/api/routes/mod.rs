@@ -5,6 +5,7 @@
 //! formats, errors) the description adds by itself.
 
 mod anchors;
+mod briefing;
 mod entries;
 mod events;
 mod history;
@@ -15,6 +16,7 @@ mod quarantine;
 mod search;
 mod status;
 mod tasks;
+mod usage;
 mod workspaces;
 
 use super::description;
@@ -62,6 +64,8 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(entries::list, entries::create))
         .routes(routes!(entries::show, entries::edit))
         .routes(routes!(search::search))
+        .routes(routes!(briefing::briefing))
+        .routes(routes!(usage::usage))
         .routes(routes!(anchors::check))
         .routes(routes!(entries::observe))
         .routes(routes!(entries::confirm))

@@ -6,9 +6,9 @@ use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::search::{self, Search, SearchAnswer};
+use crate::api::served::{Given, served};
 use crate::api::server::Service;
-use crate::engine::Command;
-use crate::query::redacted;
+use crate::query::{Hit, redacted};
 use crate::store::rows::{Seq, ServedRow};
 use axum::extract::State;
 use std::time::{Duration, Instant};
@@ -43,25 +43,24 @@ pub(super) async fn search(
     })
     .await?;
     service.metrics.searches.count(answered.hits.len(), start.elapsed());
-    let is_noted = task.is_some() || !search.unrecorded;
-    if is_noted && !answered.hits.is_empty() {
-        let served = Command::Served(ServedRow {
-            caller: search.caller.clone().unwrap_or_else(|| caller.to_string()),
+    if task.is_some() || !search.unrecorded {
+        let given: Vec<Given> = answered.hits.iter().map(given).collect();
+        let row = served(caller, &given, start.elapsed());
+        let row = ServedRow {
+            caller: search.caller.clone().unwrap_or(row.caller),
             task: task.map(|task| task.to_string()),
             // Secrets go before the query is cut: half of one no longer looks like one.
             query: redacted(&search.query).chars().take(LEDGER_QUERY_CHARACTERS_MAX).collect(),
-            entries: answered.hits.iter().map(|hit| hit.found.entry).collect(),
             is_weak: answered.is_weak,
-        });
-        match task {
-            None => service.engine.note(served),
-            // What a confirmation is worth depends on it: it must not be dropped.
-            Some(_) => {
-                service.engine.submit(served).await?;
-            }
-        }
+            ..row
+        };
+        service.note_served(caller, row).await?;
     }
     Ok(Answer(search::answer(&search, &answered, &service.reader.numbers)))
+}
+
+fn given(hit: &Hit) -> Given {
+    (hit.found.entry, hit.found.author.as_ref().map(|author| author.author), hit.tokens)
 }
 
 /// What was acknowledged before the question is found by it, however much that is.

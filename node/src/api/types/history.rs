@@ -89,4 +89,10 @@ pub struct HistoryCaller {
     pub uid: Option<u32>,
     /// The process, as the system named it; it may have ended, and its number been given anew.
     pub pid: Option<u32>,
+    /// What the client called itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// In which of its sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
 }

@@ -97,11 +97,16 @@ fn open_folder(folder: &Path) -> Result<Arc<dyn Embedder>, EmbedError> {
     Err(EmbedError::NoTransformer { folder: folder.to_owned() })
 }
 
+/// The embedder that is compiled in, as it is before it has learnt from any store; none if it
+/// cannot be read. For what must not depend on which embedder a node uses, nor on what it has learnt.
+pub fn compiled_in() -> Option<&'static StaticEmbedder> {
+    static WORDS: std::sync::OnceLock<Option<StaticEmbedder>> = std::sync::OnceLock::new();
+    WORDS.get_or_init(|| StaticEmbedder::built_in().ok()).as_ref()
+}
+
 /// How many tokens a text has, by the vocabulary that is compiled in.
 pub fn count_tokens(text: &str) -> usize {
-    static WORDS: std::sync::OnceLock<Option<StaticEmbedder>> = std::sync::OnceLock::new();
-    let words = WORDS.get_or_init(|| StaticEmbedder::built_in().ok());
-    words.as_ref().map_or(text.len() / 4, |words| words.tokens(text).len())
+    compiled_in().map_or(text.len() / 4, |words| words.tokens(text).len())
 }
 
 #[cfg(test)]

@@ -229,6 +229,17 @@ impl Batch {
         Ok(())
     }
 
+    /// The peers that have brought anything of an entry.
+    pub(crate) fn bringers(&self, entry: EntryId) -> Result<Vec<AuthorId>, Error> {
+        let mut bringers = Vec::new();
+        for peer in self.peers()? {
+            if self.release(peer, entry)?.back != Way::Never {
+                bringers.push(peer);
+            }
+        }
+        Ok(bringers)
+    }
+
     /// Notes that a peer brought a record: it has it. Unless that `returns` to its author or takes
     /// something back, which goes wherever an entry has been, the peer releases the entry.
     pub(crate) fn brought(

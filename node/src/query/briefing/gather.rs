@@ -1,0 +1,84 @@
+//! Which entries of a workspace are read for a briefing: from their view rows, a bounded number.
+
+use super::super::Reading;
+use crate::store::Error;
+use crate::store::rows::ViewRow;
+use klnode_crdt::charter;
+use klnode_crdt::ids::{EntryId, WorkspaceId};
+use klnode_crdt::origin::Memory;
+use std::collections::BTreeSet;
+
+/// Entries that are chosen on each of four grounds: so many times four are read at most, however
+/// many the workspace has.
+const CHOSEN_MAX: usize = 128;
+
+/// The greatest of what it is offered, a bounded number.
+#[derive(Default)]
+struct Greatest(BTreeSet<(u64, u64, EntryId)>);
+
+impl Greatest {
+    fn offer(&mut self, first: u64, then: u64, entry: EntryId) {
+        let offered = (first, then, entry);
+        let is_full = self.0.len() == CHOSEN_MAX;
+        if is_full && self.0.first().is_some_and(|least| offered <= *least) {
+            return;
+        }
+        self.0.insert(offered);
+        if self.0.len() > CHOSEN_MAX {
+            self.0.pop_first();
+        }
+    }
+}
+
+/// The entries of a workspace that are read, by id: what changed last, what has most records (every
+/// author and every kind of word is one), what others brought last, and what is unchanged longest.
+pub(super) fn choose(
+    reading: &Reading<'_>,
+    workspace: WorkspaceId,
+) -> Result<BTreeSet<EntryId>, Error> {
+    let [mut changed, mut spoken_of, mut brought, mut quiet] =
+        [(); 4].map(|()| Greatest::default());
+    for row in reading.snapshot.entries()? {
+        let (entry, row) = row?;
+        if row.workspace != Some(workspace) || !is_told(entry, &row) {
+            continue;
+        }
+        let (seq, seen) = (row.seq.0, row.first_seen.as_millis());
+        changed.offer(seq, seen, entry);
+        spoken_of.offer(row.records.into(), seq, entry);
+        quiet.offer(u64::MAX - seq, seen, entry);
+        if row.creator.is_none_or(|creator| !reading.society.mine.contains(&creator)) {
+            brought.offer(seen, seq, entry);
+        }
+    }
+    let all = [changed, spoken_of, brought, quiet].into_iter().flat_map(|chosen| chosen.0);
+    Ok(all.map(|(_, _, entry)| entry).collect())
+}
+
+/// Whether an entry could be told at all, as far as its row says.
+fn is_told(entry: EntryId, row: &ViewRow) -> bool {
+    let is_charter = row.workspace.is_some_and(|id| charter::entry(id) == entry);
+    !row.is_forgotten && !is_charter && row.memory() != Some(Memory::Episodic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_are_kept_whatever_the_order_and_however_many_come() {
+        let entry = |number: u64| {
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&number.to_be_bytes());
+            EntryId::from_bytes(bytes)
+        };
+        let (mut up, mut down) = (Greatest::default(), Greatest::default());
+        for number in 0..1_000 {
+            up.offer(number, 0, entry(number));
+            down.offer(999 - number, 0, entry(999 - number));
+        }
+        assert_eq!(up.0, down.0);
+        assert_eq!(up.0.len(), CHOSEN_MAX);
+        assert_eq!(up.0.last().map(|last| last.0), Some(999));
+    }
+}

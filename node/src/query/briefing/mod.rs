@@ -1,0 +1,334 @@
+//! A briefing: what of a workspace matters now, gathered, judged, cut to a budget and put in words.
+//!
+//! The rules are in `scoring::briefing`. Here entries are chosen and read, at most 512 of them
+//! however many there are: the view rows of all are passed over once, and of the workspace's own
+//! those are read that changed last, that have most records, that others brought last, and that
+//! have not changed for longest. The same store at the same moment gives the same bytes.
+
+mod gather;
+mod words;
+
+use super::anchors::{self, Looked};
+use super::gate::Gate;
+use super::question::Caveat;
+use super::rivals::{self, Rivalry, Sided};
+use super::search::{confirmed, contested, own_caveats};
+use super::{Cancel, Found, GitCheckout, Reader, Reading, SearchError, excerpt};
+use crate::index::document::Scope;
+use crate::index::embed;
+use crate::store::Snapshot;
+use crate::store::tasks::{TaskRow, TaskState};
+use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
+use klnode_crdt::kind::Kind;
+use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::time::{Day, WallTime};
+use klnode_crdt::view::State;
+use klnode_scoring::briefing::{self, Access, Facts, Placed, Section};
+use klnode_scoring::budget::{self, Form, Item};
+use klnode_scoring::predicate;
+use klnode_scoring::rank::signals::{Check, Freshness};
+use klnode_scoring::relevance::Calibration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+pub use words::FIRST_LINE;
+
+/// Entries whose predicates are looked at in the caller's checkout.
+const LOOKED_MAX: usize = 100;
+/// Entries that are compared with each other for contradictions, by id.
+const COMPARED_MAX: usize = 40;
+/// Open tasks that are told.
+const TASKS_MAX: usize = 5;
+/// Of so many of the newest tasks it is looked at whether they are open.
+const TASKS_READ_MAX: usize = 200;
+
+/// What is asked of a briefing.
+#[derive(Clone, Debug)]
+pub struct BriefingQuestion {
+    /// Of which workspace.
+    pub workspace: WorkspaceId,
+    /// The caller's thread: its entries come first, and of tasks only its own are told.
+    pub thread: Option<String>,
+    /// Tokens it may take; as many as the configuration says unless given.
+    pub tokens_max: Option<u32>,
+    /// Where the caller is: what entries depend on is looked at in the checkout there.
+    pub checkout: Option<PathBuf>,
+}
+
+/// What matters now.
+#[derive(Clone, Debug)]
+pub struct Briefing {
+    /// When.
+    pub as_of: WallTime,
+    /// What the workspace is called here.
+    pub workspace: String,
+    /// What is told, by heading; headings without an entry are left out.
+    pub sections: Vec<BriefedSection>,
+    /// Open tasks, the newest first.
+    pub tasks: Vec<(TaskId, TaskRow)>,
+    /// How many entries would have been told, and were too much.
+    pub left_out: usize,
+    /// What the text costs, in tokens.
+    pub tokens: u32,
+    /// All of it as text: quoted, with where it comes from.
+    pub text: String,
+}
+
+/// What stands under one heading.
+#[derive(Clone, Debug)]
+pub struct BriefedSection {
+    /// The heading.
+    pub section: Section,
+    /// The entries.
+    pub entries: Vec<Briefed>,
+}
+
+/// One entry of a briefing.
+#[derive(Clone, Debug)]
+pub struct Briefed {
+    /// The entry, read and judged.
+    pub found: Found,
+    /// Its citation code.
+    pub code: String,
+    /// One sentence of it; empty where there was room for its title alone.
+    pub line: String,
+    /// What must be said along with it.
+    pub caveats: Vec<Caveat>,
+    /// What it costs, in tokens.
+    pub tokens: u32,
+}
+
+/// An entry that may be told.
+struct Read {
+    found: Found,
+    scope: Scope,
+    looked: Looked,
+    freshness: Freshness,
+    confirmed: Option<Day>,
+    caveats: Vec<Caveat>,
+}
+
+impl Reader {
+    /// What of a workspace matters now, from one state of the store. It is given up when cancelled.
+    pub fn briefing(
+        &self,
+        snapshot: &Snapshot,
+        question: &BriefingQuestion,
+        now: WallTime,
+        cancel: &Cancel,
+    ) -> Result<Briefing, SearchError> {
+        self.at(snapshot, now)?.briefing(question, cancel)
+    }
+}
+
+impl Reading<'_> {
+    fn briefing(
+        &self,
+        question: &BriefingQuestion,
+        cancel: &Cancel,
+    ) -> Result<Briefing, SearchError> {
+        let mut read = BTreeMap::new();
+        for entry in gather::choose(self, question.workspace)? {
+            if cancel.is_cancelled() {
+                return Err(SearchError::GivenUp);
+            }
+            read.extend(self.read_for_briefing(entry)?.map(|read| (entry, read)));
+        }
+        self.look_for_briefing(&mut read, question);
+        let rivalries = self.rivalries(&read);
+        let disputed: BTreeSet<EntryId> =
+            rivalries.iter().flat_map(|rivalry| [rivalry.one, rivalry.two]).collect();
+        let facts: Vec<Facts> =
+            read.values().map(|read| self.facts(read, question, &disputed)).collect();
+        let briefing = briefing::brief(&facts, &self.reader.numbers.briefing);
+        let order: Vec<EntryId> = briefing.placed.iter().map(|placed| placed.entry).collect();
+        let code = |entry| read.get(&entry).map(Read::code);
+        let competing = rivals::caveats(&order, &rivalries, &code);
+        for (entry, read) in &mut read {
+            read.caveats = own_caveats(&read.found, &read.freshness, &read.looked);
+            read.caveats.extend(competing.get(entry).cloned().unwrap_or_default());
+        }
+        let tasks = self.open_tasks(question)?;
+        Ok(self.fit(question, &briefing, &mut read, &rivalries, tasks))
+    }
+
+    /// Reads an entry; nothing if nobody is to be told of it.
+    fn read_for_briefing(&self, entry: EntryId) -> Result<Option<Read>, SearchError> {
+        let Some(found) = self.read(entry)? else { return Ok(None) };
+        let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
+        let Some(scope) = Scope::of(&found.view).filter(|scope| scope.memory != Memory::Episodic)
+        else {
+            return Ok(None);
+        };
+        if is_hidden || found.view.state != State::Live || found.gate() == Gate::Shut {
+            return Ok(None);
+        }
+        let confirmed = confirmed(&found.view, self.now);
+        let looked = Looked::unseen(&found.view);
+        let freshness = self.freshness(looked.check, confirmed, &found);
+        Ok(Some(Read { found, scope, looked, freshness, confirmed, caveats: Vec::new() }))
+    }
+
+    /// Looks at what entries depend on, in the caller's checkout.
+    fn look_for_briefing(&self, read: &mut BTreeMap<EntryId, Read>, question: &BriefingQuestion) {
+        let Some(folder) = question.checkout.as_deref() else { return };
+        let unchecked = read.values_mut().filter(|read| read.looked.check == Check::Unchecked);
+        let mut unchecked: Vec<&mut Read> = unchecked.take(LOOKED_MAX).collect();
+        if unchecked.is_empty() {
+            return;
+        }
+        // Where there is nothing to look at, the entries say that nothing was checked.
+        let Ok(checkout) = GitCheckout::open(folder) else { return };
+        let views: Vec<_> = unchecked.iter().map(|read| &read.found.view).collect();
+        let looked = anchors::look(&views, &checkout, &predicate::Params::default());
+        for (read, looked) in unchecked.iter_mut().zip(looked) {
+            self.note(&mut read.found, looked.check);
+            read.freshness = self.freshness(looked.check, read.confirmed, &read.found);
+            read.looked = looked;
+        }
+    }
+
+    /// Entries that say opposite things. The embedder that is compiled in compares them, so that a
+    /// briefing depends on nothing but the store.
+    fn rivalries(&self, read: &BTreeMap<EntryId, Read>) -> Vec<Rivalry> {
+        let Some(embedder) = embed::compiled_in() else { return Vec::new() };
+        let sided = read
+            .values()
+            .filter_map(|read| Sided::of(&read.found, &read.scope.tags, read.confirmed));
+        let sided: Vec<Sided<'_>> = sided.take(COMPARED_MAX).collect();
+        let numbers = &self.reader.numbers;
+        rivals::among(&sided, embedder, &Calibration::BUILT_IN, numbers, self.now)
+    }
+
+    fn facts(
+        &self,
+        read: &Read,
+        question: &BriefingQuestion,
+        disputed: &BTreeSet<EntryId>,
+    ) -> Facts {
+        let found = &read.found;
+        let confidence = &found.judged.confidence;
+        let thread = question.thread.as_ref();
+        Facts {
+            entry: found.entry,
+            status: found.judged.standing.status,
+            check: read.looked.check,
+            freshness: read.freshness.value,
+            mean: confidence.posterior.mean(),
+            observations: confidence.effective_observations,
+            is_disputed: !contested(&found.view).is_empty() || disputed.contains(&found.entry),
+            is_in_thread: thread.is_some() && read.scope.thread.as_ref() == thread,
+            is_pinned: found.overlay.is_pinned,
+            access: match found.gate() {
+                Gate::Open => Access::Open,
+                Gate::LastPlaces => Access::Untried,
+                Gate::Shut => Access::Shut,
+            },
+            brought_days: found
+                .is_foreign()
+                .then(|| self.now.day().days_since(found.first_seen.day())),
+        }
+    }
+
+    /// Tasks that go on, the newest first; of a thread only its own.
+    fn open_tasks(
+        &self,
+        question: &BriefingQuestion,
+    ) -> Result<Vec<(TaskId, TaskRow)>, SearchError> {
+        let mut open = Vec::new();
+        for row in self.snapshot.tasks()?.take(TASKS_READ_MAX) {
+            let (task, row) = row?;
+            let is_elsewhere = question.thread.is_some() && row.thread != question.thread;
+            let state = row.state(self.now, self.reader.numbers.task_expires_after());
+            if state == TaskState::Open && !is_elsewhere {
+                open.push((task, row));
+            }
+            if open.len() == TASKS_MAX {
+                break;
+            }
+        }
+        Ok(open)
+    }
+
+    /// Cuts a briefing to its budget: every entry to its title before any is dropped.
+    fn fit(
+        &self,
+        question: &BriefingQuestion,
+        placed: &briefing::Briefing,
+        read: &mut BTreeMap<EntryId, Read>,
+        rivalries: &[Rivalry],
+        mut tasks: Vec<(TaskId, TaskRow)>,
+    ) -> Briefing {
+        let numbers = &self.reader.numbers;
+        let tokens_max = question.tokens_max.unwrap_or(numbers.briefing_tokens);
+        let headings: BTreeSet<Section> = placed.placed.iter().map(|one| one.section).collect();
+        let frame = words::frame_tokens(&headings);
+        while !tasks.is_empty() && frame + words::tasks_tokens(&tasks) > tokens_max {
+            tasks.pop();
+        }
+        let room = tokens_max.saturating_sub(frame + words::tasks_tokens(&tasks));
+        // No entry is of a category that has to be there.
+        let item =
+            |one: &Placed| Item { entry: one.entry, kind: Kind::Lesson, relevance: one.relevance };
+        let items: Vec<Item> = placed.placed.iter().map(item).collect();
+        let rivals: Vec<budget::Rivals> =
+            rivalries.iter().map(|rivalry| (rivalry.one, rivalry.two)).collect();
+        let params = budget::Params { entries_max: items.len(), ..numbers.budget };
+        let line_max = numbers.one_liner_characters_max();
+        let tokens = |entry: EntryId, form: Form| {
+            read.get(&entry).map_or(0, |read| words::tokens(&read.briefed(form, line_max).1))
+        };
+        let fitted = budget::fit(&items, &rivals, (Form::Summary, room), &params, tokens);
+        let mut briefing = Briefing {
+            as_of: self.now,
+            workspace: self.society.name(question.workspace),
+            sections: Vec::new(),
+            left_out: placed.left_out.len() + fitted.left_out.len(),
+            tasks,
+            tokens: 0,
+            text: String::new(),
+        };
+        for section in Section::ALL {
+            let under = placed.placed.iter().filter(|one| one.section == section);
+            let shown = under.filter_map(|one| {
+                let shown = fitted.shown.iter().find(|shown| shown.entry == one.entry)?;
+                let (line, words) = read.get(&one.entry)?.briefed(shown.form, line_max);
+                let tokens = words::tokens(&words);
+                let read = read.remove(&one.entry)?;
+                let code = read.code();
+                let Read { found, caveats, .. } = read;
+                Some(Briefed { found, code, line, caveats, tokens })
+            });
+            let entries: Vec<Briefed> = shown.collect();
+            if !entries.is_empty() {
+                briefing.sections.push(BriefedSection { section, entries });
+            }
+        }
+        (briefing.text, briefing.tokens) = words::text(&briefing);
+        briefing
+    }
+}
+
+impl Read {
+    fn code(&self) -> String {
+        excerpt::code(self.found.entry, self.scope.kind)
+    }
+
+    /// The one sentence that is shown in a form, and the whole line.
+    fn briefed(&self, form: Form, characters_max: usize) -> (String, String) {
+        let line = match form {
+            Form::Line => String::new(),
+            _ => excerpt::one_liner(&self.found.view, characters_max),
+        };
+        let words = words::entry(&self.found, &self.code(), &line, &self.caveats);
+        (line, words)
+    }
+}
+
+impl Briefed {
+    /// Its title.
+    pub fn title(&self) -> &str {
+        self.found.view.text(Register::TITLE).unwrap_or_default()
+    }
+}

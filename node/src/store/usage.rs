@@ -1,0 +1,197 @@
+//! What answers cost and what they were good for, by day: for callers, authors and peers.
+//!
+//! Local: nothing here is ever sent. Rows hold numbers under a name, no text and no entry, so
+//! forgetting an entry leaves nothing to do here. The table is bounded: so many days, and so many
+//! names on each of them; whoever comes after that is counted among the others.
+
+use super::batch::Batch;
+use super::error::Error;
+use super::rows;
+use super::snapshot::Snapshot;
+use super::tables::{USAGE, USAGE_DAYS_MAX, USAGE_NAMES_MAX, key, part, span};
+use klnode_crdt::time::Day;
+use redb::ReadableTable;
+use serde::{Deserialize, Serialize};
+
+/// Whoever comes when a day has too many names already.
+pub const OTHERS: &str = "others";
+
+/// By whom it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Axis {
+    /// Who asked: a client by its name, else the user.
+    Caller,
+    /// Who wrote what was served: its key in hex.
+    Author,
+    /// The peer that brought it: its key in hex.
+    Peer,
+}
+
+impl Axis {
+    const ALL: [Self; 3] = [Self::Caller, Self::Author, Self::Peer];
+
+    fn code(self) -> u8 {
+        match self {
+            Self::Caller => 0,
+            Self::Author => 1,
+            Self::Peer => 2,
+        }
+    }
+}
+
+/// How much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Amount {
+    /// Answers with at least one hit.
+    #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
+    pub answers: u64,
+    /// Tokens of what was served.
+    #[serde(rename = "t", default, skip_serializing_if = "is_zero")]
+    pub tokens: u64,
+    /// Hits.
+    #[serde(rename = "h", default, skip_serializing_if = "is_zero")]
+    pub hits: u64,
+    /// Hits that were of use.
+    #[serde(rename = "u", default, skip_serializing_if = "is_zero")]
+    pub used: u64,
+    /// Hits that did harm.
+    #[serde(rename = "x", default, skip_serializing_if = "is_zero")]
+    pub harmful: u64,
+    /// Questions without a hit.
+    #[serde(rename = "n", default, skip_serializing_if = "is_zero")]
+    pub abstentions: u64,
+    /// Milliseconds that answers took.
+    #[serde(rename = "m", default, skip_serializing_if = "is_zero")]
+    pub millis: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Amount {
+    /// Adds another.
+    pub fn add(&mut self, other: &Self) {
+        for (one, more) in [
+            (&mut self.answers, other.answers),
+            (&mut self.tokens, other.tokens),
+            (&mut self.hits, other.hits),
+            (&mut self.used, other.used),
+            (&mut self.harmful, other.harmful),
+            (&mut self.abstentions, other.abstentions),
+            (&mut self.millis, other.millis),
+        ] {
+            *one = one.saturating_add(more);
+        }
+    }
+}
+
+/// What is counted under a name on a day.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct UsageRow {
+    /// The name.
+    #[serde(rename = "w")]
+    pub name: String,
+    /// How much.
+    #[serde(rename = "c")]
+    pub amount: Amount,
+}
+
+fn at(day: Day, axis: Axis, name: &str) -> [u8; 21] {
+    let hash = blake3::hash(name.as_bytes());
+    key(&[&day.0.to_be_bytes(), &[axis.code()], &hash.as_bytes()[..16]])
+}
+
+impl Snapshot {
+    /// What was counted since a day, that day included: by day, then by axis.
+    pub fn usage_since(
+        &self,
+        since: Day,
+    ) -> Result<impl Iterator<Item = Result<(Day, Axis, UsageRow), Error>> + use<>, Error> {
+        let (first, _) = span::<21>(&since.0.to_be_bytes());
+        let rows = self.transaction.open_table(USAGE)?.range::<&[u8; 21]>(&first..)?;
+        Ok(rows.map(|row| {
+            let (at, row) = row?;
+            let day = Day(u32::from_be_bytes(part(at.value(), 0)));
+            let axis = Axis::ALL.into_iter().find(|axis| axis.code() == at.value()[4]);
+            let axis = axis.ok_or_else(|| Error::damaged("a row of usage", "unknown axis"))?;
+            Ok((day, axis, rows::decode("usage", row.value())?))
+        }))
+    }
+}
+
+impl Batch {
+    /// Adds to what is counted under a name on a day.
+    pub(crate) fn add_usage(
+        &self,
+        day: Day,
+        axis: Axis,
+        name: &str,
+        amount: &Amount,
+    ) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(USAGE)?;
+        let (mut place, mut name) = (at(day, axis, name), name);
+        if table.get(&place)?.is_none() {
+            let prefix = [&day.0.to_be_bytes()[..], &[axis.code()]].concat();
+            let (first, last) = span::<21>(&prefix);
+            if table.range::<&[u8; 21]>(&first..=&last)?.count() >= USAGE_NAMES_MAX {
+                (place, name) = (at(day, axis, OTHERS), OTHERS);
+            }
+            let oldest = day.0.saturating_sub(USAGE_DAYS_MAX).to_be_bytes();
+            let (before, _) = span::<21>(&oldest);
+            table.retain_in::<&[u8; 21], _>(..&before, |_, _| false)?;
+        }
+        let held = table.get(&place)?;
+        let held = held.map(|row| rows::decode::<UsageRow>("usage", row.value())).transpose()?;
+        let mut row = held.unwrap_or_else(|| UsageRow { name: name.into(), ..<_>::default() });
+        row.amount.add(amount);
+        table.insert(&place, rows::encode(&row).as_slice())?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Durability, MemoryMedium, Options, Store};
+    use klnode_crdt::ids::StoreId;
+
+    #[test]
+    fn days_and_names_are_bounded_and_nothing_is_lost_but_the_name() {
+        let options = Options::new(StoreId::from_bytes([1; 16]));
+        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let batch = store.batch(Durability::Durable).unwrap();
+        let one = Amount { answers: 1, tokens: 10, ..Amount::default() };
+        let many = USAGE_NAMES_MAX + 10;
+        for number in 0..many {
+            let name = format!("client-{number}");
+            batch.add_usage(Day(1_000), Axis::Caller, &name, &one).unwrap();
+        }
+        batch.add_usage(Day(1_000), Axis::Caller, "client-0", &one).unwrap();
+        batch.add_usage(Day(1_000), Axis::Author, "somebody", &one).unwrap();
+        batch.commit().unwrap();
+        let rows = |since: u32| -> Vec<(Day, Axis, UsageRow)> {
+            let snapshot = store.snapshot().unwrap();
+            snapshot.usage_since(Day(since)).unwrap().map(Result::unwrap).collect()
+        };
+        let callers: Vec<_> = rows(0).into_iter().filter(|row| row.1 == Axis::Caller).collect();
+        assert_eq!(callers.len(), USAGE_NAMES_MAX + 1);
+        let answers = |name: &str| {
+            callers.iter().find(|(_, _, row)| row.name == name).map(|row| row.2.amount.answers)
+        };
+        assert_eq!((answers("client-0"), answers(OTHERS)), (Some(2), Some(10)));
+        let total: u64 = callers.iter().map(|(_, _, row)| row.amount.tokens).sum();
+        assert_eq!(total, 10 * (many as u64 + 1));
+        assert_eq!(rows(1_001), []);
+
+        let batch = store.batch(Durability::Durable).unwrap();
+        let last = Day(1_000 + USAGE_DAYS_MAX);
+        batch.add_usage(last, Axis::Peer, "peer", &one).unwrap();
+        batch.commit().unwrap();
+        assert_eq!(rows(0).len(), callers.len() + 2, "so many days are kept");
+        let batch = store.batch(Durability::Durable).unwrap();
+        batch.add_usage(Day(last.0 + 1), Axis::Peer, "peer", &one).unwrap();
+        batch.commit().unwrap();
+        assert_eq!(rows(0).len(), 2, "and no more");
+    }
+}

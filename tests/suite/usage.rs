@@ -1,0 +1,328 @@
+//! Callers by name and session, what a session was served, and the account of cost and use.
+
+use crate::process::{klnode, start, told};
+use klnode::api::Limits;
+use klnode::engine::Command;
+use klnode::store::Label;
+use klnode::store::rows::{CallerRow, Cost, HitCost, ServedRow, rewritten};
+use klnode::store::usage::{Amount, Axis, UsageRow};
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::tally::Observation;
+use klnode_crdt::time::Day;
+use klnode_crdt::wire;
+use klnode_tests::node::Node;
+use klnode_tests::served::{Answer, Doors, PATIENCE, Served};
+use klnode_tests::society::Team;
+use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// A node, asked by clients that may have a name and a session.
+struct Asked(Served);
+
+impl Asked {
+    fn new() -> Self {
+        Self(Served::start(Limits::default(), Doors::Socket))
+    }
+
+    fn send(&self, method: &str, path: &str, who: &[(&str, &str)], body: &Value) -> Answer {
+        let headers = [&[("Content-Type", "application/json")], who].concat();
+        self.0.ask(method, path, &headers, body.to_string().as_bytes())
+    }
+
+    #[track_caller]
+    fn post(&self, path: &str, who: &[(&str, &str)], body: &Value) -> Value {
+        let answer = self.send("POST", path, who, body);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    }
+
+    fn add(&self, title: &str) -> String {
+        let new = json!({"title": title, "content": "Rare words.", "evidence": ["doc:notes"]});
+        text(&self.post("/v1/entries", &[], &new)["id"])
+    }
+
+    /// Ids of what a question is answered with.
+    fn search(&self, query: &str, who: &[(&str, &str)], task: Option<&str>) -> Vec<String> {
+        let search = json!({"query": query, "limit": 1, "all": true, "task": task});
+        let answer = self.post("/v1/search", who, &search);
+        answer["hits"].as_array().unwrap().iter().map(|hit| text(&hit["id"])).collect()
+    }
+
+    fn begin(&self, who: &[(&str, &str)], parent: Option<&str>) -> String {
+        let new = json!({"agent": "builder", "goal": "mend the build", "parent": parent});
+        text(&self.post("/v1/tasks", who, &new)["task"])
+    }
+
+    /// As what a confirmation counts, and why.
+    fn confirm(&self, entry: &str, task: &str, who: &[(&str, &str)]) -> (String, String) {
+        let path = format!("/v1/entries/{entry}/confirm?task={task}");
+        let confirmed = self.post(&path, who, &json!(null));
+        (text(&confirmed["class"]), text(&confirmed["reason"]))
+    }
+
+    fn usage(&self) -> Value {
+        self.send("GET", "/v1/usage", &[], &json!(null)).json()
+    }
+
+    /// What is counted once a condition holds: answers are counted after they are given.
+    fn counted(&self, holds: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let usage = self.usage();
+            if holds(&usage) {
+                return usage;
+            }
+            assert!(Instant::now() < deadline, "{usage}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned()
+}
+
+#[test]
+fn a_client_says_what_it_is_called_and_what_is_no_name_is_refused_with_the_limit() {
+    let node = Asked::new();
+    let long = "x".repeat(65);
+    for (header, value) in [
+        ("klnode-client", long.as_str()),
+        ("klnode-client", "two words"),
+        ("klnode-session", long.as_str()),
+        ("klnode-session", "\u{e4}"),
+        ("klnode-session", ""),
+    ] {
+        let answer = node.send("GET", "/v1/status", &[(header, value)], &json!(null));
+        let told = answer.text();
+        assert_eq!(answer.status, 400, "{header}: {told}");
+        assert!(told.contains(header) && told.contains("1 to 64 of visible ASCII"), "{told}");
+    }
+    let (client, session) = ("y".repeat(64), "z".repeat(64));
+    let who = [("klnode-client", client.as_str()), ("klnode-session", session.as_str())];
+    let new = json!({"title": "Named", "content": "Words.", "evidence": ["doc:notes"]});
+    let entry = text(&node.post("/v1/entries", &who, &new)["id"]);
+    let path = format!("/v1/entries/{entry}/history");
+    let history = node.send("GET", &path, &[], &json!(null)).json();
+    let caller = &history["records"][0]["caller"];
+    assert_eq!((&caller["client"], &caller["session"]), (&json!(client), &json!(session)));
+}
+
+#[test]
+fn what_a_session_was_served_outside_any_task_primes_its_confirmations_and_no_others() {
+    let node = Asked::new();
+    let entry = node.add("About zqsession");
+    let [one, two] = ["one", "two"].map(|session| [("klnode-session", session)]);
+    assert_eq!(node.search("zqsession", &one, None), [entry.as_str()]);
+    let begun_by_one = node.begin(&one, None);
+    let (class, reason) = node.confirm(&entry, &begun_by_one, &one);
+    assert_eq!(class, "primed", "{reason}");
+    assert!(reason.starts_with("it was served to this session"), "{reason}");
+
+    // The chain carries the session that began it, whoever speaks.
+    assert_eq!(node.confirm(&entry, &begun_by_one, &[]).0, "primed");
+    let child = node.begin(&two, Some(&begun_by_one));
+    assert_eq!(node.confirm(&entry, &child, &two).0, "primed");
+    let begun_by_two = node.begin(&two, None);
+    assert_eq!(node.confirm(&entry, &begun_by_two, &one).0, "primed", "the speaker was served it");
+    assert_eq!(node.confirm(&entry, &begun_by_two, &two).0, "independent");
+
+    // What is served in a task is served to its session as well.
+    let other = node.add("About zqelsewhere");
+    let task = node.begin(&two, None);
+    assert_eq!(node.search("zqelsewhere", &two, Some(&task)), [other.as_str()]);
+    let next = node.begin(&two, None);
+    assert_eq!(node.confirm(&other, &next, &two).0, "primed");
+    let third = [("klnode-session", "three")];
+    assert_eq!(node.confirm(&other, &node.begin(&third, None), &third).0, "independent");
+}
+
+fn rows_of_primed(node: &Node) -> u64 {
+    let disk = node.medium.disk().fork();
+    let database = Database::builder().create_with_backend(disk).unwrap();
+    let table: TableDefinition<'_, &[u8; 32], &[u8; 8]> = TableDefinition::new("primed");
+    database.begin_read().unwrap().open_table(table).unwrap().len().unwrap()
+}
+
+fn served(entry: EntryId, hit: HitCost) -> ServedRow {
+    ServedRow {
+        caller: "agent".into(),
+        query: "what".into(),
+        entries: vec![entry],
+        session: Label::parse("one"),
+        cost: Cost { hits: vec![hit], millis: 4 },
+        ..ServedRow::default()
+    }
+}
+
+#[test]
+fn no_session_remembers_a_forgotten_entry() {
+    let mut node = Node::start(1, 1);
+    let (gone, kept) = (node.create("gone"), node.create("kept"));
+    for entry in [gone, kept] {
+        node.run(Command::Served(served(entry, HitCost::default()))).unwrap();
+    }
+    // What was served is made durable by what is written next.
+    node.create("another");
+    assert_eq!(rows_of_primed(&node), 2);
+    node.run(Command::Forget { entry: gone, grounds: None }).unwrap();
+    assert_eq!(rows_of_primed(&node), 1);
+    assert!(node.engine.store().snapshot().unwrap().check().unwrap().is_empty());
+}
+
+/// A row as earlier versions wrote it, before callers had names.
+#[derive(serde::Serialize)]
+struct OldCaller {
+    u: u32,
+    p: u32,
+}
+
+/// The same of what was served.
+#[derive(serde::Serialize)]
+struct OldServed {
+    c: &'static str,
+    q: &'static str,
+    e: Vec<EntryId>,
+}
+
+#[test]
+fn rows_that_name_no_client_are_read_and_written_as_they_were() {
+    let caller = wire::encode(&OldCaller { u: 1_000, p: 4_242 });
+    let served = wire::encode(&OldServed { c: "agent", q: "what", e: Vec::new() });
+    for (table, row) in [("callers", caller), ("ledger", served)] {
+        let row = [vec![1], row].concat();
+        assert_eq!(rewritten(table, &row), Some(row), "{table}");
+    }
+}
+
+#[test]
+fn answers_uses_harm_and_abstentions_are_counted_for_who_asked_and_for_the_author() {
+    let node = Asked::new();
+    assert_eq!(node.usage()["total"]["answers"], 0);
+    let entry = node.add("About zqusage");
+    let agent = [("klnode-client", "claude-code")];
+    let task = node.begin(&agent, None);
+    assert_eq!(node.search("zqusage", &agent, Some(&task)), [entry.as_str()]);
+    let finish = json!({"outcome": "success", "used": [entry.as_str()]});
+    node.post(&format!("/v1/tasks/{task}/finish"), &agent, &finish);
+    let observations = format!("/v1/entries/{entry}/observations");
+    node.post(&observations, &agent, &json!({"outcome": "failure"}));
+    // Another client asks for what is not there; a measurement counts as nothing.
+    let other = [("klnode-client", "script")];
+    assert!(node.search("recipe for apple pie", &other, None).is_empty());
+    let unrecorded = json!({"query": "zqusage", "unrecorded": true});
+    node.post("/v1/search", &other, &unrecorded);
+    let usage = node.counted(|usage| usage["total"]["abstentions"] == 1);
+    let of = |list: &str, name: &str| -> Value {
+        let rows = usage[list].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).cloned().unwrap_or_default()
+    };
+    let agent = of("callers", "claude-code");
+    let numbers = ["answers", "hits", "used", "harmful", "abstentions"];
+    assert_eq!(numbers.map(|name| agent[name].as_u64().unwrap()), [1, 1, 1, 1, 0], "{usage}");
+    assert!(agent["tokens"].as_u64().unwrap() > 10, "{usage}");
+    let script = of("callers", "script");
+    assert_eq!(numbers.map(|name| script[name].as_u64().unwrap()), [0, 0, 0, 0, 1], "{usage}");
+    let author = of("authors", "you");
+    assert_eq!(numbers.map(|name| author[name].as_u64().unwrap()), [1, 1, 1, 1, 0], "{usage}");
+    assert_eq!(author["tokens"], agent["tokens"]);
+    assert_eq!(usage["peers"], json!([]), "nobody brought it");
+    let days = usage["days"].as_array().unwrap();
+    assert_eq!(days.len(), 7);
+    // The day may change while the test runs; what was counted stands on one of them.
+    let tokens: u64 = days.iter().map(|day| day["tokens"].as_u64().unwrap()).sum();
+    assert_eq!(tokens, agent["tokens"].as_u64().unwrap());
+    assert_eq!(usage["total"]["answers"], 1);
+}
+
+fn counted(node: &Node) -> Vec<(Axis, UsageRow)> {
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let rows = snapshot.usage_since(Day(0)).unwrap().map(Result::unwrap);
+    rows.map(|(_, axis, row)| (axis, row)).collect()
+}
+
+#[test]
+fn what_another_wrote_is_counted_for_its_author_and_for_the_peer_that_brought_it() {
+    let mut team = Team::gather();
+    let entry = team.alice.create_in(team.shared.id, "from alice");
+    // By way of bob: alice herself is not asked.
+    klnode_tests::node::exchange(&mut team.alice, &mut team.bob);
+    klnode_tests::node::exchange(&mut team.node, &mut team.bob);
+    let (node, alice, bob) = (&mut team.node, team.alice.author(), team.bob.author());
+    let own = node.create("from here");
+    let cost = |author, tokens| HitCost { author: Some(author), tokens };
+    node.run(Command::Served(served(entry, cost(alice, 40)))).unwrap();
+    let by = node.author();
+    node.run(Command::Served(served(own, cost(by, 2)))).unwrap();
+    let caller = CallerRow { uid: Some(7), ..CallerRow::default() };
+    let amount = klnode_crdt::gcounter::Thousandths::ONE;
+    let observe = Command::Observe { entry, of: Observation::Failure, amount };
+    node.run(Command::As { caller, command: Box::new(observe) }).unwrap();
+    let rows = counted(node);
+    let of = |axis, name: &str| {
+        let row = rows.iter().find(|(of, row)| *of == axis && row.name == name);
+        row.map(|(_, row)| row.amount).unwrap_or_default()
+    };
+    let foreign = Amount { answers: 1, tokens: 40, hits: 1, harmful: 1, ..Amount::default() };
+    assert_eq!(of(Axis::Author, &alice.to_string()), foreign);
+    assert_eq!(of(Axis::Peer, &bob.to_string()), foreign);
+    let peers = rows.iter().filter(|(axis, _)| *axis == Axis::Peer).count();
+    assert_eq!(peers, 1, "what was written here no peer brought: {rows:?}");
+    let here = Amount { answers: 1, tokens: 2, hits: 1, ..Amount::default() };
+    assert_eq!(of(Axis::Author, &by.to_string()), here);
+    let asked = Amount { answers: 2, tokens: 42, hits: 2, millis: 8, ..Amount::default() };
+    assert_eq!(of(Axis::Caller, "unknown"), asked);
+    assert_eq!(of(Axis::Caller, "uid 7"), Amount { harmful: 1, ..Amount::default() });
+}
+
+#[test]
+fn what_nobody_asked_for_primes_and_is_counted_and_is_no_use_of_it() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("told");
+    let row = ServedRow { is_unasked: true, ..served(entry, HitCost::default()) };
+    node.run(Command::Served(row)).unwrap();
+    let snapshot = node.engine.store().snapshot().unwrap();
+    assert_eq!(snapshot.uses(entry).unwrap().served, 0, "it stays as stale as it was");
+    assert_eq!(counted(&node)[0].1.amount.hits, 1);
+    node.create("another");
+    assert_eq!(rows_of_primed(&node), 1);
+}
+
+#[test]
+fn usage_is_a_table_and_a_chart_and_a_sentence_where_there_is_none() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let run = |arguments: &[&str]| klnode(home.path()).args(arguments).output().unwrap();
+    let printed = |arguments: &[&str]| {
+        let output = run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", told(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let none = printed(&["usage"]);
+    assert!(none.starts_with("Nothing was asked since 20"), "{none}");
+    let add = ["add", "--title", "About zqtable", "--content", "Rare.", "--evidence", "doc:notes"];
+    printed(&add);
+    printed(&["search", "zqtable", "--all"]);
+    let deadline = Instant::now() + PATIENCE;
+    let table = loop {
+        let table = printed(&["usage", "--since", "2w"]);
+        if table.starts_with("CALLER") {
+            break table;
+        }
+        assert!(Instant::now() < deadline, "{table}");
+    };
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[1].starts_with("cli "), "the command line has a name: {table}");
+    assert!(lines[2].starts_with("all "), "{table}");
+    assert!(table.contains("Tokens a day") && table.contains('#'), "{table}");
+    assert!(!table.contains('\u{1b}'), "a pipe gets no colours: {table}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{table}");
+    assert_eq!(lines.len(), 5 + 14, "a row for each day: {table}");
+    assert!(printed(&["usage", "--by", "author"]).contains("\nyou "));
+    let json: Value = serde_json::from_str(&printed(&["usage", "--json"])).unwrap();
+    assert_eq!(json["callers"][0]["name"], "cli");
+    let bad = run(&["usage", "--since", "ever"]);
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(told(&bad).contains("since must be from 1d to 400d"), "{}", told(&bad));
+}
