@@ -76,12 +76,28 @@ impl ClientError {
 pub struct Client {
     socket: PathBuf,
     person: Option<(SecretKey, fn() -> WallTime)>,
+    /// Headers that say on whose behalf it asks.
+    behalf: Vec<(&'static str, String)>,
 }
+
+/// The header that names the program on whose behalf a request is made.
+const CLIENT_HEADER: &str = "klnode-client";
+/// The header that names its session.
+const SESSION_HEADER: &str = "klnode-session";
+/// Bytes of a name in such a header.
+const LABEL_BYTES_MAX: usize = 64;
 
 impl Client {
     /// A client of the node behind this socket.
     pub fn new(socket: &Path) -> Self {
-        Self { socket: socket.into(), person: None }
+        Self { socket: socket.into(), person: None, behalf: Vec::new() }
+    }
+
+    /// The same, on behalf of a program, and of one of its sessions.
+    pub fn named(&self, client: &str, session: Option<&str>) -> Self {
+        let named = [(CLIENT_HEADER, Some(client)), (SESSION_HEADER, session)];
+        let named = named.into_iter().filter_map(|(header, name)| Some((header, label(name?)?)));
+        Self { behalf: named.collect(), ..self.clone() }
     }
 
     /// The same, for the person behind the node: what it sends is signed at the moment it is sent.
@@ -168,6 +184,9 @@ impl Client {
             request =
                 request.header(person::HEADER, person::sign(key, &method, path, &body, now()));
         }
+        for (header, name) in &self.behalf {
+            request = request.header(*header, name);
+        }
         let request = request
             .method(method)
             .uri(path)
@@ -177,6 +196,24 @@ impl Client {
             .map_err(garbled)?;
         Ok((sender.send_request(request).await.map_err(garbled)?, connection))
     }
+}
+
+/// Whatever was typed, as one part of a path.
+pub fn escape(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let escaped = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    escaped.collect()
+}
+
+/// A name as it fits into a header; nothing if none of it does.
+fn label(name: &str) -> Option<String> {
+    let fits = |c: &char| c.is_ascii_graphic() || *c == ' ';
+    let label: String = name.chars().filter(fits).take(LABEL_BYTES_MAX).collect();
+    let label = label.trim();
+    (!label.is_empty()).then(|| label.to_owned())
 }
 
 /// The task that moves the bytes; ends with its owner.
@@ -228,4 +265,17 @@ impl Following {
 
 pub(super) fn garbled(error: impl std::fmt::Display) -> ClientError {
     ClientError::Garbled(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_a_header_is_short_and_visible() {
+        assert_eq!(label("claude-code").as_deref(), Some("claude-code"));
+        assert_eq!(label(" a\r\nHost: b\u{e9} ").as_deref(), Some("aHost: b"));
+        assert_eq!(label("\u{1F980}\n"), None);
+        assert_eq!(label(&"x".repeat(1_000)).map(|label| label.len()), Some(LABEL_BYTES_MAX));
+    }
 }

@@ -30,7 +30,7 @@ pub mod types;
 
 pub use bound::{Bound, ServeError};
 pub use caller::Caller;
-pub use client::{Client, ClientError, Following};
+pub use client::{Client, ClientError, Following, escape};
 pub use description::document;
 pub use errors::{ApiError, Kind};
 pub use exchange::{Answer, Body, Format, Params};

@@ -18,6 +18,7 @@ pub mod help;
 mod history;
 mod import;
 mod invite;
+pub mod mcp;
 mod peer;
 pub mod person;
 mod quarantine;
@@ -234,6 +235,12 @@ pub enum Verb {
     /// A plain line: {"title": "Check ctx.Err()", "content": "Cancellation is swallowed.",
     /// "type": "lesson", "tags": ["go"], "evidence": ["commit:1a2b3c4"], "key": "note-17"}
     Import(import::Import),
+    /// Serve coding agents over MCP, on standard input and output: tools, resources and prompts.
+    ///
+    /// A client of the running node. Without one it stays up and says so to every call.
+    ///
+    /// Example: klnode mcp --start
+    Mcp(mcp::Args),
     /// Have the running node write a backup: its whole store and its key, in one file.
     ///
     /// The node goes on meanwhile. The file is open to you alone; whoever has it can be this node,
@@ -377,6 +384,7 @@ pub async fn run(
         | Verb::Config(_)
         | Verb::Eval(_)
         | Verb::Man
+        | Verb::Mcp(_)
         | Verb::Person(_)
         | Verb::Restore(_)
         | Verb::Doctor
