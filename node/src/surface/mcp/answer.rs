@@ -37,7 +37,7 @@ struct Shown<'a> {
 }
 
 /// What a search found.
-pub fn found(answer: &SearchAnswer, task: Option<&str>) -> Answer {
+pub(super) fn found(answer: &SearchAnswer, task: Option<&str>) -> Answer {
     let shown: Vec<Shown<'_>> = answer.hits.iter().map(Shown::from).collect();
     let mut text = match answer.hits.len() {
         0 => String::from("Nothing relevant is known"),
@@ -75,7 +75,7 @@ pub fn found(answer: &SearchAnswer, task: Option<&str>) -> Answer {
 }
 
 /// One entry, whole.
-pub fn entry(entry: &Entry) -> Answer {
+pub(super) fn entry(entry: &Entry) -> Answer {
     let shown = Shown::from(entry);
     let mut text = format!("{NOTICE}\n");
     shown.put(&mut text);
@@ -84,7 +84,7 @@ pub fn entry(entry: &Entry) -> Answer {
 }
 
 /// A briefing: its text quotes many authors, so all of it is quoted.
-pub fn briefing(given: &Value) -> Answer {
+pub(super) fn briefing(given: &Value) -> Answer {
     let text_of = |name: &str| given[name].as_str().unwrap_or_default();
     let workspace = inline(text_of("workspace"));
     let mut text = format!("Briefing for the workspace {workspace}. {NOTICE}\n\n");
@@ -99,7 +99,7 @@ pub fn briefing(given: &Value) -> Answer {
 }
 
 /// Sets a field of an object, if there is something to set it to.
-pub fn set(object: &mut Value, name: &str, value: Option<&str>) {
+pub(super) fn set(object: &mut Value, name: &str, value: Option<&str>) {
     if let Some(value) = value {
         object[name] = value.into();
     }
@@ -211,7 +211,7 @@ impl Shown<'_> {
     }
 
     fn structured(&self) -> Value {
-        json!({
+        let mut structured = json!({
             "code": self.code,
             "id": self.id,
             "type": self.kind,
@@ -219,15 +219,21 @@ impl Shown<'_> {
             "confidence": self.mean,
             "observations": self.observations,
             "author": self.author,
-            "hop": self.hop,
-            "trust": self.trust,
             "foreign": self.is_foreign,
             "corroborated": self.is_corroborated,
             "workspace": self.workspace,
             "evidence": self.evidence(),
             "caveats": self.caveats,
             "quoted": {"title": self.title, "text": self.content, "tags": self.tags},
-        })
+        });
+        // An unknown distance is absent: few schemas know of a number that may be null.
+        if let Some(hop) = self.hop {
+            structured["hop"] = hop.into();
+        }
+        if let Some(trust) = self.trust {
+            structured["trust"] = trust.into();
+        }
+        structured
     }
 }
 

@@ -113,7 +113,10 @@ fn router(settings: &Settings, token: Token) -> Router {
         // The checkout of this process is not the client's.
         Ok(Server::with_place(settings.session(None), place))
     };
-    let config = StreamableHttpServerConfig::default().with_max_request_body_bytes(BODY_BYTES_MAX);
+    // The guard looks at host and origin, by the rules of the API.
+    let config = StreamableHttpServerConfig::default()
+        .with_max_request_body_bytes(BODY_BYTES_MAX)
+        .disable_allowed_hosts();
     let service = StreamableHttpService::new(begin, Arc::new(sessions), config);
     Router::new().route_service(PATH, service).layer(middleware::from_fn_with_state(token, guard))
 }

@@ -5,8 +5,8 @@
 //! entries is quoted, never spoken ([`quote`]). Each session is a caller of its own. No store is
 //! opened here: [`node`] is the only way to anything.
 
-mod answer;
-mod arguments;
+pub mod answer;
+pub mod arguments;
 mod calls;
 mod changes;
 pub mod http;
@@ -17,7 +17,7 @@ mod resources;
 mod server;
 mod session;
 pub mod tools;
-mod trouble;
+pub mod trouble;
 
 pub use server::Server;
 pub use session::Session;

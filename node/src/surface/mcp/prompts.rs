@@ -40,7 +40,7 @@ const KNOWN: [Known; 2] = [
 ];
 
 /// Every prompt.
-pub fn prompts() -> Vec<Prompt> {
+pub(super) fn prompts() -> Vec<Prompt> {
     let argument = |known: &Known| {
         PromptArgument::new(known.argument).with_description(known.argument_is).with_required(true)
     };
@@ -52,7 +52,7 @@ pub fn prompts() -> Vec<Prompt> {
 
 /// Why there is no prompt.
 #[derive(Clone, Debug)]
-pub enum Unprompted {
+pub(super) enum Unprompted {
     /// What was asked for makes no sense.
     Invalid(String),
     /// The node did not answer.
@@ -60,7 +60,7 @@ pub enum Unprompted {
 }
 
 /// A prompt, with what is known about its argument.
-pub async fn prompt(
+pub(super) async fn prompt(
     session: &Session,
     client: &str,
     name: &str,

@@ -20,7 +20,7 @@ enum Kind {
 }
 
 /// What can be listed: the status, and a briefing of each workspace that is known.
-pub fn resources(workspaces: &[String]) -> Vec<Resource> {
+pub(super) fn resources(workspaces: &[String]) -> Vec<Resource> {
     let status = Resource::new(STATUS, "status")
         .with_description("How the node is: entries, peers, index")
         .with_mime_type("application/json");
@@ -33,7 +33,7 @@ pub fn resources(workspaces: &[String]) -> Vec<Resource> {
 }
 
 /// How to name what is not listed.
-pub fn templates() -> Vec<ResourceTemplate> {
+pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{BRIEFING}{{workspace}}"), "briefing")
             .with_description("What a workspace knows that matters now")
@@ -45,14 +45,14 @@ pub fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// The workspaces that the node knows, by name.
-pub async fn workspaces(session: &Session, client: &str) -> Result<Vec<String>, Trouble> {
+pub(super) async fn workspaces(session: &Session, client: &str) -> Result<Vec<String>, Trouble> {
     let listed = session.read(client, "/v1/workspaces").await?;
     let listed = listed["workspaces"].as_array().into_iter().flatten();
     Ok(listed.filter_map(|one| Some(one["name"].as_str()?.to_owned())).collect())
 }
 
 /// Reads a resource; nothing if there is none of that name.
-pub async fn read(
+pub(super) async fn read(
     session: &Session,
     client: &str,
     uri: &str,

@@ -29,7 +29,7 @@ pub struct Session {
 struct State {
     /// The open tasks, the innermost last.
     tasks: Vec<String>,
-    /// Codes and ids of what was served, in upper case.
+    /// Ids of what was served, and the digits of their codes, in upper case.
     served: BTreeSet<String>,
     /// Whether more was served than is remembered.
     is_overflown: bool,
@@ -99,14 +99,14 @@ impl Session {
                     state.is_overflown = true;
                     return;
                 }
-                state.served.insert(name.to_ascii_uppercase());
+                state.served.insert(digits(name));
             }
         });
     }
 
     /// Whether something that may be meant by this name was served here.
     pub(super) fn was_served(&self, name: &str) -> bool {
-        let name = name.trim().to_ascii_uppercase();
+        let name = digits(name);
         self.with(|state| {
             let begins = |known: &String| known.starts_with(&name);
             state.is_overflown || state.served.range(name.clone()..).next().is_some_and(begins)
@@ -121,6 +121,13 @@ impl Session {
             }
         });
     }
+}
+
+/// What names an entry in its code or id: the letter in front of a code says only what it is.
+fn digits(name: &str) -> String {
+    let name = name.trim();
+    let digits = name.split_once('-').filter(|(letter, _)| letter.chars().count() == 1);
+    digits.map_or(name, |(_, digits)| digits).to_ascii_uppercase()
 }
 
 #[cfg(test)]
@@ -139,7 +146,7 @@ mod tests {
     fn what_was_served_is_known_by_any_beginning_of_its_name() {
         let session = session();
         session.note_served(["L-7F3KQ2MX", "00ab"].into_iter());
-        for known in ["L-7F3KQ2MX", "l-7f3k", "00AB", " L-7 "] {
+        for known in ["L-7F3KQ2MX", "l-7f3k", "S-7F3K", "7F3KQ2MX", "00AB", " L-7F "] {
             assert!(session.was_served(known), "{known}");
         }
         for unknown in ["L-8", "L-7F3KQ2MXA", "01"] {

@@ -183,7 +183,6 @@ fn briefing() -> Tool {
 
 /// An entry in a structured answer.
 fn entry_schema() -> Value {
-    let maybe = |kind: &str| json!({"type": [kind, "null"]});
     json!({
         "type": "object",
         "properties": {
@@ -194,8 +193,8 @@ fn entry_schema() -> Value {
             "confidence": {"type": "number"},
             "observations": {"type": "number"},
             "author": string(),
-            "hop": maybe("integer"),
-            "trust": maybe("number"),
+            "hop": {"type": "integer"},
+            "trust": {"type": "number"},
             "foreign": {"type": "boolean"},
             "corroborated": {"type": "boolean"},
             "workspace": string(),
