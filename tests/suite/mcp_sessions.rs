@@ -100,8 +100,11 @@ fn a_node_is_started_where_that_is_allowed_and_outlives_the_session() {
     // Several want one at once; one is enough.
     let mut agents: Vec<Agent> = (0..3).map(|_| Agent::new(home.path(), &["--start"])).collect();
     let lesson = json!({"title": "About zqstart", "content": "Kept.", "evidence": ["doc:notes"]});
-    for agent in &mut agents {
-        agent.done("remember", &lesson);
+    let call = json!({"name": "remember", "arguments": lesson});
+    let sent: Vec<u64> = agents.iter_mut().map(|agent| agent.send("tools/call", &call)).collect();
+    for (agent, id) in agents.iter_mut().zip(sent) {
+        let answer = agent.answer(id);
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
     }
     let node = node_on(home.path()).expect("it runs");
     let _ended = Ended(node);

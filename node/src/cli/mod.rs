@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and what is said in return.
 //!
 //! Most verbs are thin clients of the running node; `serve`, `config`, `restore`, `service`,
-//! `person` and `backup verify` need none, `doctor` takes it as it is. A verb returns a
+//! `person` and `backup verify` need none, `doctor` and `mcp` take it as it is. A verb returns a
 //! [`Reply`]; whether people or programs read it is decided in one place.
 
 mod add;

@@ -5,8 +5,10 @@ use super::{Failure, print, runtime, serve};
 use crate::api::{Client, Token};
 use crate::cli::Global;
 use crate::cli::mcp::{self, Args, Surroundings};
-use crate::surface::mcp::node::{Node, Starter};
+use crate::surface::mcp::node::{Node, Started, Starter};
 use klnode_config::Config;
+use std::fs::{File, TryLockError};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -54,7 +56,15 @@ fn starter(home: &Home, global: &Global) -> Result<Starter, Failure> {
     let home = std::path::absolute(home.path()).map_err(system)?;
     let config = global.config.as_ref().map(absolute).transpose()?;
     let assignments = global.set.clone();
+    let folder = Home::resolve(Some(home.clone()))?;
     Ok(Arc::new(move || {
+        folder.prepare().map_err(io::Error::other)?;
+        let lock = File::open(&home)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
         let mut command = Command::new(&program);
         command.arg("--home").arg(&home);
         if let Some(config) = &config {
@@ -64,6 +74,7 @@ fn starter(home: &Home, global: &Global) -> Result<Starter, Failure> {
             command.arg("--set").arg(assignment);
         }
         command.arg("serve").current_dir("/").process_group(0);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Some(Started { process: command.spawn()?, lock }))
     }))
 }

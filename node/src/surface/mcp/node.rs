@@ -5,6 +5,7 @@ use crate::api::{Client, ClientError};
 use hyper::Method;
 use serde::Serialize;
 use serde_json::Value;
+use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::process::Child;
@@ -17,13 +18,19 @@ use tokio::time::{Instant, sleep, timeout};
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(45);
 /// How long a node may take to start.
 const START_TIME_MAX: Duration = Duration::from_secs(30);
-/// How long another one may still take after ours has ended: both were started at once.
-const OTHER_START_TIME_MAX: Duration = Duration::from_secs(5);
 /// How often it is looked whether a started node answers.
 const START_CHECK_INTERVAL: Duration = Duration::from_millis(30);
 
-/// Starts a node that goes on by itself.
-pub type Starter = Arc<dyn Fn() -> io::Result<Child> + Send + Sync>;
+/// Starts a node that goes on by itself; nothing where somebody else is starting one.
+pub type Starter = Arc<dyn Fn() -> io::Result<Option<Started>> + Send + Sync>;
+
+/// A node that was started.
+pub struct Started {
+    /// The process.
+    pub process: Child,
+    /// Held until it answers: two that start at once on a new home would each draw a key.
+    pub lock: File,
+}
 
 /// A node that runs, or may be started.
 pub struct Node {
@@ -81,22 +88,21 @@ impl Node {
             Trouble::new(format!("start a node: {what}"))
                 .hinting("run `klnode` in a terminal to see why")
         };
-        let mut child = starter().map_err(|error| failed(error.to_string()))?;
+        let started = starter().map_err(|error| failed(error.to_string()))?;
         let (say, mut ended) = oneshot::channel();
-        // Whoever starts a process must take note of its end, or it stays a zombie.
-        std::thread::spawn(move || say.send(child.wait()));
-        let mut deadline = Instant::now() + START_TIME_MAX;
-        let mut status = None;
+        let _lock = started.map(|Started { mut process, lock }| {
+            // Whoever starts a process must take note of its end, or it stays a zombie.
+            std::thread::spawn(move || say.send(process.wait()));
+            lock
+        });
+        let deadline = Instant::now() + START_TIME_MAX;
         while !self.answers().await {
-            if let Ok(said) = ended.try_recv() {
-                status = said.ok();
-                deadline = deadline.min(Instant::now() + OTHER_START_TIME_MAX);
+            if let Ok(Ok(status)) = ended.try_recv() {
+                return Err(failed(format!("it ended with {status}")));
             }
             if Instant::now() > deadline {
-                return Err(failed(match status {
-                    Some(status) => format!("it ended with {status}"),
-                    None => format!("it does not answer after {} s", START_TIME_MAX.as_secs()),
-                }));
+                let seconds = START_TIME_MAX.as_secs();
+                return Err(failed(format!("it does not answer after {seconds} s")));
             }
             sleep(START_CHECK_INTERVAL).await;
         }

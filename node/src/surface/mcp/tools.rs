@@ -28,7 +28,7 @@ fn search() -> Tool {
         "query": text("Plain words, symbols, paths or an error message"),
         "limit": {"type": "integer", "minimum": 1, "maximum": 20},
         "budget": {"type": "integer", "description": "Tokens the answer may take"},
-        "role": one_of(&["researcher", "planner", "debugger", "reviewer", "executor"]),
+        "role": one_of(&["researcher", "planner", "debugger", "reviewer"]),
         "type": {"type": "string"},
         "tag": {"type": "string"},
         "workspace": {"type": "string"},
