@@ -24,6 +24,8 @@ mod index;
 mod kills;
 mod laws;
 mod lives;
+mod mcp;
+mod mcp_sessions;
 mod pairing;
 mod person;
 mod portable;

@@ -21,7 +21,7 @@ pub use retrieval::{
     Briefing, Composite, Conflict, Cooccurrence, Duplicates, Foreign, Retrieval, RetrievalWeights,
     StatusBonus, Tiers,
 };
-pub use running::{Api, Engine, Index, Log, Network};
+pub use running::{Api, Engine, Index, Log, Mcp, Network};
 pub use sharing::{Budget, Federation, Filter, Filters};
 
 /// Every setting of a node. `Config::default()` is what `default.toml` says.
@@ -35,6 +35,8 @@ pub struct Config {
     pub log: Log,
     /// The local API.
     pub api: Api,
+    /// The server that agents speak to.
+    pub mcp: Mcp,
     /// Connections with peers.
     pub network: Network,
     /// The one writer.

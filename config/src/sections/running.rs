@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::units::{
     Bytes, Fraction, Interval, List, ListenAddress, LocalTcp, LogFormat, LogLevel, SocketPath,
-    Whole,
+    Switch, Whole,
 };
 
 /// `[log]`: what is logged.
@@ -34,6 +34,14 @@ pub struct Api {
     pub event_streams_max: Whole<0, 65_536>,
     /// The largest request body.
     pub body_bytes_max: Bytes,
+}
+
+/// `[mcp]`: the server that agents speak to.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mcp {
+    /// Whether it may start a node where none runs.
+    pub start_node: Switch,
 }
 
 /// `[network]`: connections with peers.

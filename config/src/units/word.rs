@@ -43,6 +43,27 @@ macro_rules! words {
     };
 }
 
+/// What is allowed or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct Switch(bool);
+
+impl Switch {
+    /// Whether it is on.
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        self.0
+    }
+}
+
+impl TryFrom<Value> for Switch {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        value.as_bool().map(Self).ok_or_else(|| Unfit::new("true or false"))
+    }
+}
+
 fn one_of(words: &[&str]) -> Unfit {
     Unfit::new(format!("one of \"{}\"", words.join("\", \"")))
 }
@@ -181,6 +202,15 @@ mod tests {
     fn a_word_is_read_back_from_what_it_is_written_as() {
         for &word in EntryType::ALL {
             assert_eq!(EntryType::try_from(Value::String(word.as_str().into())), Ok(word));
+        }
+    }
+
+    #[test]
+    fn a_switch_is_true_or_false_and_nothing_else() {
+        assert_eq!(Switch::try_from(Value::Boolean(true)).map(Switch::is_on), Ok(true));
+        assert_eq!(Switch::try_from(Value::Boolean(false)).map(Switch::is_on), Ok(false));
+        for value in [Value::String("true".into()), Value::Integer(1)] {
+            assert_eq!(Switch::try_from(value).unwrap_err().to_string(), "must be true or false");
         }
     }
 

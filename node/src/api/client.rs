@@ -4,6 +4,7 @@ use super::caller::{CLIENT_HEADER, SESSION_HEADER};
 use super::errors::Kind;
 use super::person;
 use super::types::{ErrorBody, ErrorDetail};
+use crate::store::Label;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -77,20 +78,22 @@ impl ClientError {
 pub struct Client {
     socket: PathBuf,
     person: Option<(SecretKey, fn() -> WallTime)>,
-    name: Option<String>,
-    session: Option<String>,
+    /// Headers that say on whose behalf it asks.
+    behalf: Vec<(&'static str, String)>,
 }
 
 impl Client {
     /// A client of the node behind this socket.
     pub fn new(socket: &Path) -> Self {
-        Self { socket: socket.into(), person: None, name: None, session: None }
+        Self { socket: socket.into(), person: None, behalf: Vec::new() }
     }
 
-    /// The same, under a name, and in a session if there is one: each visible ASCII of at most 64
-    /// bytes, which the node checks. What it is served is noted with both.
-    pub fn named(self, client: &str, session: Option<&str>) -> Self {
-        Self { name: Some(client.to_owned()), session: session.map(str::to_owned), ..self }
+    /// The same, on behalf of a program, and of one of its sessions: what it is served is noted with
+    /// both. What does not fit into a name is left out of it.
+    pub fn named(&self, client: &str, session: Option<&str>) -> Self {
+        let named = [(CLIENT_HEADER, Some(client)), (SESSION_HEADER, session)];
+        let named = named.into_iter().filter_map(|(header, name)| Some((header, label(name?)?)));
+        Self { behalf: named.collect(), ..self.clone() }
     }
 
     /// The same, for the person behind the node: what it sends is signed at the moment it is sent.
@@ -177,11 +180,8 @@ impl Client {
             request =
                 request.header(person::HEADER, person::sign(key, &method, path, &body, now()));
         }
-        let names = [(CLIENT_HEADER, &self.name), (SESSION_HEADER, &self.session)];
-        for (header, name) in names {
-            if let Some(name) = name {
-                request = request.header(header, name);
-            }
+        for (header, name) in &self.behalf {
+            request = request.header(*header, name);
         }
         let request = request
             .method(method)
@@ -192,6 +192,24 @@ impl Client {
             .map_err(garbled)?;
         Ok((sender.send_request(request).await.map_err(garbled)?, connection))
     }
+}
+
+/// Whatever was typed, as one part of a path.
+pub fn escape(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let escaped = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    escaped.collect()
+}
+
+/// A name as it fits into a header; nothing if none of it does.
+fn label(name: &str) -> Option<String> {
+    let words = name.split_whitespace().collect::<Vec<_>>().join("-");
+    let fits = |c: &char| c.is_ascii_graphic();
+    let label: String = words.chars().filter(fits).take(Label::BYTES_MAX).collect();
+    (!label.is_empty()).then_some(label)
 }
 
 /// The task that moves the bytes; ends with its owner.
@@ -243,4 +261,17 @@ impl Following {
 
 pub(super) fn garbled(error: impl std::fmt::Display) -> ClientError {
     ClientError::Garbled(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_a_header_is_short_and_visible() {
+        assert_eq!(label("claude-code").as_deref(), Some("claude-code"));
+        assert_eq!(label(" a\r\nHost: b\u{e9} ").as_deref(), Some("aHost: b"));
+        assert_eq!(label("\u{1F980}\n"), None);
+        assert_eq!(label(&"x".repeat(1_000)).map(|label| label.len()), Some(LABEL_BYTES_MAX));
+    }
 }

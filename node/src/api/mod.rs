@@ -31,7 +31,7 @@ pub mod types;
 
 pub use bound::{Bound, ServeError};
 pub use caller::{CLIENT_HEADER, Caller, SESSION_HEADER};
-pub use client::{Client, ClientError, Following};
+pub use client::{Client, ClientError, Following, escape};
 pub use description::document;
 pub use errors::{ApiError, Kind};
 pub use exchange::{Answer, Body, Format, Params};

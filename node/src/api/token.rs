@@ -24,6 +24,17 @@ impl Token {
         Self(Arc::new(secret))
     }
 
+    /// Lets in who comes from this machine and shows the token.
+    pub fn admits(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        comes_from_here(headers)?;
+        let shown = header_text(headers, header::AUTHORIZATION).unwrap_or_default();
+        let shown = shown.strip_prefix("Bearer ").unwrap_or_default().trim();
+        if self.is_shown(shown) {
+            return Ok(());
+        }
+        Err(not_shown())
+    }
+
     /// Whether a caller knows it. Takes as long for a good guess as for a bad one.
     fn is_shown(&self, shown: &str) -> bool {
         let (kept, shown) = (self.0.as_bytes(), shown.as_bytes());
@@ -48,17 +59,22 @@ pub(super) async fn guard(
     next: Next,
 ) -> Result<Response, ApiError> {
     if request.extensions().get::<Way>() != Some(&Way::Socket) {
-        comes_from_here(request.headers())?;
-        let shown = header_text(request.headers(), header::AUTHORIZATION).unwrap_or_default();
-        let shown = shown.strip_prefix("Bearer ").unwrap_or_default().trim();
-        if !token.is_some_and(|token| token.is_shown(shown)) {
-            let message = "serve the request: it does not show this node's token";
-            let hint = "send `Authorization: Bearer` and what stands in the file `token` in \
-                        the node's home";
-            return Err(ApiError::new(Kind::Unauthorised, message, Some(hint)));
+        match token {
+            Some(token) => token.admits(request.headers())?,
+            None => {
+                comes_from_here(request.headers())?;
+                return Err(not_shown());
+            }
         }
     }
     Ok(next.run(request).await)
+}
+
+fn not_shown() -> ApiError {
+    let message = "serve the request: it does not show this node's token";
+    let hint =
+        "send `Authorization: Bearer` and what stands in the file `token` in the node's home";
+    ApiError::new(Kind::Unauthorised, message, Some(hint))
 }
 
 /// A page that had a name of its own resolve to this machine asks for that name; one that sends a

@@ -3,7 +3,7 @@
 use super::errors::{ApiError, Kind as ErrorKind};
 use super::types;
 use crate::engine::NewEntry;
-use crate::query::{Found, Looked, Reading, Standing, malformed};
+use crate::query::{Found, Gate, Looked, Reading, Standing, malformed};
 use crate::store;
 use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::gset::Presence;
@@ -202,6 +202,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         weight: author.map(|by| by.weight.value),
         foreign: found.is_foreign(),
         corroborated: found.is_corroborated(),
+        gate: gate(found.gate()).into(),
         contested: view
             .registers
             .iter()
@@ -216,6 +217,14 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         muted: found.overlay.is_muted,
         invalidated: found.overlay.is_invalidated,
         note: found.overlay.note.clone(),
+    }
+}
+
+fn gate(gate: Gate) -> &'static str {
+    match gate {
+        Gate::Open => "open",
+        Gate::LastPlaces => "last_places",
+        Gate::Shut => "shut",
     }
 }
 

@@ -204,6 +204,9 @@ pub struct Entry {
     /// Whether the text has been seen to work, here or by members who are trusted.
     #[serde(default)]
     pub corroborated: bool,
+    /// Whether it may enter an answer that nobody looks at first: `open`, `last_places` or `shut`.
+    #[serde(default)]
+    pub gate: String,
     /// Registers with more than one unreplaced value, by name.
     pub contested: Vec<String>,
     /// Claims by authors whose word is not shown.

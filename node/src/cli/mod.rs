@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and what is said in return.
 //!
 //! Most verbs are thin clients of the running node; `serve`, `config`, `restore`, `service`,
-//! `person`, `identity` and `backup verify` need none, `doctor` takes it as it is. A verb returns a
+//! `person`, `identity` and `backup verify` need none, `doctor` and `mcp` take it as it is. A verb returns a
 //! [`Reply`]; whether people or programs read it is decided in one place.
 
 mod add;
@@ -20,6 +20,7 @@ mod history;
 pub mod identity;
 mod import;
 mod invite;
+pub mod mcp;
 mod peer;
 pub mod person;
 mod quarantine;
@@ -245,6 +246,12 @@ pub enum Verb {
     /// A plain line: {"title": "Check ctx.Err()", "content": "Cancellation is swallowed.",
     /// "type": "lesson", "tags": ["go"], "evidence": ["commit:1a2b3c4"], "key": "note-17"}
     Import(import::Import),
+    /// Serve coding agents over MCP, on standard input and output: tools, resources and prompts.
+    ///
+    /// A client of the running node. Without one it stays up and says so to every call.
+    ///
+    /// Example: klnode mcp --start
+    Mcp(mcp::Args),
     /// Have the running node write a backup: its whole store and its key, in one file.
     ///
     /// The node goes on meanwhile. The file is open to you alone; whoever has it can be this node,
@@ -392,6 +399,7 @@ pub async fn run(
         | Verb::Eval(_)
         | Verb::Identity(_)
         | Verb::Man
+        | Verb::Mcp(_)
         | Verb::Person(_)
         | Verb::Restore(_)
         | Verb::Doctor

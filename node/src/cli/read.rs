@@ -3,6 +3,7 @@
 use super::peer::state;
 use super::{Reply, VerbError, anchors, entry};
 use crate::api::Client;
+pub(super) use crate::api::escape;
 use crate::api::types::{self, Entry, IndexStatus, Status};
 
 pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
@@ -92,14 +93,4 @@ impl List {
 /// The path of an entry.
 pub(super) fn path(entry: &str, rest: &str) -> String {
     format!("/v1/entries/{}{rest}", escape(entry))
-}
-
-/// Whatever was typed, as one part of a path.
-pub(super) fn escape(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let escaped = text.bytes().map(|byte| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    });
-    escaped.collect()
 }

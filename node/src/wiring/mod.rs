@@ -6,6 +6,7 @@ mod embedder;
 mod eval;
 mod home;
 mod log;
+mod mcp;
 mod node;
 mod offline;
 mod person;
@@ -152,6 +153,7 @@ fn run(cli: Cli) -> Result<u8, Failure> {
                 .ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?;
             answer(reply, &cli.global)
         }
+        Verb::Mcp(args) => mcp::mcp(&args, &home, layered.config(), &cli.global).map(|()| 0),
         Verb::Completions(args) => answer(args.script(), &cli.global),
         Verb::Man => answer(cli::help::man()?, &cli.global),
         Verb::Service(args) => answer(offline::service(&args, &cli.global)?, &cli.global),

@@ -1,0 +1,353 @@
+//! What each tool does: a call becomes requests to the node, and what it answers becomes an answer.
+
+use super::answer::{self, Answer};
+use super::arguments::{
+    Action, Briefing, Call, Get, Observe, Remember, Resolve, Search, TaskBegin, TaskFinish, Verdict,
+};
+use super::quote::inline;
+use super::session::Session;
+use super::trouble::Trouble;
+use crate::api::search::{Search as Question, SearchAnswer};
+use crate::api::types::{
+    Edit, Entry, FinishTask, FinishedTask, NewEntry, NewTask, Observe as Observation, Outcome,
+    Overlay,
+};
+use crate::api::{ClientError, escape};
+use hyper::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Tasks that are open in one session, each a part of the one before.
+const TASKS_MAX: usize = 16;
+
+/// A session, while it answers one call.
+pub(super) struct Asking<'a> {
+    pub(super) session: &'a Session,
+    /// What the client calls itself.
+    pub(super) client: &'a str,
+}
+
+/// The task that a call belongs to.
+struct Work {
+    task: Option<String>,
+    /// Whether the caller named it, or it is the session's own.
+    origin: Origin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Named,
+    Session,
+}
+
+impl Asking<'_> {
+    pub(super) async fn answer(&self, call: Call) -> Result<Answer, Trouble> {
+        match call {
+            Call::Search(search) => self.search(search).await,
+            Call::Get(Get { code }) => self.get(&code).await,
+            Call::Remember(remember) => self.remember(remember).await,
+            Call::Observe(observe) => self.observe(observe).await,
+            Call::TaskBegin(begin) => self.task_begin(begin).await,
+            Call::TaskFinish(finish) => self.task_finish(finish).await,
+            Call::Resolve(resolve) => self.resolve(resolve).await,
+            Call::Briefing(briefing) => self.briefing(briefing).await,
+        }
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, path: &str) -> Result<T, Trouble> {
+        understood(self.session.read(self.client, path).await?)
+    }
+
+    async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Trouble> {
+        understood(self.session.send(self.client, method, path, body).await?)
+    }
+
+    fn work(&self, named: Option<String>) -> Work {
+        match named {
+            Some(task) => Work { task: Some(task), origin: Origin::Named },
+            None => Work { task: self.session.task(), origin: Origin::Session },
+        }
+    }
+
+    async fn search(&self, search: Search) -> Result<Answer, Trouble> {
+        let work = self.work(search.task);
+        let question = Question {
+            query: search.query,
+            limit: search.limit,
+            budget: search.budget,
+            role: search.role,
+            kinds: search.kind.into_iter().collect(),
+            tags: search.tag.into_iter().collect(),
+            workspaces: search.workspace.into_iter().collect(),
+            task: work.task.clone(),
+            checkout: self.session.checkout().cloned(),
+            ..Question::default()
+        };
+        let found = self.send(Method::POST, "/v1/search", &question).await;
+        let found: SearchAnswer = found.map_err(|trouble| self.about(&work, trouble))?;
+        let names = found.hits.iter().flat_map(|hit| [hit.code.as_str(), hit.id.as_str()]);
+        self.session.note_served(names);
+        Ok(answer::found(&found, work.task.as_deref()))
+    }
+
+    pub(super) async fn get(&self, code: &str) -> Result<Answer, Trouble> {
+        let checkout =
+            self.session.checkout().map(|folder| format!("?checkout={}", escape(folder)));
+        let path = format!("/v1/entries/{}{}", escape(code), checkout.unwrap_or_default());
+        let entry: Entry = self.ask(&path).await?;
+        admitted(&entry)?;
+        self.session.note_served([entry.code.as_str(), entry.id.as_str()].into_iter());
+        Ok(answer::entry(&entry))
+    }
+
+    async fn remember(&self, remember: Remember) -> Result<Answer, Trouble> {
+        let mut evidence = remember.evidence;
+        // Where a task is open it is what led here. A norm says what must be: that is cited by hand.
+        if evidence.is_empty()
+            && remember.kind.as_deref() != Some("norm")
+            && let Some(task) = self.session.task()
+        {
+            evidence.push(format!("run:task {task}"));
+        }
+        let new = NewEntry {
+            title: remember.title,
+            content: remember.content,
+            kind: remember.kind,
+            tags: remember.tags,
+            evidence,
+            depends_on: remember.depends_on,
+            workspace: remember.workspace,
+            ..NewEntry::default()
+        };
+        let named: Value = self.send(Method::POST, "/v1/entries", &new).await?;
+        let (id, code) = (text_of(&named, "id"), text_of(&named, "code"));
+        // Who wrote it cannot confirm it without having known it.
+        self.session.note_served([code, id].into_iter());
+        let text = format!("Remembered as {code}.\n");
+        Ok(Answer { text, structured: json!({"id": id, "code": code}) })
+    }
+
+    async fn observe(&self, observe: Observe) -> Result<Answer, Trouble> {
+        let work = self.work(observe.task);
+        let outcome = match observe.verdict {
+            Verdict::Helpful | Verdict::Success => Outcome::Success,
+            Verdict::Harmful | Verdict::Failure => Outcome::Failure,
+            Verdict::Confirm => return self.confirm(&observe.code, &work).await,
+        };
+        let path = format!("/v1/entries/{}/observations", escape(&observe.code));
+        let body = Observation { outcome, task: work.task.clone() };
+        let observed = self.send(Method::POST, &path, &body).await;
+        let observed: Value = observed.map_err(|trouble| self.about(&work, trouble))?;
+        let (id, code) = (text_of(&observed, "id"), text_of(&observed, "code"));
+        let counted = observed["counted"].as_bool().unwrap_or(true);
+        let what = if outcome == Outcome::Success { "a success" } else { "a failure" };
+        let text = match counted {
+            true => format!("{code}: {what} was counted.\n"),
+            false => format!("{code}: was counted in this task before; nothing was added.\n"),
+        };
+        Ok(Answer { text, structured: json!({"id": id, "code": code, "counted": counted}) })
+    }
+
+    /// What this session was served it cannot confirm independently, whatever the task says: the
+    /// agent has read it.
+    async fn confirm(&self, name: &str, work: &Work) -> Result<Answer, Trouble> {
+        let primed = self.session.was_served(name);
+        let query = work.task.as_ref().map(|task| format!("&task={}", escape(task)));
+        let path = format!(
+            "/v1/entries/{}/confirm?primed={primed}{}",
+            escape(name),
+            query.unwrap_or_default()
+        );
+        let confirmed = self.send(Method::POST, &path, &()).await;
+        let confirmed: Value = confirmed.map_err(|trouble| self.about(work, trouble))?;
+        let [id, code, class, reason] =
+            ["id", "code", "class", "reason"].map(|name| text_of(&confirmed, name));
+        let reason = match (class, primed) {
+            ("primed", true) => "it was served in this session",
+            _ => reason,
+        };
+        let text = format!("{code}: noted as {class}: {reason}.\n");
+        let structured = json!({
+            "id": id,
+            "code": code,
+            "counted": class == "independent",
+            "class": class,
+            "reason": reason,
+        });
+        Ok(Answer { text, structured })
+    }
+
+    async fn task_begin(&self, begin: TaskBegin) -> Result<Answer, Trouble> {
+        if self.session.task_count() >= TASKS_MAX {
+            let message = format!("begin a task: {TASKS_MAX} are open in this session");
+            return Err(Trouble::new(message).hinting("end one with `task_finish`"));
+        }
+        let within = self.work(begin.parent);
+        let new = NewTask {
+            agent: self.client.to_owned(),
+            goal: begin.goal,
+            thread: begin.thread,
+            parent: within.task.clone(),
+        };
+        let begun = self.send(Method::POST, "/v1/tasks", &new).await;
+        let begun: Value = begun.map_err(|trouble| self.about(&within, trouble))?;
+        let task = text_of(&begun, "task");
+        self.session.enter_task(task);
+        let mut text = format!("Task {task} is open; `task_finish` ends it.\n");
+        if let Some(parent) = &within.task {
+            let _ = writeln!(text, "It is a part of {}.", inline(parent));
+        }
+        let mut structured = json!({"task": task});
+        answer::set(&mut structured, "parent", within.task.as_deref());
+        Ok(Answer { text, structured })
+    }
+
+    async fn task_finish(&self, finish: TaskFinish) -> Result<Answer, Trouble> {
+        let task = finish.task.or_else(|| self.session.task()).ok_or_else(|| {
+            Trouble::new("finish a task: none is open in this session")
+                .hinting("name one as `task`, or begin one with `task_begin`")
+        })?;
+        let body = FinishTask {
+            outcome: finish.outcome,
+            quality: finish.quality,
+            used: finish.used,
+            cost: None,
+            rounds: None,
+            strategy: None,
+        };
+        let path = format!("/v1/tasks/{}/finish", escape(&task));
+        let done: FinishedTask = self.send(Method::POST, &path, &body).await?;
+        self.session.leave_task(&task);
+        let mut text = match done.already {
+            true => format!("Task {} was finished before; nothing was added.\n", done.task),
+            false => format!("Task {} is finished.\n", done.task),
+        };
+        for credit in &done.credits {
+            let _ =
+                writeln!(text, "{}: {:.3} observations were added.", credit.code, credit.amount);
+        }
+        if !done.unserved.is_empty() {
+            let count = done.unserved.len();
+            let _ = writeln!(text, "{count} of those named were not served in it: not counted.");
+        }
+        let structured =
+            json!({"task": done.task, "already": done.already, "credits": done.credits});
+        Ok(Answer { text, structured })
+    }
+
+    async fn resolve(&self, resolve: Resolve) -> Result<Answer, Trouble> {
+        let Resolve { code, action, by, to, note } = resolve;
+        let path = format!("/v1/entries/{}", escape(&code));
+        let archive = |archived| Edit { archived: Some(archived), ..Edit::default() };
+        let (done, what): (Value, &str) = match action {
+            Action::Archive => {
+                (self.send(Method::PATCH, &path, &archive(true)).await?, "is archived")
+            }
+            Action::Unarchive => {
+                (self.send(Method::PATCH, &path, &archive(false)).await?, "is back")
+            }
+            Action::Supersede => {
+                let by = json!({"by": needed("supersede", "by", by)?});
+                let path = format!("{path}/supersede");
+                (self.send(Method::POST, &path, &by).await?, "is superseded")
+            }
+            Action::Promote => {
+                let to = json!({"to": needed("promote", "to", to)?});
+                let path = format!("{path}/promote");
+                (self.send(Method::POST, &path, &to).await?, "is promoted")
+            }
+            Action::Annotate => {
+                let note = Some(needed("annotate", "note", note)?);
+                let overlay = Overlay { note, ..Overlay::default() };
+                let path = format!("{path}/overlay");
+                (self.send(Method::PUT, &path, &overlay).await?, "is annotated, on this node alone")
+            }
+        };
+        let named = done["code"].as_str().unwrap_or(&code);
+        let action = format!("{action:?}").to_lowercase();
+        let mut text = format!("{} {what}.\n", inline(&code));
+        if named != code {
+            let _ = writeln!(text, "See {}.", inline(named));
+        }
+        Ok(Answer { text, structured: json!({"action": action, "code": named}) })
+    }
+
+    async fn briefing(&self, briefing: Briefing) -> Result<Answer, Trouble> {
+        let path = briefing_path(briefing.workspace.as_deref(), briefing.budget);
+        let given: Value = self.ask(&path).await?;
+        self.session.note_served(briefed(&given));
+        Ok(answer::briefing(&given))
+    }
+
+    /// A task that the session worked on and that is over by now is dropped, and the agent told.
+    fn about(&self, work: &Work, trouble: Trouble) -> Trouble {
+        match &work.task {
+            Some(task) if work.origin == Origin::Session && trouble.is_about_a_task() => {
+                self.session.leave_task(task);
+                trouble.hinting("it is no longer this session's task: call again without it")
+            }
+            _ => trouble,
+        }
+    }
+}
+
+/// Only what may enter an answer that nobody looks at first is read out to an agent.
+fn admitted(entry: &Entry) -> Result<(), Trouble> {
+    let why = match (entry.gate.as_str(), entry.status.as_str()) {
+        ("shut", _) => "it is by no member of its workspace, and nobody here has seen it work",
+        (_, "rejected") => "the node rejects it",
+        _ => return Ok(()),
+    };
+    let code = &entry.code;
+    let hint = format!("a person can read it with `klnode show {code}`");
+    Err(Trouble::new(format!("read out {code}: {why}")).hinting(hint))
+}
+
+fn briefing_path(workspace: Option<&str>, budget: Option<u32>) -> String {
+    let workspace = workspace.map(|name| format!("workspace={}", escape(name)));
+    let budget = budget.map(|tokens| format!("budget_tokens={tokens}"));
+    let query: Vec<String> = [workspace, budget].into_iter().flatten().collect();
+    match query.is_empty() {
+        true => "/v1/briefing".to_owned(),
+        false => format!("/v1/briefing?{}", query.join("&")),
+    }
+}
+
+/// The codes of what a briefing names.
+fn briefed(given: &Value) -> impl Iterator<Item = &str> {
+    let sections = given["sections"].as_array().into_iter().flatten();
+    let entries = sections.flat_map(|section| section["entries"].as_array().into_iter().flatten());
+    entries.filter_map(|entry| entry["code"].as_str())
+}
+
+fn needed(action: &str, field: &str, given: Option<String>) -> Result<String, Trouble> {
+    given.ok_or_else(|| Trouble::new(format!("{action} the entry: `{field}` is missing")))
+}
+
+fn understood<T: DeserializeOwned>(value: Value) -> Result<T, Trouble> {
+    let read = serde_json::from_value(value);
+    read.map_err(|error| ClientError::Garbled(error.to_string()).into())
+}
+
+fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_a_briefing_names_what_was_asked_for() {
+        assert_eq!(briefing_path(None, None), "/v1/briefing");
+        let path = briefing_path(Some("a team"), Some(300));
+        assert_eq!(path, "/v1/briefing?workspace=a%20team&budget_tokens=300");
+    }
+}

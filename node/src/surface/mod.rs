@@ -1,0 +1,3 @@
+//! What stands between the node and other programs: each speaks their language and uses the API.
+
+pub mod mcp;

@@ -1,0 +1,260 @@
+//! Many sessions of `klnode mcp`, a node that it starts, and the same over HTTP: what is left behind
+//! is nothing.
+//!
+//! `KLNODE_MCP_SESSIONS` sets how many are opened and closed.
+
+use crate::mcp::Agent;
+use crate::pairing::eventually;
+use crate::process::{Running, klnode, start, told};
+use klnode_tests::served::{self, Answer};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Sessions that are open at once.
+const AT_ONCE: usize = 20;
+/// What the node may have grown by after them all: caches and what an allocator keeps, not sessions.
+const GROWTH_BYTES_MAX: u64 = 48 * 1024 * 1024;
+
+fn sessions() -> usize {
+    let set = std::env::var("KLNODE_MCP_SESSIONS").ok();
+    set.map_or(500, |set| set.parse().expect("KLNODE_MCP_SESSIONS is a number"))
+}
+
+fn open_files(process: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
+}
+
+/// Processes that any of its threads has started.
+fn children(process: u32) -> String {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let of = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children"));
+    threads.filter_map(|thread| of(thread.ok()?).ok()).collect()
+}
+
+fn resident_bytes(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
+}
+
+/// Some sessions at once, each with a task that is begun and left open.
+fn round(home: &Path, count: usize) {
+    let mut agents: Vec<Agent> = (0..count).map(|_| Agent::new(home, &[])).collect();
+    for agent in &mut agents {
+        agent.done("task_begin", &json!({"goal": "come and go"}));
+        agent.done("search", &json!({"query": "anything at all"}));
+    }
+    for agent in agents {
+        agent.close();
+    }
+}
+
+#[test]
+fn sessions_that_come_and_go_leave_nothing_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let (node, _) = start(home.path());
+    let node = node.0.id();
+    round(home.path(), AT_ONCE);
+    let (files, bytes) = (open_files(node), resident_bytes(node));
+    let mut left = sessions();
+    while left > 0 {
+        let count = left.min(AT_ONCE);
+        round(home.path(), count);
+        left -= count;
+    }
+    eventually("as many files are open as before", || (open_files(node) <= files).then_some(()));
+    assert_eq!(children(node), "", "the node has no processes of its own");
+    let grown = resident_bytes(node).saturating_sub(bytes);
+    assert!(grown <= GROWTH_BYTES_MAX, "it grew by {grown} bytes over {} sessions", sessions());
+}
+
+/// The node that runs on a home, by its command line.
+fn node_on(home: &Path) -> Option<u32> {
+    let home = home.to_str().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.find(|process: &u32| {
+        let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        let parts: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        parts.contains(&home.as_bytes()) && parts.contains(&b"serve".as_slice())
+    })
+}
+
+/// Ends a process that is not a child of this one.
+struct Ended(u32);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let kill = format!("kill {}", self.0);
+        // It may have ended already.
+        let _ = std::process::Command::new("sh").arg("-c").arg(kill).status();
+    }
+}
+
+#[test]
+fn a_node_is_started_where_that_is_allowed_and_outlives_the_session() {
+    let home = tempfile::tempdir().unwrap();
+    // Several want one at once; one is enough.
+    let mut agents: Vec<Agent> = (0..3).map(|_| Agent::new(home.path(), &["--start"])).collect();
+    let lesson = json!({"title": "About zqstart", "content": "Kept.", "evidence": ["doc:notes"]});
+    let call = json!({"name": "remember", "arguments": lesson});
+    let sent: Vec<u64> = agents.iter_mut().map(|agent| agent.send("tools/call", &call)).collect();
+    for (agent, id) in agents.iter_mut().zip(sent) {
+        let answer = agent.answer(id);
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+    }
+    let node = node_on(home.path()).expect("it runs");
+    let _ended = Ended(node);
+    for agent in agents {
+        agent.close();
+    }
+    let status = klnode(home.path()).args(["status", "--json"]).output().unwrap();
+    assert!(status.status.success(), "{}", told(&status));
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(status["entries"], 3, "one node took all of them");
+
+    let allowed = tempfile::tempdir().unwrap();
+    std::fs::write(allowed.path().join("klnode.toml"), "[mcp]\nstart_node = true\n").unwrap();
+    let mut agent = Agent::new(allowed.path(), &[]);
+    agent.done("search", &json!({"query": "anything"}));
+    drop(Ended(node_on(allowed.path()).expect("it runs")));
+    agent.close();
+}
+
+/// A server over HTTP, and what a client needs to know.
+struct Web {
+    process: Running,
+    address: String,
+    token: String,
+}
+
+impl Web {
+    fn start(home: &Path) -> Self {
+        let mut command = klnode(home);
+        command.args(["mcp", "--http", "127.0.0.1:0"]).stdout(Stdio::piped());
+        let mut process = Running(command.spawn().unwrap());
+        let mut lines = BufReader::new(process.0.stdout.as_mut().unwrap()).lines();
+        let mut line = || lines.next().expect("it says where it is").unwrap();
+        let (first, second) = (line(), line());
+        let address = first.strip_prefix("MCP is served on http://").expect("an address");
+        let address = address.strip_suffix("/mcp").expect("a path").to_owned();
+        let file = second.trim().strip_prefix("token").expect("a token").trim();
+        let token = std::fs::read_to_string(file).unwrap().trim().to_owned();
+        Self { process, address, token }
+    }
+
+    /// Asks, with these headers instead of the right ones.
+    fn ask(&self, method: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
+        let bearer = format!("Bearer {}", self.token);
+        let mut all = vec![
+            ("Host", self.address.as_str()),
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        all.retain(|(name, _)| !headers.iter().any(|(other, _)| other == name));
+        all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(served::PATIENCE)).unwrap();
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        served::ask(stream, method, "/mcp", &all, body.as_bytes())
+    }
+
+    /// Shakes hands, and returns the session's name.
+    fn begin(&self) -> String {
+        let answer = self.ask("POST", &[], &hello());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert!(message(&answer)["result"]["serverInfo"].is_object(), "{}", answer.text());
+        let session = answer.head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("mcp-session-id").then(|| value.trim().to_owned())
+        });
+        let session = session.expect("a session");
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.ask("POST", &[("Mcp-Session-Id", session.as_str())], &ready).status, 202);
+        session
+    }
+
+    fn call(&self, session: &str, tool: &str, arguments: &Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
+        let answer = self.ask("POST", &[("Mcp-Session-Id", session)], &call);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        message(&answer)["result"].clone()
+    }
+
+    fn end(&self, session: &str) -> u16 {
+        self.ask("DELETE", &[("Mcp-Session-Id", session)], &Value::Null).status
+    }
+}
+
+fn hello() -> Value {
+    let info = json!({"name": "web suite", "version": "1"});
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+}
+
+/// The message in an answer, which comes as an event.
+fn message(answer: &Answer) -> Value {
+    let text = answer.text();
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let mut messages = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
+    messages.next().unwrap_or_else(|| panic!("no message in {text}"))
+}
+
+#[test]
+fn over_http_only_the_token_from_this_machine_opens_and_each_session_has_its_own_task() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let web = Web::start(home.path());
+    for (headers, status) in [
+        (&[("Authorization", "")][..], 401),
+        (&[("Authorization", "Bearer 00")][..], 401),
+        (&[("Host", "evil.example")][..], 403),
+        (&[("Origin", "http://evil.example")][..], 403),
+    ] {
+        assert_eq!(web.ask("POST", headers, &hello()).status, status, "{headers:?}");
+    }
+    let (one, two) = (web.begin(), web.begin());
+    assert_ne!(one, two);
+    let begun = web.call(&one, "task_begin", &json!({"goal": "work"}));
+    let task = begun["structuredContent"]["task"].clone();
+    assert!(task.is_string(), "{begun}");
+    let finish = json!({"outcome": "success"});
+    assert_eq!(web.call(&two, "task_finish", &finish)["isError"], true, "it has no task");
+    assert_eq!(web.call(&one, "task_finish", &finish)["structuredContent"]["task"], task);
+    assert!((200..300).contains(&web.end(&one)));
+    let gone = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
+    assert_eq!(web.ask("POST", &[("Mcp-Session-Id", one.as_str())], &gone).status, 404);
+}
+
+#[test]
+fn sessions_over_http_leave_no_file_open() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let web = Web::start(home.path());
+    let id = web.process.0.id();
+    let round = || {
+        let session = web.begin();
+        web.call(&session, "search", &json!({"query": "anything"}));
+        assert!((200..300).contains(&web.end(&session)));
+    };
+    round();
+    let files = open_files(id);
+    // More than there may be at once: those that ended have given back their places.
+    for _ in 0..(sessions() / 5).max(300) {
+        round();
+    }
+    eventually("as many files are open as before", || (open_files(id) <= files).then_some(()));
+}
+
+#[test]
+fn over_http_others_are_not_served() {
+    let home = tempfile::tempdir().unwrap();
+    let refused = klnode(home.path()).args(["mcp", "--http", "0.0.0.0:0"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(told(&refused).contains("it is no loopback address"), "{}", told(&refused));
+}
