@@ -1,7 +1,7 @@
 //! The klnode node, as a library: everything but `main`.
 //!
 //! Modules in the order of their dependencies, each using only those before it (a test reads the
-//! `use` lines). Replicate and surface are still to come.
+//! `use` lines).
 
 pub mod store;
 
@@ -13,6 +13,8 @@ pub mod query;
 pub mod replicate;
 
 pub mod api;
+
+pub mod surface;
 
 pub mod cli;
 

@@ -76,17 +76,34 @@ impl ClientError {
 pub struct Client {
     socket: PathBuf,
     person: Option<(SecretKey, fn() -> WallTime)>,
+    names: Vec<(&'static str, String)>,
 }
+
+/// Who asks, for the ledger: the program, and its session.
+const CLIENT_HEADER: &str = "klnode-client";
+const SESSION_HEADER: &str = "klnode-session";
+/// Bytes of either.
+const NAME_BYTES_MAX: usize = 64;
 
 impl Client {
     /// A client of the node behind this socket.
     pub fn new(socket: &Path) -> Self {
-        Self { socket: socket.into(), person: None }
+        Self { socket: socket.into(), person: None, names: Vec::new() }
     }
 
     /// The same, for the person behind the node: what it sends is signed at the moment it is sent.
     pub fn signing(self, key: SecretKey, now: fn() -> WallTime) -> Self {
         Self { person: Some((key, now)), ..self }
+    }
+
+    /// The same, on behalf of a named program and, if it has one, its session.
+    pub fn named(self, client: &str, session: Option<&str>) -> Self {
+        let visible = |text: &str| -> String {
+            text.chars().filter(char::is_ascii_graphic).take(NAME_BYTES_MAX).collect()
+        };
+        let names = [(CLIENT_HEADER, Some(client)), (SESSION_HEADER, session)];
+        let names = names.into_iter().filter_map(|(header, name)| Some((header, visible(name?))));
+        Self { names: names.filter(|(_, name)| !name.is_empty()).collect(), ..self }
     }
 
     /// Asks for something.
@@ -167,6 +184,9 @@ impl Client {
         if let Some((key, now)) = self.person.as_ref().filter(|_| method != Method::GET) {
             request =
                 request.header(person::HEADER, person::sign(key, &method, path, &body, now()));
+        }
+        for (header, name) in &self.names {
+            request = request.header(*header, name);
         }
         let request = request
             .method(method)

@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and what is said in return.
 //!
 //! Most verbs are thin clients of the running node; `serve`, `config`, `restore`, `service`,
-//! `person` and `backup verify` need none, `doctor` takes it as it is. A verb returns a
+//! `person`, `connect` and `backup verify` need none, `doctor` and `hook` take it as it is. A verb returns a
 //! [`Reply`]; whether people or programs read it is decided in one place.
 
 mod add;
@@ -9,6 +9,7 @@ mod anchors;
 pub mod backup;
 mod change;
 pub mod config;
+pub mod connect;
 pub mod doctor;
 mod entry;
 pub mod eval;
@@ -16,6 +17,7 @@ mod export;
 pub mod front_matter;
 pub mod help;
 mod history;
+pub mod hook;
 mod import;
 mod invite;
 mod peer;
@@ -256,6 +258,20 @@ pub enum Verb {
     ///
     /// Example: klnode service --systemd
     Service(service::Args),
+    /// Configure the programs that agents run in, so that they find this node.
+    ///
+    /// What would change is shown first; a copy of every file that is changed is kept beside it.
+    /// Settings that cannot be read are left alone.
+    ///
+    /// Example: klnode connect claude-code --hooks
+    Connect(connect::Args),
+    /// What a client runs at certain moments: JSON on standard input, JSON or nothing in return.
+    ///
+    /// `klnode connect --hooks` sets it up. It never fails and never waits long; `hook.log` in the
+    /// home says what it did.
+    ///
+    /// Example: echo '{"prompt": "context cancelled in auth"}' | klnode hook prompt
+    Hook(hook::Args),
 }
 
 /// What a verb answers, for programs and for people.
@@ -375,6 +391,8 @@ pub async fn run(
         Verb::Serve
         | Verb::Completions(_)
         | Verb::Config(_)
+        | Verb::Connect(_)
+        | Verb::Hook(_)
         | Verb::Eval(_)
         | Verb::Man
         | Verb::Person(_)
