@@ -15,6 +15,8 @@ pub mod replicate;
 pub mod api;
 pub mod surface;
 
+pub mod surface;
+
 pub mod cli;
 
 pub mod wiring;

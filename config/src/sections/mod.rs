@@ -21,7 +21,7 @@ pub use retrieval::{
     Briefing, Composite, Conflict, Cooccurrence, Duplicates, Foreign, Retrieval, RetrievalWeights,
     StatusBonus, Tiers,
 };
-pub use running::{Api, Engine, Index, Log, Mcp, Network};
+pub use running::{Api, Engine, Hooks, Index, Log, Mcp, Network};
 pub use sharing::{Budget, Federation, Filter, Filters};
 
 /// Every setting of a node. `Config::default()` is what `default.toml` says.
@@ -45,6 +45,8 @@ pub struct Config {
     pub index: Index,
     /// What turns texts into vectors.
     pub embedder: Embedder,
+    /// What clients run at certain moments.
+    pub hooks: Hooks,
     /// What observations say about an entry.
     pub confidence: Confidence,
     /// When an entry that nothing confirms is put away.

@@ -1,4 +1,4 @@
-//! Settings of the running process: log, local API, network, writer and index.
+//! Settings of the running process: log, local API, network, writer, index and hooks.
 //!
 //! Separate from the judgement numbers because these change what the node costs, never what it
 //! believes. Nothing here depends on where the home folder lies.
@@ -90,4 +90,16 @@ pub struct Index {
     pub hnsw_entries_min: Whole<1, 1_000_000_000>,
     /// The part of dead points at which the graph is rebuilt.
     pub hnsw_dead_fraction_max: Fraction,
+}
+
+/// `[hooks]`: what clients run at certain moments.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hooks {
+    /// How long a hook may take.
+    pub deadline: Interval,
+    /// Tokens that a briefing may take.
+    pub briefing_tokens: Whole<1, 100_000>,
+    /// Tokens that an answer may take.
+    pub answer_tokens: Whole<1, 100_000>,
 }

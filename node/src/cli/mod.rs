@@ -1,7 +1,8 @@
 //! The command line: what can be typed, and what is said in return.
 //!
 //! Most verbs are thin clients of the running node; `serve`, `config`, `restore`, `service`,
-//! `person`, `identity` and `backup verify` need none, `doctor` and `mcp` take it as it is. A verb returns a
+//! `person`, `identity`, `connect` and `backup verify` need none, `doctor`, `mcp` and `hook` take it as
+//! it is. A verb returns a
 //! [`Reply`]; whether people or programs read it is decided in one place.
 
 mod add;
@@ -10,6 +11,7 @@ pub mod backup;
 mod briefing;
 mod change;
 pub mod config;
+pub mod connect;
 pub mod doctor;
 mod entry;
 pub mod eval;
@@ -17,6 +19,7 @@ mod export;
 pub mod front_matter;
 pub mod help;
 mod history;
+pub mod hook;
 pub mod identity;
 mod import;
 mod invite;
@@ -277,6 +280,20 @@ pub enum Verb {
     ///
     /// Example: klnode service --systemd
     Service(service::Args),
+    /// Configure the programs that agents run in, so that they find this node.
+    ///
+    /// What would change is shown first; a copy of every file that is changed is kept beside it.
+    /// Settings that cannot be read are left alone.
+    ///
+    /// Example: klnode connect claude-code --hooks
+    Connect(connect::Args),
+    /// What a client runs at certain moments: JSON on standard input, JSON or nothing in return.
+    ///
+    /// `klnode connect --hooks` sets it up. It never fails and never waits long; `hook.log` in the
+    /// home says what it did.
+    ///
+    /// Example: echo '{"prompt": "context cancelled in auth"}' | klnode hook prompt
+    Hook(hook::Args),
 }
 
 /// What a verb answers, for programs and for people.
@@ -396,6 +413,8 @@ pub async fn run(
         Verb::Serve
         | Verb::Completions(_)
         | Verb::Config(_)
+        | Verb::Connect(_)
+        | Verb::Hook(_)
         | Verb::Eval(_)
         | Verb::Identity(_)
         | Verb::Man

@@ -54,6 +54,16 @@ impl Layout {
         self.home.join("index")
     }
 
+    /// What hooks did, and why they said nothing; need not be there.
+    pub fn hook_log_file(&self) -> PathBuf {
+        self.home.join("hook.log")
+    }
+
+    /// What lasts as long as something goes on; need not be there.
+    pub fn run_folder(&self) -> PathBuf {
+        self.home.join("run")
+    }
+
     /// Names that only something interrupted leaves behind.
     pub fn unfinished_files(&self) -> [PathBuf; 3] {
         let store = self.store_file();

@@ -2,9 +2,11 @@
 //!
 //! The rest of the library reads no environment, no clock and no terminal; all of that is here.
 
+mod connect;
 mod embedder;
 mod eval;
 mod home;
+mod hook;
 mod log;
 mod mcp;
 mod node;
@@ -28,6 +30,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 use tokio::runtime::Runtime;
 
 /// Why the program ends without having done what was asked. Messages fit after "cannot".
@@ -127,7 +130,15 @@ impl Failure {
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let started = Instant::now();
+    if let Some(code) = hook::quick(started) {
+        return code;
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return hook::mistake(&error),
+    };
+    match run(cli, started) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             let (code, hint) = failure.way_out();
@@ -143,7 +154,12 @@ pub fn main() -> ExitCode {
 }
 
 /// Does what was asked, and returns how to end.
-fn run(cli: Cli) -> Result<u8, Failure> {
+fn run(cli: Cli, started: Instant) -> Result<u8, Failure> {
+    if let Some(Verb::Hook(args)) = &cli.verb {
+        let Global { home, config, set, .. } = cli.global;
+        hook::run(args, home, config, &set, started);
+        return Ok(0);
+    }
     let home = Home::resolve(cli.global.home.clone())?;
     let layered = configuration(&home, &cli.global)?;
     match cli.verb.unwrap_or(Verb::Serve) {
@@ -157,6 +173,10 @@ fn run(cli: Cli) -> Result<u8, Failure> {
         Verb::Completions(args) => answer(args.script(), &cli.global),
         Verb::Man => answer(cli::help::man()?, &cli.global),
         Verb::Service(args) => answer(offline::service(&args, &cli.global)?, &cli.global),
+        Verb::Connect(args) => {
+            let reply = connect::connect(args, &home, layered.config(), &cli.global)?;
+            answer(reply, &cli.global)
+        }
         Verb::Restore(args) => answer(offline::restore(args, &home)?, &cli.global),
         Verb::Identity(verb) => {
             answer(offline::identity(&verb, &home, layered.config())?, &cli.global)

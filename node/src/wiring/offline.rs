@@ -81,7 +81,7 @@ pub(super) fn service(args: &cli::service::Args, global: &Global) -> Result<Repl
 }
 
 /// Asks a question on the terminal; where there is none, nobody says yes.
-fn ask(question: &str) -> bool {
+pub(super) fn ask(question: &str) -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return false;
     }

@@ -1,0 +1,118 @@
+//! `klnode hook`: how a client calls it, read without the grammar of every other verb.
+//!
+//! A client runs a hook at every prompt, so that its start counts. The usual way to call one is
+//! recognised here; whatever else was typed goes the way of all verbs, and is told what is wrong.
+
+use crate::api::types::Outcome;
+use crate::surface::hook::Event;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Which moment it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Args {
+    /// session-start, prompt, tool-error or stop.
+    #[arg(value_parser = ["session-start", "prompt", "tool-error", "stop"])]
+    pub event: String,
+    /// Only knowledge of this workspace.
+    #[arg(long)]
+    pub workspace: Option<String>,
+    /// At stop: sessions count as a success.
+    #[arg(long, conflicts_with = "failure")]
+    pub success: bool,
+    /// At stop: sessions count as a failure.
+    #[arg(long)]
+    pub failure: bool,
+}
+
+impl Args {
+    /// The moment.
+    pub fn event(&self) -> Option<Event> {
+        Event::named(&self.event)
+    }
+
+    /// How the operator holds sessions to have gone.
+    pub fn verdict(&self) -> Option<Outcome> {
+        match (self.success, self.failure) {
+            (true, _) => Some(Outcome::Success),
+            (_, true) => Some(Outcome::Failure),
+            _ => None,
+        }
+    }
+}
+
+/// A hook that was called in the usual way.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Quick {
+    /// Which.
+    pub args: Args,
+    /// The home, if one was named.
+    pub home: Option<PathBuf>,
+    /// The configuration file, if one was named.
+    pub config: Option<PathBuf>,
+}
+
+/// Reads the words after the program's name; nothing if they are not the usual ones.
+pub fn quick(words: impl Iterator<Item = OsString>) -> Option<Quick> {
+    let mut words = words;
+    let mut quick = Quick::default();
+    let mut is_hook = false;
+    while let Some(word) = words.next() {
+        match word.to_str()? {
+            "hook" if !is_hook => is_hook = true,
+            "--home" => quick.home = Some(words.next()?.into()),
+            "--config" => quick.config = Some(words.next()?.into()),
+            "--workspace" if is_hook => quick.args.workspace = words.next()?.into_string().ok(),
+            "--success" if is_hook => quick.args.success = true,
+            "--failure" if is_hook => quick.args.failure = true,
+            verb if is_hook && quick.args.event.is_empty() => {
+                quick.args.event = Event::named(verb)?.verb().to_owned();
+            }
+            _ => return None,
+        }
+    }
+    let is_plain = !quick.args.event.is_empty() && !(quick.args.success && quick.args.failure);
+    is_plain.then_some(quick)
+}
+
+/// Whether it was meant to be a hook: then a mistake must not end in the code that stops an agent.
+pub fn is_meant(words: impl Iterator<Item = OsString>) -> bool {
+    let mut words = words;
+    words.any(|word| word == "hook")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Option<Quick> {
+        quick(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn the_usual_ways_are_recognised_and_no_other() {
+        let stop = read("hook stop --home /h --success").unwrap();
+        assert_eq!(
+            (stop.args.event.as_str(), stop.args.verdict()),
+            ("stop", Some(Outcome::Success))
+        );
+        assert_eq!(stop.home, Some(PathBuf::from("/h")));
+        let prompt = read("--home /h --config /c hook prompt --workspace team").unwrap();
+        assert_eq!(prompt.args.event(), Some(Event::Prompt));
+        assert_eq!(prompt.args.workspace.as_deref(), Some("team"));
+        assert_eq!(prompt.config, Some(PathBuf::from("/c")));
+        for line in [
+            "",
+            "hook",
+            "hook nonsense",
+            "hook prompt --help",
+            "hook prompt more",
+            "hook stop --success --failure",
+            "hook prompt --home",
+            "search hook prompt",
+            "--json hook prompt",
+        ] {
+            assert_eq!(read(line), None, "{line}");
+        }
+    }
+}

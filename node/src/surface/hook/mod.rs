@@ -1,0 +1,306 @@
+//! What a client runs at certain moments: knowledge is handed to an agent that did not ask.
+//!
+//! A hook must never hold an agent up. It has one deadline for all it does; whatever goes wrong, it says
+//! nothing, and a line in the home's `hook.log` says why. That line holds no text of a prompt, of an
+//! error or of an entry. What is served is quoted (see [`frame`]), never put as an instruction.
+
+pub mod frame;
+mod input;
+pub mod log;
+mod session;
+
+pub use input::Input;
+
+use crate::api::search::{Search, SearchAnswer};
+use crate::api::types::{FinishTask, FinishedTask, NewTask, Outcome, Task};
+use crate::api::{Client, ClientError, Kind};
+use crate::query::GitCheckout;
+use crate::store::Layout;
+use hyper::Method;
+use serde_json::{Value, json};
+use session::Session;
+use std::path::PathBuf;
+
+/// By which name the node knows the client.
+const CLIENT: &str = "claude-code";
+/// Bytes of a prompt that are searched for: what it is about stands at its beginning.
+const PROMPT_BYTES_MAX: usize = 4_000;
+
+/// A moment at which a client runs a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A session begins or goes on.
+    SessionStart,
+    /// A person has written something.
+    Prompt,
+    /// A tool has failed.
+    ToolError,
+    /// The session ends.
+    Stop,
+}
+
+impl Event {
+    /// All of them, in the order in which they happen.
+    pub const ALL: [Self; 4] = [Self::SessionStart, Self::Prompt, Self::ToolError, Self::Stop];
+
+    /// What it is called on the command line.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::SessionStart => "session-start",
+            Self::Prompt => "prompt",
+            Self::ToolError => "tool-error",
+            Self::Stop => "stop",
+        }
+    }
+
+    /// What the client calls it. The end of a session, not of a turn, is where its task ends.
+    pub fn client_name(self) -> &'static str {
+        match self {
+            Self::SessionStart => "SessionStart",
+            Self::Prompt => "UserPromptSubmit",
+            Self::ToolError => "PostToolUseFailure",
+            Self::Stop => "SessionEnd",
+        }
+    }
+
+    /// The event of this verb.
+    pub fn named(verb: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|event| event.verb() == verb)
+    }
+}
+
+/// How a hook was called.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The moment.
+    pub event: Event,
+    /// Only knowledge of this workspace.
+    pub workspace: Option<String>,
+    /// How the operator holds sessions to have gone.
+    pub verdict: Option<Outcome>,
+    /// Tokens that a briefing may take.
+    pub briefing_tokens: u32,
+    /// Tokens that an answer to a prompt or an error may take.
+    pub answer_tokens: u32,
+    /// The home.
+    pub layout: Layout,
+}
+
+/// What a hook says, and what its log does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// What the agent is given, if anything.
+    pub context: Option<String>,
+    /// For the log: no text of anybody.
+    pub noted: String,
+}
+
+impl Said {
+    fn nothing(why: impl Into<String>) -> Self {
+        Self { context: None, noted: why.into() }
+    }
+}
+
+/// What the client reads: JSON, or nothing.
+pub fn output(event_name: &str, said: &Said) -> String {
+    let Some(context) = &said.context else { return String::new() };
+    let specific = json!({ "hookEventName": event_name, "additionalContext": context });
+    format!("{}\n", json!({ "hookSpecificOutput": specific }))
+}
+
+/// Why a request came to nothing, for the log.
+fn trouble(error: &ClientError) -> String {
+    match error {
+        ClientError::NoNode { .. } => "no node is running".into(),
+        ClientError::Refused(detail) => {
+            format!("the node refused: {}", json!(detail.kind).as_str().unwrap_or("failed"))
+        }
+        ClientError::Closed { .. } => "the socket cannot be opened".into(),
+        ClientError::Ended | ClientError::Garbled(_) | ClientError::BrokenOff => {
+            "the node's answer cannot be read".into()
+        }
+    }
+}
+
+impl Call {
+    /// Does what the moment calls for.
+    pub async fn run(&self, client: Client, input: &Input) -> Said {
+        let client = client.named(CLIENT, input.session.as_deref());
+        let session = input.session.as_deref().map(|id| Session::new(&self.layout, id));
+        match self.event {
+            Event::SessionStart => self.brief(&client, session.as_ref(), input).await,
+            Event::Prompt => match &input.prompt {
+                Some(prompt) => {
+                    self.serve(&client, session.as_ref(), input, cut(prompt), None).await
+                }
+                None => Said::nothing("there is no prompt"),
+            },
+            Event::ToolError => match input.error() {
+                Some(error) => {
+                    self.serve(&client, session.as_ref(), input, &error, Some("debugger")).await
+                }
+                None => Said::nothing("there is no error"),
+            },
+            Event::Stop => self.finish(&client, session.as_ref(), input).await,
+        }
+    }
+
+    /// What matters now, and a task for what follows.
+    async fn brief(&self, client: &Client, session: Option<&Session>, input: &Input) -> Said {
+        let mut path = format!("/v1/briefing?budget_tokens={}", self.briefing_tokens);
+        let checkout = checkout(input);
+        for (key, value) in [("workspace", &self.workspace), ("checkout", &checkout)] {
+            if let Some(value) = value {
+                path.push_str(&format!("&{key}={}", escape(value)));
+            }
+        }
+        let (briefing, begun) =
+            tokio::join!(client.get::<Value>(&path), begin(client, session, input));
+        let briefing = match briefing {
+            Ok(briefing) => briefing,
+            Err(error) => return Said::nothing(format!("{}{begun}", trouble(&error))),
+        };
+        let text = briefing["text"].as_str().unwrap_or_default();
+        if text.trim().is_empty() {
+            return Said::nothing(format!("there is nothing to tell{begun}"));
+        }
+        let noted = format!("briefed with {} characters{begun}", text.chars().count());
+        Said { context: Some(frame::briefing(text)), noted }
+    }
+
+    /// What is known about a text, if anything is.
+    async fn serve(
+        &self,
+        client: &Client,
+        session: Option<&Session>,
+        input: &Input,
+        query: &str,
+        role: Option<&str>,
+    ) -> Said {
+        let mut search = Search {
+            query: query.to_owned(),
+            budget: Some(self.answer_tokens),
+            role: role.map(str::to_owned),
+            workspaces: self.workspace.iter().cloned().collect(),
+            task: session.and_then(Session::task),
+            caller: input.session.as_ref().map(|id| format!("{CLIENT} {}", session::short(id))),
+            checkout: checkout(input),
+            ..Search::default()
+        };
+        let mut answer = ask(client, &search).await;
+        // A task that is over or forgotten does not keep knowledge from the agent.
+        if search.task.is_some()
+            && matches!(&answer, Err(ClientError::Refused(detail))
+                if matches!(detail.kind, Kind::Invalid | Kind::NotFound))
+        {
+            search.task = None;
+            answer = ask(client, &search).await;
+        }
+        match answer {
+            Err(error) => Said::nothing(trouble(&error)),
+            Ok(answer) if answer.hits.is_empty() => Said::nothing("nothing is relevant"),
+            Ok(answer) => {
+                let noted = format!("served {}, {} tokens", answer.hits.len(), answer.tokens);
+                Said { context: Some(frame::hits(&answer.hits)), noted }
+            }
+        }
+    }
+
+    /// Ends the session's task, if the operator says how sessions go; otherwise it is left to expire,
+    /// which counts for nothing and against nothing.
+    async fn finish(&self, client: &Client, session: Option<&Session>, input: &Input) -> Said {
+        let Some(session) = session else { return Said::nothing("there is no session") };
+        let Some(task) = session.task() else { return Said::nothing("there is no task") };
+        let Some(outcome) = self.verdict else {
+            if input.event_name.as_deref() != Some("Stop") {
+                session.forget();
+            }
+            return Said::nothing("the task is left without a verdict");
+        };
+        let finish = FinishTask {
+            outcome,
+            quality: None,
+            used: Vec::new(),
+            cost: None,
+            rounds: None,
+            strategy: None,
+        };
+        let path = format!("/v1/tasks/{task}/finish");
+        let finished: Result<FinishedTask, _> =
+            client.send_json(Method::POST, &path, &finish).await;
+        match finished {
+            Ok(done) => {
+                session.forget();
+                Said::nothing(format!("the task is finished, {} credited", done.credits.len()))
+            }
+            Err(error) => Said::nothing(trouble(&error)),
+        }
+    }
+}
+
+async fn ask(client: &Client, search: &Search) -> Result<SearchAnswer, ClientError> {
+    client.send_json(Method::POST, "/v1/search", search).await
+}
+
+/// Begins a task for a session that has none, and says so for the log.
+async fn begin(client: &Client, session: Option<&Session>, input: &Input) -> &'static str {
+    let Some(session) = session.filter(|session| session.task().is_none()) else { return "" };
+    let folder = input.cwd.as_deref().and_then(std::path::Path::file_name);
+    let folder = folder.map(|name| name.to_string_lossy().into_owned());
+    let goal = match folder {
+        Some(folder) => format!("a session in {}", frame::one_line(&folder, 60)),
+        None => "a session".to_owned(),
+    };
+    let new = NewTask { agent: CLIENT.to_owned(), goal, thread: None, parent: None };
+    let begun: Result<Task, _> = client.send_json(Method::POST, "/v1/tasks", &new).await;
+    match begun {
+        Ok(begun) if session.keep(&begun.task) => ", task begun",
+        Ok(_) => ", task begun and lost",
+        Err(_) => "",
+    }
+}
+
+/// The root of the checkout that the agent works in.
+fn checkout(input: &Input) -> Option<String> {
+    let root: PathBuf = GitCheckout::root_of(input.cwd.as_deref()?)?;
+    root.into_os_string().into_string().ok()
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(PROMPT_BYTES_MAX)]
+}
+
+/// A value in the query of a path.
+fn escape(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let escaped = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    escaped.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_no_bytes_and_words_are_what_the_client_reads() {
+        assert_eq!(output("SessionStart", &Said::nothing("why")), "");
+        let said = Said { context: Some("a\n\"b\"".into()), noted: String::new() };
+        let read: Value = serde_json::from_str(&output("UserPromptSubmit", &said)).unwrap();
+        let specific = &read["hookSpecificOutput"];
+        assert_eq!(specific["hookEventName"], "UserPromptSubmit");
+        assert_eq!(specific["additionalContext"], "a\n\"b\"");
+    }
+
+    #[test]
+    fn every_event_has_a_verb_of_its_own() {
+        for event in Event::ALL {
+            assert_eq!(Event::named(event.verb()), Some(event));
+        }
+        assert_eq!(Event::named("start"), None);
+        assert_eq!(cut(&"\u{e9}".repeat(3_000)).chars().count(), 2_000);
+        assert_eq!(escape("/a b&c"), "%2Fa%20b%26c");
+    }
+}
