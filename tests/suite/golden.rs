@@ -5,9 +5,11 @@
 //! changelog, under wire or store compatibility.
 
 use klnode::engine::{
-    Command, Finish, NewEntry, NewTask, PeerAct, Receipt, Source, TaskAct, TaskDone, Verdict,
+    CheckoutAct, Command, Finish, NewEntry, NewTask, PeerAct, Receipt, Source, TaskAct, TaskDone,
+    Verdict,
 };
 use klnode::store::peers::rows::{Cursor, RefusalRow};
+use klnode::store::places::CheckoutRow;
 use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
@@ -193,6 +195,8 @@ fn dump(disk: Disk) -> String {
     fixed::<8>("callers", &database, &mut out);
     fixed::<16>("tasks", &database, &mut out);
     fixed::<32>("parts", &database, &mut out);
+    fixed::<16>("checkouts", &database, &mut out);
+    fixed::<16>("promotions", &database, &mut out);
     out
 }
 
@@ -255,6 +259,12 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     };
     let overlay = OverlayRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
     let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
+    let checkout = CheckoutRow {
+        workspace: WorkspaceId::MAIN,
+        identity: "remote:example.org/shop".into(),
+        folder: "/src/shop".into(),
+        since: START,
+    };
     for command in [
         Command::Peers(vec![
             PeerAct::Release(peer, entry, true),
@@ -263,6 +273,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
             PeerAct::Advance(peer, cursor),
         ]),
         Command::Overlay { entry, overlay },
+        Command::Checkout(CheckoutAct::Map([3; 16], checkout)),
         Command::Served(served("task".into(), entry)),
         Command::As {
             caller: CallerRow { uid: Some(1_000), pid: Some(4_242) },

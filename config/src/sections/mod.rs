@@ -21,7 +21,7 @@ pub use retrieval::{
     Composite, Conflict, Cooccurrence, Duplicates, Foreign, Retrieval, RetrievalWeights,
     StatusBonus, Tiers,
 };
-pub use running::{Api, Engine, Index, Log, Network};
+pub use running::{Api, Engine, Index, Log, Network, Threads};
 pub use sharing::{Budget, Federation, Filter, Filters};
 
 /// Every setting of a node. `Config::default()` is what `default.toml` says.
@@ -57,6 +57,8 @@ pub struct Config {
     pub scan: Scan,
     /// How far authors are believed.
     pub trust: Trust,
+    /// In which thread things are said.
+    pub threads: Threads,
     /// How answers are ranked and cut.
     pub retrieval: Retrieval,
     /// Pairs of entries that are served together.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::units::{
     Bytes, Fraction, Interval, List, ListenAddress, LocalTcp, LogFormat, LogLevel, SocketPath,
-    Whole,
+    ThreadDefault, Whole,
 };
 
 /// `[log]`: what is logged.
@@ -58,6 +58,14 @@ pub struct Network {
     pub redial_after: Interval,
     /// The longest such wait.
     pub redial_after_max: Interval,
+}
+
+/// `[threads]`: in which thread things are said.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Threads {
+    /// The thread where none is named.
+    pub default: ThreadDefault,
 }
 
 /// `[engine]`: the one writer.

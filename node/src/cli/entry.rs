@@ -48,7 +48,8 @@ pub(super) fn whole(entry: &Entry) -> String {
         put(name, values.join("; "));
     }
     for citation in &entry.citations {
-        put("evidence", format!("{}:{}", citation.evidence_type, citation.evidence_ref));
+        let name = if citation.context { "context" } else { "evidence" };
+        put(name, format!("{}:{}", citation.evidence_type, citation.evidence_ref));
     }
     put(
         "confidence",
@@ -74,6 +75,13 @@ pub(super) fn whole(entry: &Entry) -> String {
         for finding in &checked.findings {
             put(&checked.outcome, format!("{} ({})", finding.atom, finding.reason));
         }
+    }
+    for link in &entry.links {
+        put(&link.relation.replace('_', " "), link.code.clone());
+    }
+    if let Some(of) = &entry.promotion {
+        let signed = of.approved_by.as_ref().map(|key| format!(", signed for by {key}"));
+        put("promoted", format!("from {}{}", of.source, signed.unwrap_or_default()));
     }
     put("contested", entry.contested.join(", "));
     for of in &entry.contributions {

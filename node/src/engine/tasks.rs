@@ -3,7 +3,7 @@
 //! Whether a confirmation is independent is decided here, from what this node served, and never
 //! taken from a caller.
 
-use super::command::{Receipt, Rejection};
+use super::command::{NewEntry, Receipt, Rejection};
 use super::ingest::Ingest;
 use crate::store::rows::{ServedRow, UseRow};
 use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState};
@@ -50,6 +50,8 @@ pub enum TaskAct {
     Begin(NewTask),
     /// Finishes one.
     Finish(TaskId, Finish),
+    /// Writes an entry in one.
+    Create(TaskId, Box<NewEntry>),
     /// Counts a success or a failure that was seen in one, once for each entry.
     Observe {
         /// In which.
@@ -150,6 +152,7 @@ impl Ingest<'_> {
         let done = match act {
             TaskAct::Begin(new) => self.begin(batch, new)?,
             TaskAct::Finish(task, finish) => self.finish(batch, *task, finish)?,
+            TaskAct::Create(task, new) => return self.create_in(batch, *task, new),
             TaskAct::Observe { task, entry, of, amount } => {
                 self.observe_in(batch, *task, *entry, (*of, *amount))?
             }
@@ -192,7 +195,7 @@ impl Ingest<'_> {
         Ok(TaskDone::Began(task))
     }
 
-    fn open_task(&self, batch: &Batch, task: TaskId) -> Result<TaskRow, Rejection> {
+    pub(super) fn open_task(&self, batch: &Batch, task: TaskId) -> Result<TaskRow, Rejection> {
         let row = batch.task(task)?.ok_or(Rejection::NoSuchTask(task))?;
         match row.state(self.now, self.writer.tasks.expires_after) {
             TaskState::Open => Ok(row),
@@ -311,6 +314,9 @@ impl Ingest<'_> {
         let credits = outcome::credits(finish.outcome, &served, &finish.used, &params);
         let is_success = finish.outcome.verdict == Verdict::Success;
         let credits = self.credit(batch, task, is_success, credits)?;
+        if is_success {
+            self.credit_made(batch, task)?;
+        }
         let archived = self.count_served(batch, root(batch, task)?, &served)?;
         let end = EndRow {
             at: self.now,
@@ -425,10 +431,12 @@ fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
     Ok(chain(batch, task)?.last().copied().unwrap_or(task))
 }
 
-/// The nearest task of a chain in which an entry was served.
+/// The nearest task of a chain in which an entry was served, or written: who wrote it confirms
+/// nothing by saying it again.
 fn served_in_chain(batch: &Batch, task: TaskId, entry: EntryId) -> Result<Option<TaskId>, Error> {
     for one in chain(batch, task)? {
-        if batch.task_part(one, entry)?.order.is_some() {
+        let part = batch.task_part(one, entry)?;
+        if part.order.is_some() || part.is_made {
             return Ok(Some(one));
         }
     }

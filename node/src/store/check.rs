@@ -5,12 +5,13 @@
 
 use super::copy::{Watch, tell};
 use super::error::Error;
+use super::places::{CheckoutRow, PromotionRow};
 use super::read;
 use super::rows::{self, OverlayRow, QuarantineRow, Seq, ServedRow, ViewRow};
 use super::snapshot::{Change, Snapshot};
 use super::tables::{
-    EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, PARTS, QUARANTINE, RECORDS, TASKS, TOMBSTONES,
-    VIEWS, held_key, part, span,
+    CHECKOUTS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, PARTS, PROMOTIONS, QUARANTINE,
+    RECORDS, TASKS, TOMBSTONES, VIEWS, held_key, part, span,
 };
 use super::tasks::{PartRow, TaskRow};
 use klnode_crdt::equivocation::{Proof, RawProof};
@@ -197,6 +198,14 @@ impl Snapshot {
         }
         for row in self.transaction.open_table(PARTS)?.iter()? {
             found.note(rows::decode::<PartRow>("parts", row?.1.value()).map(|_| ()))?;
+        }
+        for row in self.transaction.open_table(CHECKOUTS)?.iter()? {
+            found.note(rows::decode::<CheckoutRow>("checkouts", row?.1.value()).map(|_| ()))?;
+        }
+        for row in self.transaction.open_table(PROMOTIONS)?.iter()? {
+            let (entry, row) = row?;
+            let read = rows::decode::<PromotionRow>("promotions", row.value());
+            found.note(read.and_then(|_| has_view("promotion", *entry.value())))?;
         }
         Ok(())
     }

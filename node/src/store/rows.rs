@@ -5,6 +5,7 @@
 
 use super::error::Error;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
+use super::places::{CheckoutRow, PromotionRow};
 use super::tasks::{PartRow, TaskRow};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
@@ -190,6 +191,9 @@ pub struct UseRow {
     /// In how many root tasks it was served since something last spoke for it.
     #[serde(rename = "i", default, skip_serializing_if = "is_zero")]
     pub idle_tasks: u32,
+    /// The task in which it was written has succeeded.
+    #[serde(rename = "v", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_from_success: bool,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -246,6 +250,8 @@ pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "callers" => again::<CallerRow>(table, bytes),
         "tasks" => again::<TaskRow>(table, bytes),
         "parts" => again::<PartRow>(table, bytes),
+        "checkouts" => again::<CheckoutRow>(table, bytes),
+        "promotions" => again::<PromotionRow>(table, bytes),
         _ => None,
     }
 }

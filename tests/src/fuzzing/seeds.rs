@@ -8,6 +8,7 @@ use klnode::api::portable::line::{Line, SignedRecord};
 use klnode::store::peers::rows::{
     Approval, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
 };
+use klnode::store::places::{CheckoutRow, PromotionRow};
 use klnode::store::rows::{
     CallerRow, OverlayRow, PairRow, QuarantineRow, ServedRow, UseRow, ViewRow,
 };
@@ -304,6 +305,14 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         end: Some(end),
     };
     let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
+    let checkout = CheckoutRow {
+        workspace: WorkspaceId::MAIN,
+        identity: "remote:example.org/shop".into(),
+        folder: "/src/shop".into(),
+        since: START,
+    };
+    let approved_by = Some(author().author());
+    let promotion = PromotionRow { source: origin(2).id(), at: START, approved_by };
     vec![
         ("records", wire::encode(&claim())),
         ("views", wire::encode(&view)),
@@ -316,6 +325,8 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         ("callers", wire::encode(&CallerRow { uid: Some(1_000), pid: Some(4_242) })),
         ("tasks", wire::encode(&task)),
         ("parts", wire::encode(&part)),
+        ("checkouts", wire::encode(&checkout)),
+        ("promotions", wire::encode(&promotion)),
     ]
 }
 

@@ -33,6 +33,8 @@ pub const TABLES: [&str; 19] = [
     "callers",
     "tasks",
     "parts",
+    "checkouts",
+    "promotions",
     "no such table",
 ];
 
