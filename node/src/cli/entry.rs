@@ -28,6 +28,16 @@ pub(super) fn line(entry: &Entry) -> String {
     )
 }
 
+/// What an entry is to others: its edges, and what it was made of.
+fn beside(entry: &Entry) -> Vec<(String, String)> {
+    let links = entry.links.iter().map(|link| (link.relation.replace('_', " "), link.code.clone()));
+    let promotion = entry.promotion.iter().map(|of| {
+        let signed = of.approved_by.as_ref().map(|key| format!(", signed for by {key}"));
+        ("promoted".to_owned(), format!("from {}{}", of.source, signed.unwrap_or_default()))
+    });
+    links.chain(promotion).collect()
+}
+
 /// Everything.
 pub(super) fn whole(entry: &Entry) -> String {
     let mut text = String::new();
@@ -76,12 +86,8 @@ pub(super) fn whole(entry: &Entry) -> String {
             put(&checked.outcome, format!("{} ({})", finding.atom, finding.reason));
         }
     }
-    for link in &entry.links {
-        put(&link.relation.replace('_', " "), link.code.clone());
-    }
-    if let Some(of) = &entry.promotion {
-        let signed = of.approved_by.as_ref().map(|key| format!(", signed for by {key}"));
-        put("promoted", format!("from {}{}", of.source, signed.unwrap_or_default()));
+    for (name, value) in beside(entry) {
+        put(&name, value);
     }
     put("contested", entry.contested.join(", "));
     for of in &entry.contributions {
