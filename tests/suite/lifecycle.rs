@@ -313,6 +313,7 @@ fn what_a_task_produced_is_verified_when_the_task_succeeds() {
     assert_eq!(place.show(&made)["status"], "candidate");
     let confirmed = place.done(&["confirm", &made, "--task", &good]);
     assert_eq!(confirmed["class"], "primed", "whoever wrote it confirms nothing");
+    assert_eq!(confirmed["reason"], format!("it was written in task {good}"));
     place.done(&["task", "finish", &good, "--success"]);
     place.done(&["task", "finish", &bad, "--failure"]);
     let shown = place.show(&made);

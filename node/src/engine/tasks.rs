@@ -137,6 +137,8 @@ pub enum Confirmation {
     Independent,
     /// Primed: the entry was served in this task of the chain.
     Served(TaskId),
+    /// Primed: the entry was written in this task of the chain.
+    Written(TaskId),
     /// Primed: it was confirmed independently in the same root task before.
     Again,
     /// Primed, by the caller's own word.
@@ -274,9 +276,9 @@ impl Ingest<'_> {
         self.must_hold(batch, entry)?;
         self.open_task(batch, task)?;
         let root = root(batch, task)?;
-        let confirmation = match served_in_chain(batch, task, entry)? {
+        let confirmation = match met_in_chain(batch, task, entry)? {
             _ if is_lowered => Confirmation::Lowered,
-            Some(by) => Confirmation::Served(by),
+            Some(met) => met,
             None if batch.task_part(root, entry)?.is_confirmed => Confirmation::Again,
             None => Confirmation::Independent,
         };
@@ -431,13 +433,20 @@ fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
     Ok(chain(batch, task)?.last().copied().unwrap_or(task))
 }
 
-/// The nearest task of a chain in which an entry was served, or written: who wrote it confirms
-/// nothing by saying it again.
-fn served_in_chain(batch: &Batch, task: TaskId, entry: EntryId) -> Result<Option<TaskId>, Error> {
+/// How the nearest task of a chain met an entry: it was served there, or written. Who wrote it
+/// confirms nothing by saying it again.
+fn met_in_chain(
+    batch: &Batch,
+    task: TaskId,
+    entry: EntryId,
+) -> Result<Option<Confirmation>, Error> {
     for one in chain(batch, task)? {
         let part = batch.task_part(one, entry)?;
-        if part.order.is_some() || part.is_made {
-            return Ok(Some(one));
+        if part.order.is_some() {
+            return Ok(Some(Confirmation::Served(one)));
+        }
+        if part.is_made {
+            return Ok(Some(Confirmation::Written(one)));
         }
     }
     Ok(None)

@@ -179,6 +179,7 @@ pub(super) async fn confirm(
             ("independent", "it was served nowhere in the task or above it".to_owned())
         }
         Some(Confirmation::Served(by)) => ("primed", format!("it was served in task {by}")),
+        Some(Confirmation::Written(by)) => ("primed", format!("it was written in task {by}")),
         Some(Confirmation::Again) => {
             ("primed", "it was confirmed in this task, or in one beside it, before".to_owned())
         }

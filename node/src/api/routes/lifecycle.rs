@@ -204,10 +204,8 @@ pub(super) async fn archive_thread(
         let message = "archive a thread: its name is empty";
         return Err(ApiError::new(Kind::Invalid, message, None));
     }
-    let (thread, presence) = match ask.undo {
-        true => (ask.thread.clone(), Presence::Withdrawn),
-        false => (ask.thread.clone(), Presence::Present),
-    };
+    let presence = if ask.undo { Presence::Withdrawn } else { Presence::Present };
+    let thread = ask.thread.clone();
     let working = service.clone();
     let entries = apart(move |cancel| of_thread(&working, &ask, cancel)).await?;
     for some in entries.chunks(ARCHIVED_AT_ONCE) {

@@ -55,7 +55,7 @@ pub(super) async fn promote(
     Body(ask): Body<Promote>,
 ) -> Answered<Promoted> {
     let approval = if service.person.is_absent() { Approval::Given } else { Approval::Unasked };
-    promoted(service, caller, entry, ask, approval).await
+    promoted(service, caller, &entry, ask, approval).await
 }
 
 /// Promotes an entry to procedural: the person signs for this entry and this place.
@@ -72,19 +72,19 @@ pub(super) async fn promote_to_procedural(
         return Err(ApiError::new(Kind::Invalid, message, None));
     }
     let ask = Promote { memory: Some("procedural".into()), ..ask };
-    promoted(service, caller, entry, ask, Approval::Given).await
+    promoted(service, caller, &entry, ask, Approval::Given).await
 }
 
 async fn promoted(
     service: Service,
     caller: Caller,
-    entry: String,
+    entry: &str,
     ask: Promote,
     approval: Approval,
 ) -> Answered<Promoted> {
-    let source = resolve_for_change(&service, &entry)?;
+    let source = resolve_for_change(&service, entry)?;
     let working = service.clone();
-    let (new, workspace) = apart(move |_| plan(&working, source, ask, approval)).await?;
+    let (new, workspace) = apart(move |_| plan(&working, source, &ask, approval)).await?;
     let (kind, memory) = (new.kind, new.memory);
     let is_signed = memory == Memory::Procedural && approval == Approval::Given;
     let approved_by = if is_signed { service.person.author()? } else { None };
@@ -111,7 +111,7 @@ fn invalid(message: String) -> ApiError {
 fn plan(
     service: &Service,
     source: EntryId,
-    ask: Promote,
+    ask: &Promote,
     approval: Approval,
 ) -> Result<(NewEntry, String), ApiError> {
     let snapshot = service.snapshot()?;
@@ -125,7 +125,7 @@ fn plan(
         Some(name) => find_workspace(&reading.society, name)?,
         None => origin.workspace(),
     };
-    let (memory, kind) = becomes(&found, origin.memory(), &ask)?;
+    let (memory, kind) = becomes(&found, origin.memory(), ask)?;
     let is_threaded = found.view.text(Register::THREAD).is_some_and(|name| !name.is_empty());
     if target == origin.workspace() && memory == origin.memory() && !is_threaded {
         let name = reading.society.name(target);
@@ -139,7 +139,7 @@ fn plan(
         let hint = "`klnode promote ID --memory procedural` asks for the passphrase";
         return Err(ApiError::new(Kind::Refused, message, Some(hint)));
     }
-    let new = remade(service, &found, (target, memory, kind), &ask)?;
+    let new = remade(service, &found, (target, memory, kind), ask)?;
     let needs_proof = origin.memory() == Memory::Episodic || memory == Memory::Procedural;
     if needs_proof && new.citations.iter().all(|citation| citation.is_context) {
         let message = format!("promote entry {source}: citations are missing; it needs evidence");
