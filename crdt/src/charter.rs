@@ -33,6 +33,9 @@ pub struct Charter {
     pub settings: Option<String>,
     /// What owner or admins call it.
     pub name: Option<String>,
+    /// Checkouts that owner or admins say belong to it. Only offered: nobody's node takes them
+    /// for its own without its operator.
+    pub checkouts: BTreeSet<String>,
 }
 
 /// The origin of a workspace's charter.
@@ -68,10 +71,15 @@ impl Charter {
         for speaker in &speakers {
             members.extend(listed(*speaker, TextSet::MEMBERS));
         }
+        let said = |speaker: &AuthorId| {
+            let claims = held.claims.get(speaker)?;
+            Some(claims.texts.get(&TextSet::CHECKOUTS)?.present().cloned())
+        };
+        let checkouts = speakers.iter().filter_map(said).flatten().collect();
         let view = held.view(now, &Entitlement { mine: BTreeSet::new(), members: speakers });
         let text = |register| view.text(register).map(str::to_owned);
         let (settings, name) = (text(Register::CONTENT), text(Register::TITLE));
-        Self { owner, admins, members, settings, name }
+        Self { owner, admins, members, settings, name, checkouts }
     }
 
     /// Whether an author may list members.
@@ -122,13 +130,16 @@ mod tests {
         let settings = Claim::Set(Register::CONTENT, "a = 1".into());
         says(&mut held, workspace, 1, &[proof, add(TextSet::ADMINS, 2), settings]);
         says(&mut held, workspace, 2, &[add(TextSet::MEMBERS, 3), add(TextSet::ADMINS, 4)]);
-        says(&mut held, workspace, 3, &[add(TextSet::MEMBERS, 5)]);
+        let checkout = |name: &str| Claim::Add(TextSet::CHECKOUTS, name.to_owned());
+        says(&mut held, workspace, 2, &[checkout("remote:h/team")]);
+        says(&mut held, workspace, 3, &[add(TextSet::MEMBERS, 5), checkout("remote:h/else")]);
         let charter = Charter::read(workspace, &held, now);
         assert_eq!(charter.owner, Some((key(1).author(), NONCE)));
         assert_eq!(charter.admins, [key(2).author()].into());
         let members: BTreeSet<AuthorId> = [1, 2, 3].map(|seed| key(seed).author()).into();
         assert_eq!(charter.members, members);
         assert_eq!(charter.settings.as_deref(), Some("a = 1"));
+        assert_eq!(charter.checkouts, ["remote:h/team".to_owned()].into());
         assert!(charter.may_invite(key(2).author()) && !charter.may_invite(key(3).author()));
     }
 }

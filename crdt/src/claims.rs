@@ -31,9 +31,11 @@ impl TextSet {
     pub const MEMBERS: Self = Self(7);
     /// On a workspace's charter: what proves its owner.
     pub const OWNER_NONCES: Self = Self(8);
+    /// On a workspace's charter: checkouts that belong to it, each by roots and remote.
+    pub const CHECKOUTS: Self = Self(9);
 
     /// The sets this version knows, with their names.
-    pub const KNOWN: [(Self, &'static str); 8] = [
+    pub const KNOWN: [(Self, &'static str); 9] = [
         (Self::TAGS, "tags"),
         (Self::ANCHORS, "anchors"),
         (Self::VERIFY_STEPS, "verify_steps"),
@@ -42,6 +44,7 @@ impl TextSet {
         (Self::ADMINS, "admins"),
         (Self::MEMBERS, "members"),
         (Self::OWNER_NONCES, "owner_nonces"),
+        (Self::CHECKOUTS, "checkouts"),
     ];
 
     /// The set's name, if this version knows it.

@@ -62,6 +62,19 @@ pub struct Proposal {
     pub stamp: Hlc,
 }
 
+/// An element that someone whose word is not shown says belongs to a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProposedElement {
+    /// By whom.
+    pub author: AuthorId,
+    /// To which set.
+    pub set: TextSet,
+    /// The element.
+    pub text: String,
+    /// When, by its author's clock.
+    pub stamp: Hlc,
+}
+
 /// What one author has counted, as far as it counts today.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -167,6 +180,37 @@ impl Entry {
         view.archived_by = archived.collect();
         view.state = if view.registers.is_empty() { State::Retracted } else { State::Live };
         view
+    }
+
+    /// Elements of sets by authors who are not entitled, as far as nobody entitled says them too.
+    pub fn proposed_elements(
+        &self,
+        view: &View,
+        entitlement: &Entitlement,
+    ) -> Vec<ProposedElement> {
+        let Some(origin) = self.origin.as_ref() else { return Vec::new() };
+        let mut proposed = Vec::new();
+        let others = self.claims.iter().filter(|(by, _)| !entitlement.includes(**by, origin));
+        for (author, claims) in others {
+            let claims = match self.marks.get(author) {
+                Some(marks) => Cow::Owned(claims.clone().without_suppressed(marks)),
+                None => Cow::Borrowed(claims),
+            };
+            for (set, elements) in &claims.texts {
+                let is_said =
+                    |text: &str| view.texts.get(set).is_some_and(|shown| shown.contains_key(text));
+                let present = elements
+                    .iter()
+                    .filter(|(text, word)| word.presence == Presence::Present && !is_said(text));
+                proposed.extend(present.map(|(text, word)| ProposedElement {
+                    author: *author,
+                    set: *set,
+                    text: text.clone(),
+                    stamp: word.stamp,
+                }));
+            }
+        }
+        proposed
     }
 
     /// Everything that does not depend on who reads.
@@ -304,6 +348,29 @@ mod tests {
             assert_eq!(after.author(&mine), Some(other), "{register:?}");
             assert_ne!(before.text_digest(), after.text_digest(), "{register:?}");
         }
+    }
+
+    #[test]
+    fn what_a_stranger_adds_to_a_set_is_proposed_until_somebody_entitled_says_it() {
+        let [own, other] = [1, 2].map(|seed| key(seed).author());
+        let entitled = Entitlement { mine: [own].into(), members: BTreeSet::new() };
+        let mut held = Entry::default();
+        says(&mut held, 1, Register::CONTENT, "text");
+        let mut tag = |by: u8| {
+            let (key, own) = (key(by), Holding::default());
+            let boot = Boot(10 + u64::from(by));
+            let writer = Writer { key: &key, boot, entry: origin().id(), own: &own };
+            let claims = [Claim::Add(TextSet::TAGS, "auth".to_owned())];
+            let stamp = Hlc::new(WallTime::from_millis(1_000), 9);
+            let record = writer.claim(&held, None, &claims, stamp).unwrap();
+            held.join(record.to_entry());
+            let view = held.view(WallTime::from_millis(2_000), &entitled);
+            held.proposed_elements(&view, &entitled)
+        };
+        let proposed = tag(2);
+        let found: Vec<_> = proposed.iter().map(|one| (one.author, one.set, &*one.text)).collect();
+        assert_eq!(found, [(other, TextSet::TAGS, "auth")]);
+        assert_eq!(tag(1), []);
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! changelog, under wire or store compatibility.
 
 use klnode::engine::{
-    Command, Finish, NewEntry, NewTask, PeerAct, Receipt, Source, TaskAct, TaskDone, Verdict,
+    CheckoutAct, Command, Finish, NewEntry, NewTask, PeerAct, Receipt, Source, TaskAct, TaskDone,
+    Verdict,
 };
 use klnode::store::Label;
 use klnode::store::peers::rows::{Cursor, RefusalRow};
+use klnode::store::places::CheckoutRow;
 use klnode::store::rows::{self, CallerRow, HitCost, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
@@ -197,6 +199,8 @@ fn dump(disk: Disk) -> String {
     fixed::<16>("sessions", &database, &mut out);
     narrow::<32, 8>("primed", &database, &mut out);
     fixed::<21>("usage", &database, &mut out);
+    fixed::<16>("checkouts", &database, &mut out);
+    fixed::<16>("promotions", &database, &mut out);
     out
 }
 
@@ -265,6 +269,12 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     };
     let overlay = OverlayRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
     let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
+    let checkout = CheckoutRow {
+        workspace: WorkspaceId::MAIN,
+        identity: "remote:example.org/shop".into(),
+        folder: "/src/shop".into(),
+        since: START,
+    };
     for command in [
         Command::Peers(vec![
             PeerAct::Release(peer, entry, true),
@@ -273,6 +283,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
             PeerAct::Advance(peer, cursor),
         ]),
         Command::Overlay { entry, overlay },
+        Command::Checkout(CheckoutAct::Map([3; 16], checkout)),
         Command::Served(served("task".into(), entry)),
         Command::As {
             caller: CallerRow {

@@ -17,27 +17,33 @@ use tempfile::TempDir;
 
 /// What changes something and is everybody's. A route that is neither here nor an operator's fails
 /// a test: whoever adds one decides.
-const EVERYBODYS: [&str; 16] = [
+const EVERYBODYS: [&str; 21] = [
     "patch /v1/entries/{entry}",
     "post /v1/anchors/check",
     "post /v1/backup",
     "post /v1/entries",
+    "post /v1/entries/{entry}/accept",
     "post /v1/entries/{entry}/confirm",
     "post /v1/entries/{entry}/forget",
     "post /v1/entries/{entry}/observations",
+    "post /v1/entries/{entry}/promote",
     "post /v1/entries/{entry}/retract",
+    "post /v1/entries/{entry}/supersede",
     "post /v1/import",
     "post /v1/peers/{peer}/preview",
     "post /v1/search",
     "post /v1/sync",
     "post /v1/tasks",
     "post /v1/tasks/{task}/finish",
+    "post /v1/threads/archive",
+    "post /v1/workspaces/{name}/checkouts",
     "post /v1/workspaces/{name}/use",
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 8] = [
+const OPERATORS: [&str; 9] = [
     "patch /v1/workspaces/{name}",
+    "post /v1/entries/{entry}/promote/procedural",
     "post /v1/invitations",
     "post /v1/join",
     "post /v1/peers/{peer}/decision",
@@ -51,14 +57,14 @@ const PASSPHRASE: &str = "correct horse battery";
 const KEY: [u8; 32] = [7; 32];
 
 /// Puts a key into a home; one that is cheap to open.
-fn write_key(home: &Path) {
+pub(crate) fn write_key(home: &Path) {
     let cost = Cost { memory_kib: 8, passes: 1 };
     let key = SecretKey::from_bytes(&KEY);
     let locked = LockedKey::lock(&key, PASSPHRASE, cost, [1; 16], [2; 24]).unwrap();
     std::fs::write(home.join("person.key"), locked.encode()).unwrap();
 }
 
-fn header(method: &str, path: &str, body: &[u8]) -> String {
+pub(crate) fn header(method: &str, path: &str, body: &[u8]) -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let now = WallTime::from_millis(since.as_millis() as u64);
     person::sign(&SecretKey::from_bytes(&KEY), &method.parse().unwrap(), path, body, now)

@@ -30,7 +30,8 @@ fn the_session_in_the_readme_prints_what_it_promises() {
 }
 
 fn answer(home: &Path, arguments: &[&str]) -> (i32, String, String) {
-    let output = klnode(home).args(arguments).output().unwrap();
+    // In a checkout it would be cited where an entry is written.
+    let output = klnode(home).args(arguments).current_dir(home).output().unwrap();
     let printed = String::from_utf8(output.stdout.clone()).unwrap();
     (output.status.code().expect("an exit code"), printed, told(&output))
 }

@@ -21,7 +21,7 @@ pub use retrieval::{
     Briefing, Composite, Conflict, Cooccurrence, Duplicates, Foreign, Retrieval, RetrievalWeights,
     StatusBonus, Tiers,
 };
-pub use running::{Api, Engine, Hooks, Index, Log, Mcp, Network};
+pub use running::{Api, Engine, Hooks, Index, Log, Mcp, Network, Threads};
 pub use sharing::{Budget, Federation, Filter, Filters};
 
 /// Every setting of a node. `Config::default()` is what `default.toml` says.
@@ -61,6 +61,8 @@ pub struct Config {
     pub scan: Scan,
     /// How far authors are believed.
     pub trust: Trust,
+    /// In which thread things are said.
+    pub threads: Threads,
     /// How answers are ranked and cut.
     pub retrieval: Retrieval,
     /// Pairs of entries that are served together.

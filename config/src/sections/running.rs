@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::units::{
     Bytes, Fraction, Interval, List, ListenAddress, LocalTcp, LogFormat, LogLevel, SocketPath,
-    Switch, Whole,
+    Switch, ThreadDefault, Whole,
 };
 
 /// `[log]`: what is logged.
@@ -66,6 +66,14 @@ pub struct Network {
     pub redial_after: Interval,
     /// The longest such wait.
     pub redial_after_max: Interval,
+}
+
+/// `[threads]`: in which thread things are said.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Threads {
+    /// The thread where none is named.
+    pub default: ThreadDefault,
 }
 
 /// `[engine]`: the one writer.

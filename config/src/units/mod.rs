@@ -19,6 +19,7 @@ pub use size::Bytes;
 pub use time::{Days, Interval};
 pub use word::{
     DecayClass, EmbedderKind, EntryType, LogFormat, LogLevel, Memory, Reach, Status, Switch,
+    ThreadDefault,
 };
 
 /// Why a value is not of a unit: what it must be, as words that follow "must be".

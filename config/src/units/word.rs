@@ -69,6 +69,16 @@ fn one_of(words: &[&str]) -> Unfit {
 }
 
 words!(
+    /// The thread where none is named.
+    ThreadDefault {
+        /// None.
+        None = "none",
+        /// The branch that is checked out.
+        Branch = "branch",
+    }
+);
+
+words!(
     /// How much is logged.
     LogLevel {
         /// Nothing.

@@ -17,6 +17,7 @@ mod history;
 mod limits;
 mod metrics;
 pub mod person;
+mod places;
 pub mod portable;
 mod routes;
 pub mod search;

@@ -74,6 +74,11 @@ impl Person {
         matches!(self.key(&mut self.known()), Ok(None))
     }
 
+    /// Whose signature is needed; none where nobody guards this node.
+    pub(super) fn author(&self) -> Result<Option<AuthorId>, ApiError> {
+        self.key(&mut self.known())
+    }
+
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

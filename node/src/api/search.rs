@@ -235,6 +235,9 @@ pub struct Explained {
     pub pin_bonus: f64,
     /// What the role's preference added.
     pub role_bonus: f64,
+    /// What being of the caller's workspace added.
+    #[serde(default)]
+    pub place_bonus: f64,
     /// The local verified entry below which it was put.
     pub put_below: Option<String>,
     /// Why its status is what it is.
@@ -296,6 +299,7 @@ impl Search {
             role,
             course: if self.deviating { Course::Deviating } else { Course::AsPlanned },
             filter: self.filter()?,
+            workspace: None,
             thread: self.thread.clone(),
             also: also?,
             audience,
@@ -387,7 +391,7 @@ fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers
         confirmed_days_ago: hit.confirmed.map(|day| today.days_since(day)),
         caveats: hit.caveats.iter().map(Caveat::to_string).collect(),
         competing_with: hit.caveats.iter().filter_map(rival).collect(),
-        score: hit.placed.score + hit.role_bonus,
+        score: hit.placed.score + hit.role_bonus + hit.place_bonus,
         relevance: hit.relevance.value,
         explain: search.explain.then(|| explained(hit, answer, &entry)),
         id: entry.id,
@@ -431,6 +435,7 @@ fn explained(hit: &query::Hit, answer: &query::Answer, entry: &types::Entry) -> 
         foreign_factor: hit.placed.foreign_factor,
         pin_bonus: hit.placed.pin_bonus,
         role_bonus: hit.role_bonus,
+        place_bonus: hit.place_bonus,
         put_below: hit.placed.put_below.map(|entry| entry.to_string()),
         status_reason: entry.status_reason.clone(),
         author_reason: entry.author_reason.clone(),

@@ -1,7 +1,9 @@
 //! Between what travels over the socket about peers and what the node knows of them.
 
 use super::errors::{ApiError, Kind};
+use super::places::mapped;
 use super::server::Service;
+use super::types::MappedCheckout;
 use super::types::peers::{self as types, Member, Peer, Previewed};
 use crate::query::{Numbers, TrustReport};
 use crate::replicate::{Live, PairError, Preview};
@@ -224,7 +226,19 @@ pub(super) fn workspace(
         weights_from: weights_from.name().to_owned(),
         entries,
         damaged: society.is_damaged(id),
+        checkouts: checkouts_of(snapshot, id)?,
+        offered: charter.checkouts.iter().filter_map(|line| mapped(line)).collect(),
     })
+}
+
+/// Checkouts that are mapped to a workspace here.
+fn checkouts_of(snapshot: &Snapshot, id: WorkspaceId) -> Result<Vec<MappedCheckout>, ApiError> {
+    let rows = snapshot.checkouts()?.into_iter().filter(|(_, row)| row.workspace == id);
+    let checkouts = rows.filter_map(|(_, row)| {
+        let (folder, since) = (Some(row.folder), Some(row.since.as_millis()));
+        Some(MappedCheckout { folder, since, ..mapped(&row.identity)? })
+    });
+    Ok(checkouts.collect())
 }
 
 /// A filter, as it is answered.

@@ -1,6 +1,7 @@
 //! Between what travels and what the node works with.
 
 use super::errors::{ApiError, Kind as ErrorKind};
+use super::portable::line::RELATIONS;
 use super::types;
 use crate::engine::NewEntry;
 use crate::query::{Found, Gate, Looked, Reading, Standing, malformed};
@@ -82,7 +83,7 @@ pub(super) fn new_entry(
 }
 
 /// Refuses what is meant as a predicate and is none: nobody would ever look at it.
-fn well_formed(text: &str) -> Result<(), ApiError> {
+pub(super) fn well_formed(text: &str) -> Result<(), ApiError> {
     let Some(error) = malformed(text) else { return Ok(()) };
     let hint = "docs/predicates.md has the whole language; other words pass as they are";
     Err(ApiError::new(ErrorKind::Invalid, format!("{error}; given was `{text}`"), Some(hint)))
@@ -101,7 +102,7 @@ pub(super) fn workspace_named(name: &str) -> Result<WorkspaceId, ApiError> {
     }
 }
 
-fn citations(
+pub(super) fn citations(
     evidence: &[String],
     cited_by: &str,
     now: WallTime,
@@ -141,8 +142,19 @@ pub(super) fn edit(
         })?;
         claims.push(Claim::Set(*register, text));
     }
-    claims.extend(edit.add_tags.into_iter().map(|tag| Claim::Add(TextSet::TAGS, tag)));
-    claims.extend(edit.remove_tags.into_iter().map(|tag| Claim::Withdraw(TextSet::TAGS, tag)));
+    for text in edit.add_anchors.iter().chain(&edit.add_depends_on) {
+        well_formed(text)?;
+    }
+    let sets = [
+        (TextSet::TAGS, edit.add_tags, edit.remove_tags),
+        (TextSet::ANCHORS, edit.add_anchors, edit.remove_anchors),
+        (TextSet::VERIFY_STEPS, edit.add_verify_steps, edit.remove_verify_steps),
+        (TextSet::DEPENDS_ON, edit.add_depends_on, edit.remove_depends_on),
+    ];
+    for (set, added, removed) in sets {
+        claims.extend(added.into_iter().map(|text| Claim::Add(set, text)));
+        claims.extend(removed.into_iter().map(|text| Claim::Withdraw(set, text)));
+    }
     claims.extend(citations(&edit.add_evidence, cited_by, now)?.into_iter().map(Claim::Cite));
     let archival = edit.archived.map(|archived| match archived {
         true => Presence::Present,
@@ -212,6 +224,8 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         proposals: view.proposals.len(),
         contributions: Vec::new(),
         proposed: Vec::new(),
+        links: Vec::new(),
+        promotion: None,
         checked: None,
         pinned: found.overlay.is_pinned,
         muted: found.overlay.is_muted,
@@ -262,8 +276,41 @@ pub(super) fn whole_entry(
             at: proposal.stamp.wall().as_millis(),
         }))
     });
-    let proposed: Result<_, store::Error> = proposed.collect();
-    Ok(types::Entry { contributions: contributions?, proposed: proposed?, ..entry(found) })
+    let proposed: Result<Vec<types::Proposed>, store::Error> = proposed.collect();
+    let (mut proposed, elements) = (proposed?, reading.proposed_elements(found)?);
+    let shown = entry(found);
+    let proposals = shown.proposals + elements.len();
+    for element in elements.into_iter().take(PROPOSED_MAX) {
+        let Some(set) = element.set.name() else { continue };
+        let by = reading.standing(element.author)?;
+        proposed.push(types::Proposed {
+            author: by.author.to_string(),
+            author_name: by.name.clone(),
+            register: set.to_owned(),
+            text: element.text,
+            at: element.stamp.wall().as_millis(),
+        });
+    }
+    let (contributions, links) = (contributions?, links(found, reading)?);
+    Ok(types::Entry { contributions, proposed, proposals, links, ..shown })
+}
+
+/// Edges of an entry to others, and from what takes its place.
+fn links(found: &Found, reading: &Reading<'_>) -> Result<Vec<types::Linked>, store::Error> {
+    let mut links = Vec::new();
+    for link in found.view.links.keys() {
+        let known = RELATIONS.iter().find(|(relation, _)| *relation == link.relation);
+        let Some((_, relation)) = known else { continue };
+        let other = reading.read(link.to)?;
+        let code = other.map_or_else(|| kind::code_digits(link.to), |other| code(&other));
+        let (relation, id) = ((*relation).to_owned(), link.to.to_string());
+        links.push(types::Linked { relation, id, code });
+    }
+    for successor in reading.successors(found)? {
+        let (id, code) = (successor.entry.to_string(), code(&successor));
+        links.push(types::Linked { relation: "superseded_by".into(), id, code });
+    }
+    Ok(links)
 }
 
 /// What a look said, as it travels; nothing where there was nothing to look at.
@@ -312,6 +359,7 @@ fn citation(citation: &Citation) -> types::Citation {
         evidence_ref: citation.evidence_ref.clone(),
         cited_by: citation.cited_by.clone(),
         cited_at: citation.cited_at.as_millis(),
+        context: citation.is_context,
     }
 }
 

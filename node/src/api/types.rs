@@ -9,6 +9,7 @@ mod briefing;
 mod events;
 mod history;
 pub mod peers;
+mod places;
 mod quarantine;
 mod tasks;
 mod usage;
@@ -18,6 +19,10 @@ pub use authors::{Contribution, Proposed, Rival};
 pub use briefing::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
 pub use events::{Event, EventsQuery};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
+pub use places::{
+    Accept, Accepted, Added, ArchiveThread, ArchivedThread, Linked, MapCheckout, MappedCheckout,
+    Promote, Promoted, PromotionOf, Supersede, Superseded,
+};
 pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
 pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};
 pub use usage::{Usage, UsageBy, UsageDay, UsageQuery, Used};
@@ -101,7 +106,8 @@ pub struct NewEntry {
     /// `semantic`, `procedural` or `episodic`; follows from the type unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
-    /// `main` unless given; `local` never leaves this node.
+    /// That of the checkout unless given, else the current one, else `main`; `local` never leaves
+    /// this node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// One sentence for short answers.
@@ -134,6 +140,14 @@ pub struct NewEntry {
     /// What must hold for it to be valid.
     #[serde(default)]
     pub depends_on: Vec<String>,
+    /// The task it is written in: without evidence it cites the task, and if the task succeeds it is
+    /// verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Where the writer is: the absolute path of a git checkout, or of a folder in one. Refused to
+    /// callers over TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<String>,
 }
 
 /// The name of an entry.
@@ -217,6 +231,12 @@ pub struct Entry {
     /// The newest of those claims, where one entry is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proposed: Vec<Proposed>,
+    /// Edges to other entries, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Linked>,
+    /// What it was promoted from, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promotion: Option<PromotionOf>,
     /// What a look at what it depends on said, where one entry is shown to a caller in a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Checked>,
@@ -241,6 +261,9 @@ pub struct Citation {
     pub cited_by: String,
     /// Milliseconds since 1970.
     pub cited_at: u64,
+    /// Whether it only says where the entry was written, which counts less than evidence.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub context: bool,
 }
 
 /// Which entries to list.
@@ -345,9 +368,27 @@ pub struct Edit {
     /// Topics to withdraw: those this node added.
     #[serde(default)]
     pub remove_tags: Vec<String>,
-    /// Evidence to add, each as KIND:REF.
+    /// Evidence to add, each as KIND:REF. It cannot be taken back, only with the entry.
     #[serde(default)]
     pub add_evidence: Vec<String>,
+    /// Places in a checkout to add.
+    #[serde(default)]
+    pub add_anchors: Vec<String>,
+    /// Places in a checkout to withdraw: those this node added.
+    #[serde(default)]
+    pub remove_anchors: Vec<String>,
+    /// Steps that check it to add.
+    #[serde(default)]
+    pub add_verify_steps: Vec<String>,
+    /// Steps to withdraw: those this node added.
+    #[serde(default)]
+    pub remove_verify_steps: Vec<String>,
+    /// What must hold for it to be valid, to add.
+    #[serde(default)]
+    pub add_depends_on: Vec<String>,
+    /// What need not hold any longer: what this node added.
+    #[serde(default)]
+    pub remove_depends_on: Vec<String>,
     /// Whether this node wants it archived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,

@@ -1,8 +1,8 @@
 //! `klnode add`: a new entry.
 
-use super::{Reply, VerbError, front_matter};
+use super::{Reply, VerbError, anchors, front_matter};
 use crate::api::Client;
-use crate::api::types::{Named, NewEntry};
+use crate::api::types::{Added, NewEntry};
 use hyper::Method;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,8 @@ pub struct Add {
     /// semantic, procedural or episodic [default: follows from the type].
     #[arg(long)]
     pub memory: Option<String>,
-    /// main, or local, which never leaves this node [default: main].
+    /// A workspace; local never leaves this node [default: that of the checkout, else the one set by
+    /// `workspace use`, else main].
     #[arg(long)]
     pub workspace: Option<String>,
     /// A topic, hierarchical with `/`; may be given more than once.
@@ -48,6 +49,9 @@ pub struct Add {
     /// The thread it is scoped to.
     #[arg(long)]
     pub thread: Option<String>,
+    /// The task it is written in, as `task begin` printed it: without evidence it cites the task.
+    #[arg(long)]
+    pub task: Option<String>,
     /// positive, negative or neutral.
     #[arg(long)]
     pub polarity: Option<String>,
@@ -59,9 +63,18 @@ pub struct Add {
 impl Add {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let new = self.into_entry()?;
-        let named: Named = client.send_json(Method::POST, "/v1/entries", &new).await?;
-        let text = format!("{}  {}\n", named.code, new.title);
-        Ok(Reply::new(&named, text))
+        let added: Added = client.send_json(Method::POST, "/v1/entries", &new).await?;
+        let text = format!("{}  {}\n", added.code, new.title);
+        let cited = added.cited.iter().map(|cited| format!("It cites {cited} by itself.\n"));
+        let offered = added.offered.iter().map(|name| {
+            format!(
+                "It went to {}; this checkout belongs to workspace {name}, say its admins: \
+                 `klnode workspace map {name}` has entries go there.\n",
+                added.workspace
+            )
+        });
+        let notes = cited.chain(offered).collect();
+        Ok(Reply::new(&added, text).noting(notes))
     }
 
     fn into_entry(self) -> Result<NewEntry, VerbError> {
@@ -96,6 +109,8 @@ impl Add {
         new.anchors.extend(self.anchors);
         new.verify_steps.extend(self.verify_steps);
         new.depends_on.extend(self.depends_on);
+        new.task = self.task.or(new.task);
+        new.checkout = anchors::here();
         Ok(new)
     }
 }

@@ -188,9 +188,27 @@ pub struct Edit {
     /// A topic to withdraw; works for those this node added.
     #[arg(long = "untag", value_name = "TAG")]
     pub untag: Vec<String>,
-    /// Evidence to add.
+    /// Evidence to add. It cannot be taken back, only with the entry.
     #[arg(long, value_name = "KIND:REF")]
     pub evidence: Vec<String>,
+    /// A place in a checkout to add, in words or as a predicate.
+    #[arg(long = "anchor", value_name = "PREDICATE")]
+    pub anchors: Vec<String>,
+    /// A place to withdraw; works for those this node added, like the next two.
+    #[arg(long = "remove-anchor", value_name = "PREDICATE")]
+    pub remove_anchors: Vec<String>,
+    /// A step that checks it, to add.
+    #[arg(long = "verify", value_name = "STEP")]
+    pub verify_steps: Vec<String>,
+    /// A step to withdraw.
+    #[arg(long = "remove-verify", value_name = "STEP")]
+    pub remove_verify_steps: Vec<String>,
+    /// What must hold for it to be valid, to add.
+    #[arg(long, value_name = "PREDICATE")]
+    pub depends_on: Vec<String>,
+    /// What need not hold any longer.
+    #[arg(long, value_name = "PREDICATE")]
+    pub remove_depends_on: Vec<String>,
 }
 
 impl Edit {
@@ -210,6 +228,12 @@ impl Edit {
             add_tags: self.tags,
             remove_tags: self.untag,
             add_evidence: self.evidence,
+            add_anchors: self.anchors,
+            remove_anchors: self.remove_anchors,
+            add_verify_steps: self.verify_steps,
+            remove_verify_steps: self.remove_verify_steps,
+            add_depends_on: self.depends_on,
+            remove_depends_on: self.remove_depends_on,
             archived: None,
         };
         let named: Named = client.send_json(Method::PATCH, &path(&self.entry, ""), &edit).await?;

@@ -28,6 +28,16 @@ pub(super) fn line(entry: &Entry) -> String {
     )
 }
 
+/// What an entry is to others: its edges, and what it was made of.
+fn beside(entry: &Entry) -> Vec<(String, String)> {
+    let links = entry.links.iter().map(|link| (link.relation.replace('_', " "), link.code.clone()));
+    let promotion = entry.promotion.iter().map(|of| {
+        let signed = of.approved_by.as_ref().map(|key| format!(", signed for by {key}"));
+        ("promoted".to_owned(), format!("from {}{}", of.source, signed.unwrap_or_default()))
+    });
+    links.chain(promotion).collect()
+}
+
 /// Everything.
 pub(super) fn whole(entry: &Entry) -> String {
     let mut text = String::new();
@@ -48,7 +58,8 @@ pub(super) fn whole(entry: &Entry) -> String {
         put(name, values.join("; "));
     }
     for citation in &entry.citations {
-        put("evidence", format!("{}:{}", citation.evidence_type, citation.evidence_ref));
+        let name = if citation.context { "context" } else { "evidence" };
+        put(name, format!("{}:{}", citation.evidence_type, citation.evidence_ref));
     }
     put(
         "confidence",
@@ -74,6 +85,9 @@ pub(super) fn whole(entry: &Entry) -> String {
         for finding in &checked.findings {
             put(&checked.outcome, format!("{} ({})", finding.atom, finding.reason));
         }
+    }
+    for (name, value) in beside(entry) {
+        put(&name, value);
     }
     put("contested", entry.contested.join(", "));
     for of in &entry.contributions {

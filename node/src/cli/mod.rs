@@ -5,8 +5,10 @@
 //! it is. A verb returns a
 //! [`Reply`]; whether people or programs read it is decided in one place.
 
+mod accept;
 mod add;
 mod anchors;
+mod archive;
 pub mod backup;
 mod briefing;
 mod change;
@@ -26,11 +28,13 @@ mod invite;
 pub mod mcp;
 mod peer;
 pub mod person;
+mod promote;
 mod quarantine;
 mod read;
 pub mod restore;
 mod search;
 pub mod service;
+mod supersede;
 mod task;
 pub mod usage;
 pub mod watch;
@@ -167,14 +171,29 @@ pub enum Verb {
     ///
     /// Example: klnode edit L-7F3K --title "Check ctx.Err()" --tag go
     Edit(change::Edit),
-    /// Put an entry away: kept whole, not served.
+    /// Put an entry away, or a whole thread: kept whole, not served.
     ///
-    /// Example: klnode archive L-7F3K
-    Archive(change::One),
-    /// Bring an archived entry back.
+    /// Example: klnode archive --thread fix-login
+    Archive(archive::Archive),
+    /// Bring an archived entry, or a whole thread, back.
     ///
     /// Example: klnode unarchive L-7F3K
-    Unarchive(change::One),
+    Unarchive(archive::Archive),
+    /// Make a new entry of one that is there: out of its thread, or in another workspace.
+    ///
+    /// The text goes along, with tags, anchors, verify steps and citations; what was observed stays
+    /// with the old entry, to which the new one leads.
+    ///
+    /// Example: klnode promote L-7F3K --to team
+    Promote(promote::Promote),
+    /// Say that another entry takes an entry's place: it is shown below it, and says so.
+    ///
+    /// Example: klnode supersede L-7F3K --by L-9Q2M
+    Supersede(supersede::Supersede),
+    /// Take what somebody else proposes for an entry as your own word; `show` lists proposals.
+    ///
+    /// Example: klnode accept L-7F3K --from alice --what title
+    Accept(accept::Accept),
     /// Take back what this node said about an entry. Its text is erased wherever this arrives.
     ///
     /// Example: klnode retract L-7F3K
@@ -441,8 +460,11 @@ pub async fn run(
         Verb::History(one) => history::history(one, client).await,
         Verb::Observe(observe) => observe.run(client).await,
         Verb::Edit(edit) => edit.run(client).await,
-        Verb::Archive(one) => one.archive(client, true).await,
-        Verb::Unarchive(one) => one.archive(client, false).await,
+        Verb::Archive(what) => what.run(client, archive::Direction::Away).await,
+        Verb::Unarchive(what) => what.run(client, archive::Direction::Back).await,
+        Verb::Promote(promote) => promote.run(client).await,
+        Verb::Supersede(supersede) => supersede.run(client).await,
+        Verb::Accept(accept) => accept.run(client).await,
         Verb::Retract(one) => one.post(client, "retract", "retracted").await,
         Verb::Forget(forget) => forget.run(client).await,
         Verb::Pin(mark) => mark.run(client, change::Marking::Pin).await,

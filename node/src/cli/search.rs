@@ -184,7 +184,12 @@ fn put_explanation(text: &mut String, hit: &Hit, explained: &Explained) {
     let (author, gate) = (&explained.author_reason, &explained.gate_reason);
     let _ = writeln!(text, "      author        {}: {author}", hit.author_name);
     let _ = writeln!(text, "      unasked       {gate}");
-    for (name, bonus) in [("pin", explained.pin_bonus), ("role", explained.role_bonus)] {
+    let bonuses = [
+        ("pin", explained.pin_bonus),
+        ("role", explained.role_bonus),
+        ("workspace", explained.place_bonus),
+    ];
+    for (name, bonus) in bonuses {
         if bonus > 0.0 {
             let _ = writeln!(text, "      {name:<13} adds {bonus:.3}");
         }

@@ -1,9 +1,11 @@
 //! `klnode workspace`: shared workspaces and who belongs to them.
 
+use super::quarantine::printable;
 use super::read::escape;
 use super::{Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::peers::{ChangeWorkspace, NewWorkspace, Workspace, Workspaces};
+use crate::api::types::{MapCheckout, MappedCheckout};
 use hyper::Method;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -19,6 +21,15 @@ pub enum WorkspaceVerb {
     Use(OneWorkspace),
     /// Show one.
     Show(OneWorkspace),
+    /// Have what is written in a checkout go to one.
+    ///
+    /// All worktrees and clones of the same repository are mapped with it, wherever they lie; a fork
+    /// is another repository, and is mapped by typing this there.
+    ///
+    /// Example: klnode workspace map team
+    Map(Map),
+    /// Map a checkout no longer.
+    Unmap(Map),
     /// Show who belongs to one; its owner and admins may take somebody out.
     Members(Members),
     /// Set the settings of one from a TOML file; its owner and admins may.
@@ -30,6 +41,20 @@ pub enum WorkspaceVerb {
 pub struct OneWorkspace {
     /// Its name.
     pub name: String,
+}
+
+/// A checkout and a workspace.
+#[derive(Debug, clap::Args)]
+pub struct Map {
+    /// The workspace's name.
+    pub name: String,
+    /// A folder in the checkout [default: the current folder].
+    #[arg(long, value_name = "PATH")]
+    pub checkout: Option<PathBuf>,
+    /// Also tell all members which repository it is: its root commits and its remote. Their nodes
+    /// offer it to them. Owner and admins may.
+    #[arg(long)]
+    pub offer: bool,
 }
 
 /// Who belongs to a workspace.
@@ -56,6 +81,7 @@ impl WorkspaceVerb {
         match self {
             Self::List | Self::Use(_) | Self::Show(_) => false,
             Self::Members(members) => members.remove.is_some(),
+            Self::Map(map) | Self::Unmap(map) => map.offer,
             Self::New(_) | Self::Settings(_) => true,
         }
     }
@@ -78,8 +104,14 @@ impl WorkspaceVerb {
                         0 => String::new(),
                         count => format!(", {count} members"),
                     };
+                    let checkouts = match one.checkouts.len() {
+                        0 => String::new(),
+                        1 => ", 1 checkout".to_owned(),
+                        count => format!(", {count} checkouts"),
+                    };
                     let damaged = if one.damaged { "  (damaged: see `klnode doctor`)" } else { "" };
-                    format!("{}  {} entries{members}{current}{damaged}\n", one.name, one.entries)
+                    let (name, entries) = (&one.name, one.entries);
+                    format!("{name}  {entries} entries{members}{checkouts}{current}{damaged}\n")
                 };
                 let text: String = all.workspaces.iter().map(line).collect();
                 Ok(Reply::new(&all, text))
@@ -95,6 +127,8 @@ impl WorkspaceVerb {
                 let text = whole(&one);
                 Ok(Reply::new(&one, text))
             }
+            Self::Map(map) => map.run(client, Mapping::Made).await,
+            Self::Unmap(map) => map.run(client, Mapping::Ended).await,
             Self::Members(Members { name, remove }) => {
                 let one = match remove {
                     None => client.get(&path(&name)).await?,
@@ -117,6 +151,41 @@ impl WorkspaceVerb {
                 Ok(Reply::new(&one, text))
             }
         }
+    }
+}
+
+/// Whether a checkout is to be mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mapping {
+    Made,
+    Ended,
+}
+
+impl Map {
+    async fn run(self, client: &Client, mapping: Mapping) -> Result<Reply, VerbError> {
+        let folder = self.checkout.unwrap_or_else(|| PathBuf::from("."));
+        let checkout = std::fs::canonicalize(&folder)
+            .map_err(|error| VerbError::Input(format!("look at {}: {error}", folder.display())))?;
+        let checkout = checkout.into_os_string().into_string().map_err(|path| {
+            VerbError::Input(format!("look at {}: its name is not UTF-8", path.display()))
+        })?;
+        let remove = mapping == Mapping::Ended;
+        if self.offer {
+            let path = Some(checkout.clone());
+            let change = match mapping {
+                Mapping::Made => ChangeWorkspace { offer_checkout: path, ..<_>::default() },
+                Mapping::Ended => ChangeWorkspace { withdraw_checkout: path, ..<_>::default() },
+            };
+            change_one(client, &self.name, &change).await?;
+        }
+        let ask = MapCheckout { checkout, remove };
+        let path = format!("{}/checkouts", path(&self.name));
+        let one: Workspace = client.send_json(Method::POST, &path, &ask).await?;
+        let text = match mapping {
+            Mapping::Made => format!("{}  what is written in this checkout goes here\n", one.name),
+            Mapping::Ended => format!("{}  this checkout is mapped here no longer\n", one.name),
+        };
+        Ok(Reply::new(&one, text))
     }
 }
 
@@ -143,6 +212,14 @@ fn members(one: &Workspace) -> String {
     text
 }
 
+/// Which repository a checkout is of, in a line.
+fn repository(of: &MappedCheckout) -> String {
+    let remote = of.remote.as_deref().map(printable);
+    let roots = of.roots.iter().map(|root| format!("root {}", &root[..root.len().min(12)]));
+    let folder = of.folder.as_deref().map(|folder| format!("mapped in {}", printable(folder)));
+    remote.into_iter().chain(roots).chain(folder).collect::<Vec<_>>().join(", ")
+}
+
 fn whole(one: &Workspace) -> String {
     let mut text = format!("name          {}\nid            {}\n", one.name, one.id);
     let _ = writeln!(text, "entries       {}", one.entries);
@@ -151,6 +228,11 @@ fn whole(one: &Workspace) -> String {
     }
     if one.damaged {
         text.push_str("damaged       a record of who belongs to it; see `klnode doctor`\n");
+    }
+    for (name, checkouts) in [("checkout", &one.checkouts), ("offered", &one.offered)] {
+        for checkout in checkouts {
+            let _ = writeln!(text, "{name:<13} {}", repository(checkout));
+        }
     }
     let weights = one.weights.iter().map(|(name, weight)| format!("{name} {weight}"));
     let weights = weights.collect::<Vec<_>>().join(", ");

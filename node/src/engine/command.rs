@@ -1,6 +1,7 @@
 //! What the engine is asked, and what it answers.
 
 use super::peers::PeerAct;
+use super::places::{CheckoutAct, Promotion};
 use super::tasks::{TaskAct, TaskDone};
 use crate::store;
 use crate::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
@@ -21,6 +22,10 @@ use std::sync::Arc;
 pub enum Command {
     /// Writes a new entry.
     Create(Box<NewEntry>),
+    /// Writes an entry that is made of another.
+    Promote(Box<Promotion>),
+    /// Maps a checkout to a workspace, or no longer.
+    Checkout(CheckoutAct),
     /// Claims something about an entry.
     Claim {
         /// Which.
@@ -112,6 +117,7 @@ impl Command {
     pub fn payload_bytes(&self) -> usize {
         match self.act() {
             Self::Create(new) => new.title.len() + new.content.len(),
+            Self::Promote(of) => of.new.title.len() + of.new.content.len(),
             Self::Claim { claims, .. } => {
                 let text = |claim: &Claim| match claim {
                     Claim::Set(_, text) | Claim::Add(_, text) | Claim::Withdraw(_, text) => {

@@ -9,6 +9,7 @@ use super::crowd::Crowds;
 use super::step::{Judge, Own};
 use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
 use crate::store::{Batch, Error, Waiting};
+use klnode_crdt::claims::Relation;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
 use klnode_crdt::payload::Payload;
@@ -172,6 +173,12 @@ impl Ingest<'_> {
         ) = live.and_then(Record::payload)
         {
             row.learn(origin);
+        }
+        if let Some(Payload::Claims { claims, .. }) = live.and_then(Record::payload) {
+            let links = claims.links.present();
+            for link in links.filter(|link| link.relation == Relation::SUPERSEDES) {
+                batch.put_successor(link.to, record.entry())?;
+            }
         }
         let gone = before.records().len() as u32;
         row.records = row.records.saturating_sub(gone).saturating_add(after.records().len() as u32);

@@ -248,6 +248,8 @@ impl Ingest<'_> {
                 return Ok(receipt);
             }
             Command::Create(new) => return self.create(batch, new),
+            Command::Promote(promotion) => return self.promote(batch, promotion),
+            Command::Checkout(act) => self.about_checkout(batch, act)?,
             Command::Claim { entry, claims } => return self.claim(batch, *entry, claims),
             Command::Observe { entry, of, amount } => {
                 return self.observe_outside(batch, *entry, (*of, *amount));

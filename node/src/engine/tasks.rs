@@ -3,7 +3,7 @@
 //! Whether a confirmation is independent is decided here, from what this node served, and never
 //! taken from a caller.
 
-use super::command::{Receipt, Rejection};
+use super::command::{NewEntry, Receipt, Rejection};
 use super::ingest::Ingest;
 use crate::store::rows::{ServedRow, UseRow};
 use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState};
@@ -51,6 +51,8 @@ pub enum TaskAct {
     Begin(NewTask),
     /// Finishes one.
     Finish(TaskId, Finish),
+    /// Writes an entry in one.
+    Create(TaskId, Box<NewEntry>),
     /// Counts a success or a failure that was seen in one, once for each entry.
     Observe {
         /// In which.
@@ -136,6 +138,8 @@ pub enum Confirmation {
     Independent,
     /// Primed: the entry was served in this task of the chain.
     Served(TaskId),
+    /// Primed: the entry was written in this task of the chain.
+    Written(TaskId),
     /// Primed: it was confirmed independently in the same root task before.
     Again,
     /// Primed: it was served to the session that confirms, or to one that began a task of the chain.
@@ -153,6 +157,7 @@ impl Ingest<'_> {
         let done = match act {
             TaskAct::Begin(new) => self.begin(batch, new)?,
             TaskAct::Finish(task, finish) => self.finish(batch, *task, finish)?,
+            TaskAct::Create(task, new) => return self.create_in(batch, *task, new),
             TaskAct::Observe { task, entry, of, amount } => {
                 self.observe_in(batch, *task, *entry, (*of, *amount))?
             }
@@ -196,7 +201,7 @@ impl Ingest<'_> {
         Ok(TaskDone::Began(task))
     }
 
-    fn open_task(&self, batch: &Batch, task: TaskId) -> Result<TaskRow, Rejection> {
+    pub(super) fn open_task(&self, batch: &Batch, task: TaskId) -> Result<TaskRow, Rejection> {
         let row = batch.task(task)?.ok_or(Rejection::NoSuchTask(task))?;
         match row.state(self.now, self.writer.tasks.expires_after) {
             TaskState::Open => Ok(row),
@@ -277,9 +282,9 @@ impl Ingest<'_> {
         self.must_hold(batch, entry)?;
         self.open_task(batch, task)?;
         let root = root(batch, task)?;
-        let confirmation = match served_in_chain(batch, task, entry)? {
+        let confirmation = match met_in_chain(batch, task, entry)? {
             _ if is_lowered => Confirmation::Lowered,
-            Some(by) => Confirmation::Served(by),
+            Some(met) => met,
             None if self.was_served_in_session(batch, task, entry)? => {
                 Confirmation::ServedToSession
             }
@@ -340,6 +345,9 @@ impl Ingest<'_> {
         let credits = outcome::credits(finish.outcome, &served, &finish.used, &params);
         let is_success = finish.outcome.verdict == Verdict::Success;
         let credits = self.credit(batch, task, is_success, credits)?;
+        if is_success {
+            self.credit_made(batch, task)?;
+        }
         let archived = self.count_served(batch, root(batch, task)?, &served)?;
         let end = EndRow {
             at: self.now,
@@ -455,11 +463,20 @@ fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
     Ok(chain(batch, task)?.last().copied().unwrap_or(task))
 }
 
-/// The nearest task of a chain in which an entry was served.
-fn served_in_chain(batch: &Batch, task: TaskId, entry: EntryId) -> Result<Option<TaskId>, Error> {
+/// How the nearest task of a chain met an entry: it was served there, or written. Who wrote it
+/// confirms nothing by saying it again.
+fn met_in_chain(
+    batch: &Batch,
+    task: TaskId,
+    entry: EntryId,
+) -> Result<Option<Confirmation>, Error> {
     for one in chain(batch, task)? {
-        if batch.task_part(one, entry)?.order.is_some() {
-            return Ok(Some(one));
+        let part = batch.task_part(one, entry)?;
+        if part.order.is_some() {
+            return Ok(Some(Confirmation::Served(one)));
+        }
+        if part.is_made {
+            return Ok(Some(Confirmation::Written(one)));
         }
     }
     Ok(None)

@@ -93,7 +93,10 @@ pub(super) fn judge(
         },
         scan,
         admission: admitted(reading, (view, row), author, &confidence, scan),
-        source_task: SourceTask::NotSucceeded,
+        source_task: match uses.is_from_success {
+            true => SourceTask::Succeeded,
+            false => SourceTask::NotSucceeded,
+        },
         local_successes: local.successes,
         posterior: confidence.posterior,
         own_posterior: local.posterior,

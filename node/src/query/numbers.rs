@@ -4,6 +4,7 @@ use super::gate;
 use crate::engine::TaskParams;
 use klnode_config::Config;
 use klnode_config::sections as of;
+use klnode_config::units::ThreadDefault;
 use klnode_scoring::hop::Hop;
 use klnode_scoring::rank::signals;
 use klnode_scoring::rank::{PerSignal, Weights};
@@ -48,6 +49,8 @@ pub struct Numbers {
     pub(super) preview_characters_max: usize,
     /// A task that is not finished by then never is.
     task_expires_after: Duration,
+    /// The thread where none is named.
+    thread_default: ThreadDefault,
 }
 
 impl Numbers {
@@ -98,6 +101,7 @@ impl Numbers {
             summary_characters_max: config.retrieval.tiers.summary_characters_max.as_usize(),
             preview_characters_max: config.retrieval.tiers.preview_characters_max.as_usize(),
             task_expires_after: config.provenance.task_expires_after.get(),
+            thread_default: config.threads.default,
         }
     }
 }
@@ -119,6 +123,14 @@ impl Numbers {
     /// How long a task may go unfinished.
     pub fn task_expires_after(&self) -> Duration {
         self.task_expires_after
+    }
+
+    /// The thread of a caller who names none, on this branch.
+    pub fn thread_on(&self, branch: Option<&str>) -> Option<String> {
+        match self.thread_default {
+            ThreadDefault::None => None,
+            ThreadDefault::Branch => branch.map(str::to_owned),
+        }
     }
 
     /// The length of a one-liner.

@@ -4,7 +4,7 @@ use super::{Found, WeightsFrom};
 use crate::index::document::Filter;
 use crate::index::meaning::Progress;
 use crate::store::rows::Seq;
-use klnode_crdt::ids::EntryId;
+use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_scoring::budget::{Form, Reason, Tier};
@@ -72,6 +72,8 @@ pub struct Question {
     pub course: Course,
     /// Which entries may answer.
     pub filter: Filter,
+    /// The workspace the caller is in: its entries are preferred. The current one unless given.
+    pub workspace: Option<WorkspaceId>,
     /// The caller's thread: its entries are preferred.
     pub thread: Option<String>,
     /// Statuses that take part beside those that always do.
@@ -97,6 +99,7 @@ impl Question {
             role: None,
             course: Course::AsPlanned,
             filter: Filter::default(),
+            workspace: None,
             thread: None,
             also: Vec::new(),
             audience: Audience::All,
@@ -145,6 +148,13 @@ pub enum Caveat {
         /// Why this one is listed where it is.
         why: String,
     },
+    /// Another entry takes its place.
+    SupersededBy {
+        /// Which.
+        entry: EntryId,
+        /// Its citation code.
+        code: String,
+    },
     /// So many claims by authors whose word is not shown.
     Proposals(usize),
     /// Somebody else wrote the text.
@@ -169,6 +179,7 @@ impl fmt::Display for Caveat {
             Self::Unchecked => out.write_str("what it depends on was not checked"),
             Self::FailedWork => out.write_str("from work that failed"),
             Self::CompetesWith { code, why, .. } => write!(out, "competes with {code}: {why}"),
+            Self::SupersededBy { code, .. } => write!(out, "superseded by {code}"),
             Self::Proposals(1) => out.write_str("1 proposal by others"),
             Self::Proposals(count) => write!(out, "{count} proposals by others"),
             Self::Foreign { by } => write!(out, "foreign: by {by}"),
@@ -190,6 +201,8 @@ pub struct Hit {
     pub relevance: Relevance,
     /// What the role's preference added.
     pub role_bonus: f64,
+    /// What being of the caller's workspace added.
+    pub place_bonus: f64,
     /// How much of it is shown.
     pub form: Form,
     /// What that costs, in tokens; nothing for what only came near.

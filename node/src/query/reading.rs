@@ -1,6 +1,7 @@
 //! Who reads, by which numbers, and one reading: a snapshot, a moment, and who is who in it.
 
 use super::border::Scanned;
+use super::checkout::Roots;
 use super::gate::{Corroboration, Gate};
 use super::judge::{self, Judged};
 use super::numbers::Numbers;
@@ -11,7 +12,7 @@ use crate::store::rows::OverlayRow;
 use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
-use klnode_crdt::view::View;
+use klnode_crdt::view::{ProposedElement, View};
 use klnode_scoring::status::Writer;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub struct Reader {
     pub numbers: Numbers,
     pub(super) kept: Kept,
     pub(super) scanned: Scanned,
+    pub(super) roots: Roots,
 }
 
 /// One reading of the store: everything in it is judged by one state of affairs.
@@ -76,7 +78,8 @@ impl Found {
 impl Reader {
     /// A node that reads.
     pub fn new(own: AuthorId, numbers: Numbers) -> Self {
-        Self { own, numbers, kept: Kept::default(), scanned: Scanned::default() }
+        let (kept, scanned, roots) = (Kept::default(), Scanned::default(), Roots::default());
+        Self { own, numbers, kept, scanned, roots }
     }
 
     /// Begins a reading.
@@ -108,5 +111,13 @@ impl Reading<'_> {
         let overlay = self.snapshot.overlay(entry)?;
         let judged = judge::judge(self, (entry, &row), &view, &overlay, author.as_deref())?;
         Ok(Some(Found { entry, view, judged, author, overlay, first_seen: row.first_seen }))
+    }
+
+    /// Elements that authors whose word is not shown would have in an entry's sets.
+    pub fn proposed_elements(&self, of: &Found) -> Result<Vec<ProposedElement>, Error> {
+        let workspace = of.view.origin.as_ref().map(|origin| origin.workspace());
+        let entitlement = self.society.entitlement(workspace);
+        let held = self.snapshot.entry(of.entry)?.to_entry();
+        Ok(held.proposed_elements(&of.view, &entitlement))
     }
 }

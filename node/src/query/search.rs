@@ -6,12 +6,13 @@ use super::excerpt;
 use super::gate::Gate;
 use super::question::{Abstained, Answer, Audience, Caveat, Hit, Question};
 use super::rivals::{self, Rivalry};
+use super::succession::Successions;
 use super::{Cancel, Found, GitCheckout, Reader, Reading};
 use crate::index::Index;
 use crate::index::document::{Scope, lineage};
 use crate::store::Snapshot;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
-use klnode_crdt::kind::Kind;
+use klnode_crdt::kind::{Kind, code_digits};
 use klnode_crdt::lww::Register;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::View;
@@ -49,6 +50,25 @@ pub(super) struct Read {
     freshness: signals::Freshness,
     looked: Looked,
     pub(super) confirmed: Option<Day>,
+}
+
+/// What is added to a score for what an entry is to the caller.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bonus {
+    role: f64,
+    place: f64,
+}
+
+impl Bonus {
+    fn sum(&self) -> f64 {
+        self.role + self.place
+    }
+}
+
+/// What hits are to each other.
+struct Beside<'a> {
+    rivalries: &'a [Rivalry],
+    successions: &'a Successions,
 }
 
 impl Reader {
@@ -102,6 +122,12 @@ impl Reading<'_> {
         let rivalries =
             rivals::find(&ranking.placed, &read, &found, &self.reader.numbers, self.now);
         ranking.placed = rivals::order(ranking.placed, &rivalries);
+        let found = ranking
+            .placed
+            .iter()
+            .filter_map(|placed| read.get(&placed.candidate.entry).map(|read| &read.found));
+        let successions = self.successions(found)?;
+        ranking.placed = successions.order(ranking.placed);
         if question.audience == Audience::Gated {
             put_untried_last(&mut ranking, &read);
         }
@@ -110,7 +136,8 @@ impl Reading<'_> {
         }
         answer.is_weak = is_answer && score < score_min * 1.1;
         answer.nearest = nearest(&ranking, &mut read);
-        self.fill(&mut answer, question, &ranking, read, &bonuses, &rivalries);
+        let beside = Beside { rivalries: &rivalries, successions: &successions };
+        self.fill(&mut answer, question, &ranking, read, &bonuses, &beside);
         Ok(answer)
     }
 
@@ -118,7 +145,7 @@ impl Reading<'_> {
     fn workspace_of(&self, question: &Question) -> WorkspaceId {
         match question.filter.workspaces.as_slice() {
             [one] => *one,
-            _ => self.society.current(),
+            _ => question.workspace.unwrap_or_else(|| self.society.current()),
         }
     }
 
@@ -236,9 +263,12 @@ impl Reading<'_> {
         read: &[Read],
         relevance_min: f64,
         weights: &Weights,
-    ) -> Result<(Ranking, BTreeMap<EntryId, f64>), SearchError> {
+    ) -> Result<(Ranking, BTreeMap<EntryId, Bonus>), SearchError> {
         let mut candidates = Vec::with_capacity(read.len());
         let mut bonuses = BTreeMap::new();
+        let here = self.workspace_of(question);
+        // Where all are of one workspace, none is preferred.
+        let are_apart = read.iter().any(|one| one.scope.workspace != here);
         for (place, one) in read.iter().enumerate() {
             let others = read.iter().take(PAIRED_MAX).filter(|_| place < PAIRED_MAX);
             let tie = self.strongest_tie(one.found.entry, others)?;
@@ -262,8 +292,15 @@ impl Reading<'_> {
             };
             let overlay = if one.found.overlay.is_pinned { Overlay::Pinned } else { Overlay::None };
             let tags = one.scope.tags.iter().flat_map(|tag| lineage(tag));
-            if question.role.is_some_and(|of| role::prefers(of, one.scope.kind, tags)) {
-                bonuses.insert(one.found.entry, role::BONUS);
+            let is_preferred =
+                question.role.is_some_and(|of| role::prefers(of, one.scope.kind, tags));
+            let is_here = are_apart && one.scope.workspace == here;
+            let bonus = Bonus {
+                role: if is_preferred { role::BONUS } else { 0.0 },
+                place: if is_here { signals::WORKSPACE_BONUS } else { 0.0 },
+            };
+            if bonus.sum() > 0.0 {
+                bonuses.insert(one.found.entry, bonus);
             }
             candidates.push(rank::Candidate {
                 entry: one.found.entry,
@@ -276,7 +313,7 @@ impl Reading<'_> {
         let numbers = &self.reader.numbers;
         let mut ranking = rank::rank(&candidates, relevance_min, weights, &numbers.rank);
         let bonus = |placed: &rank::Placed| {
-            bonuses.get(&placed.candidate.entry).copied().unwrap_or_default()
+            bonuses.get(&placed.candidate.entry).map(Bonus::sum).unwrap_or_default()
         };
         // A preference moves entries among their equals; sorting is stable for the rest.
         if !bonuses.is_empty() {
@@ -325,10 +362,10 @@ impl Reading<'_> {
         question: &Question,
         ranking: &Ranking,
         mut read: BTreeMap<EntryId, Read>,
-        bonuses: &BTreeMap<EntryId, f64>,
-        rivalries: &[Rivalry],
+        bonuses: &BTreeMap<EntryId, Bonus>,
+        beside: &Beside<'_>,
     ) {
-        let numbers = &self.reader.numbers;
+        let (numbers, rivalries) = (&self.reader.numbers, beside.rivalries);
         let placed = choice(question, ranking, rivalries);
         let item = |placed: &&rank::Placed| {
             let read = read.get(&placed.candidate.entry)?;
@@ -367,6 +404,7 @@ impl Reading<'_> {
             let bonus = bonuses.get(&shown.entry).copied().unwrap_or_default();
             let mut caveats = own_caveats(&read.found, &read.freshness, &read.looked);
             caveats.extend(competing.remove(&shown.entry).unwrap_or_default());
+            caveats.extend(beside.successions.of(shown.entry).iter().map(superseded_by));
             let tokens = excerpt::tokens(&read.found, shown.form, numbers);
             let hit = hit(*placed, read, shown.form, bonus, caveats);
             answer.hits.push(Hit { tokens, ..hit });
@@ -411,17 +449,34 @@ fn hit(
     placed: rank::Placed,
     read: Read,
     form: budget::Form,
-    role_bonus: f64,
+    bonus: Bonus,
     caveats: Vec<Caveat>,
 ) -> Hit {
     let Read { found, scope, relevance, confirmed, .. } = read;
-    let (kind, tokens) = (scope.kind, 0);
-    Hit { found, kind, placed, relevance, role_bonus, form, tokens, confirmed, caveats }
+    let (kind, role_bonus, place_bonus, tokens) = (scope.kind, bonus.role, bonus.place, 0);
+    Hit {
+        found,
+        kind,
+        placed,
+        relevance,
+        role_bonus,
+        place_bonus,
+        form,
+        tokens,
+        confirmed,
+        caveats,
+    }
 }
 
 /// The citation code of a hit.
 fn code(read: &Read) -> String {
     excerpt::code(read.found.entry, read.scope.kind)
+}
+
+fn superseded_by(successor: &Found) -> Caveat {
+    let entry = successor.entry;
+    let kind = successor.view.text(Register::TYPE).and_then(Kind::parse);
+    Caveat::SupersededBy { entry, code: excerpt::code(entry, kind) }
 }
 
 /// What was not relevant enough, nearest first.
@@ -436,7 +491,7 @@ fn nearest(ranking: &Ranking, read: &mut BTreeMap<EntryId, Read>) -> Vec<Hit> {
             pin_bonus: 0.0,
             put_below: None,
         };
-        Some(hit(placed, read, budget::Form::Line, 0.0, Vec::new()))
+        Some(hit(placed, read, budget::Form::Line, Bonus::default(), Vec::new()))
     };
     ranking.nearest.iter().take(NEAREST_MAX).filter_map(of).collect()
 }

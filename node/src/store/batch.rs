@@ -9,10 +9,11 @@ use super::rows::{
     self, CallerRow, OverlayRow, PairRow, QuarantineRow, RecordRow, Seq, ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS,
-    LEDGER, LEDGER_ROWS_MAX, META, META_AUTHOR, META_HEAD, OUTCOMES, OUTGOING, OVERLAYS, PAIRS,
-    PARTS, PEERS, PRIMED, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, SESSIONS,
-    STRETCHES, TASKS, TOMBSTONES, USAGE, USES, VIEWS, WORKSPACES, held_key, key, part, span,
+    CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, HeldKey,
+    INVITATIONS, LEDGER, LEDGER_ROWS_MAX, META, META_AUTHOR, META_HEAD, OUTCOMES, OUTGOING,
+    OVERLAYS, PAIRS, PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS,
+    REFUSALS, RELEASES, SESSIONS, STRETCHES, SUCCESSORS, TASKS, TOMBSTONES, USAGE, USES, VIEWS,
+    WORKSPACES, held_key, key, part, span,
 };
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;
@@ -98,6 +99,9 @@ impl Batch {
         t.open_table(PAIRS)?;
         t.open_table(TASKS)?;
         t.open_table(PARTS)?;
+        t.open_table(CHECKOUTS)?;
+        t.open_table(PROMOTIONS)?;
+        t.open_table(SUCCESSORS)?;
         t.open_table(CALLERS)?;
         t.open_table(SESSIONS)?;
         t.open_table(PRIMED)?;
@@ -293,6 +297,7 @@ impl Batch {
         self.transaction.open_table(OVERLAYS)?.remove(entry.as_bytes())?;
         self.drop_quarantined_under(entry.as_bytes())?;
         self.forget_uses(entry)?;
+        self.forget_places(entry)?;
         let seq = self.put_record(tombstone)?;
         let mut tombstones = self.transaction.open_table(TOMBSTONES)?;
         tombstones.insert(entry.as_bytes(), &seq.0.to_be_bytes())?;

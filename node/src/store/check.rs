@@ -5,13 +5,14 @@
 
 use super::copy::{Watch, tell};
 use super::error::Error;
+use super::places::{CheckoutRow, PromotionRow};
 use super::read;
 use super::rows::{self, OverlayRow, QuarantineRow, Seq, ServedRow, ViewRow};
 use super::sessions::SessionRow;
 use super::snapshot::{Change, Snapshot};
 use super::tables::{
-    EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, PARTS, QUARANTINE, RECORDS, SESSIONS, TASKS,
-    TOMBSTONES, USAGE, VIEWS, held_key, part, span,
+    CHECKOUTS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, PARTS, PROMOTIONS, QUARANTINE,
+    RECORDS, SESSIONS, TASKS, TOMBSTONES, USAGE, VIEWS, held_key, part, span,
 };
 use super::tasks::{PartRow, TaskRow};
 use super::usage::UsageRow;
@@ -205,6 +206,14 @@ impl Snapshot {
         }
         for row in self.transaction.open_table(USAGE)?.iter()? {
             found.note(rows::decode::<UsageRow>("usage", row?.1.value()).map(|_| ()))?;
+        }
+        for row in self.transaction.open_table(CHECKOUTS)?.iter()? {
+            found.note(rows::decode::<CheckoutRow>("checkouts", row?.1.value()).map(|_| ()))?;
+        }
+        for row in self.transaction.open_table(PROMOTIONS)?.iter()? {
+            let (entry, row) = row?;
+            let read = rows::decode::<PromotionRow>("promotions", row.value());
+            found.note(read.and_then(|_| has_view("promotion", *entry.value())))?;
         }
         Ok(())
     }

@@ -9,10 +9,10 @@ use super::read;
 use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::{
-    CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, INVITATIONS, LEDGER,
-    META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED, QUARANTINE, QUEUED, RECEIPTS,
-    RECORDS, REFUSALS, RELEASES, SESSIONS, STRETCHES, TASKS, TOMBSTONES, USAGE, USES, VIEWS,
-    WORKSPACES, part,
+    CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD,
+    INVITATIONS, LEDGER, META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED,
+    PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, SESSIONS, STRETCHES,
+    SUCCESSORS, TASKS, TOMBSTONES, USAGE, USES, VIEWS, WORKSPACES, part,
 };
 use klnode_crdt::ids::EntryId;
 use redb::{
@@ -92,6 +92,9 @@ pub(super) fn copy(
     copy.table(LEDGER, |_, _| Ok(true))?;
     copy.table(USES, |key, _| Ok(!of(key)))?;
     copy.table(PAIRS, |key, _| Ok(!of(key) && !of(&key[16..])))?;
+    copy.table(CHECKOUTS, |_, _| Ok(true))?;
+    copy.table(PROMOTIONS, |key, _| Ok(!of(key)))?;
+    copy.table(SUCCESSORS, |key, _| Ok(!of(key) && !of(&key[16..])))?;
     copy.table(CALLERS, |seq, _| Ok(!left_out.contains(seq)))?;
     copy.table(SESSIONS, |_, _| Ok(true))?;
     copy.table(PRIMED, |key, _| Ok(!of(&key[16..])))?;

@@ -19,6 +19,7 @@ mod layout;
 mod medium;
 mod open;
 pub mod peers;
+pub mod places;
 mod read;
 pub mod rows;
 pub mod sessions;

@@ -6,6 +6,7 @@
 use super::error::Error;
 use super::label::Label;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
+use super::places::{CheckoutRow, PromotionRow};
 use super::sessions::SessionRow;
 use super::tasks::{PartRow, TaskRow};
 use super::usage::UsageRow;
@@ -252,6 +253,9 @@ pub struct UseRow {
     /// In how many root tasks it was served since something last spoke for it.
     #[serde(rename = "i", default, skip_serializing_if = "is_zero")]
     pub idle_tasks: u32,
+    /// The task in which it was written has succeeded.
+    #[serde(rename = "v", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_from_success: bool,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -319,6 +323,8 @@ pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "parts" => again::<PartRow>(table, bytes),
         "sessions" => again::<SessionRow>(table, bytes),
         "usage" => again::<UsageRow>(table, bytes),
+        "checkouts" => again::<CheckoutRow>(table, bytes),
+        "promotions" => again::<PromotionRow>(table, bytes),
         _ => None,
     }
 }

@@ -34,6 +34,9 @@
 //! | `pairs` | entry 16, entry 16 | how strongly two entries are served together; both ways round |
 //! | `tasks` | task 16: the moment it began 6, random 10 | a piece of work, and how it ended; the oldest go when there are too many |
 //! | `parts` | task 16, entry 16 | what the entry was in the task: served, observed, confirmed |
+//! | `checkouts` | hash of an identity 16 | a checkout that is mapped to a workspace |
+//! | `promotions` | entry 16 | what the entry was promoted from, and who signed for it |
+//! | `successors` | entry 16, entry 16 | 0: somebody says that the second takes the first's place |
 //! | `callers` | sequence number 8 | who asked for that record here; goes when the record goes |
 //! | `sessions` | session hash 16 | when it was last served; the oldest go when there are too many |
 //! | `primed` | session hash 16, entry 16 | moment 8: when the entry was served to the session |
@@ -91,6 +94,12 @@ pub(super) const USES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::
 pub(super) const PAIRS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("pairs");
 pub(super) const TASKS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("tasks");
 pub(super) const PARTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("parts");
+pub(super) const CHECKOUTS: TableDefinition<'_, &[u8; 16], &[u8]> =
+    TableDefinition::new("checkouts");
+pub(super) const PROMOTIONS: TableDefinition<'_, &[u8; 16], &[u8]> =
+    TableDefinition::new("promotions");
+pub(super) const SUCCESSORS: TableDefinition<'_, &[u8; 32], u8> =
+    TableDefinition::new("successors");
 pub(super) const CALLERS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("callers");
 pub(super) const SESSIONS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("sessions");
 pub(super) const PRIMED: TableDefinition<'_, &[u8; 32], &[u8; 8]> = TableDefinition::new("primed");

@@ -86,6 +86,9 @@ pub struct PartRow {
     /// The task is counted among those it was served in. Kept at the root of a chain.
     #[serde(rename = "i", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_counted: bool,
+    /// It was written in the task.
+    #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_made: bool,
 }
 
 /// Where a task stands.

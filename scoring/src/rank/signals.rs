@@ -97,6 +97,10 @@ pub fn status(status: Status, params: &Params) -> f64 {
     }
 }
 
+/// What an entry of the caller's workspace gains over those of others. Less than the thread can add,
+/// and never over the relevance gate.
+pub const WORKSPACE_BONUS: f64 = 0.05;
+
 /// 1 for an entry of the caller's own thread.
 #[must_use]
 pub fn thread<T: PartialEq>(entry: Option<&T>, caller: Option<&T>) -> f64 {

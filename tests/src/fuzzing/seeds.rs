@@ -9,6 +9,7 @@ use klnode::store::Label;
 use klnode::store::peers::rows::{
     Approval, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
 };
+use klnode::store::places::{CheckoutRow, PromotionRow};
 use klnode::store::rows::{
     CallerRow, OverlayRow, PairRow, QuarantineRow, ServedRow, UseRow, ViewRow,
 };
@@ -320,6 +321,14 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
     let amount = Amount { answers: 1, tokens: 200, hits: 3, used: 1, ..<_>::default() };
     let usage = UsageRow { name: "client".into(), amount };
     let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
+    let checkout = CheckoutRow {
+        workspace: WorkspaceId::MAIN,
+        identity: "remote:example.org/shop".into(),
+        folder: "/src/shop".into(),
+        since: START,
+    };
+    let approved_by = Some(author().author());
+    let promotion = PromotionRow { source: origin(2).id(), at: START, approved_by };
     vec![
         ("records", wire::encode(&claim())),
         ("views", wire::encode(&view)),
@@ -334,6 +343,8 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         ("parts", wire::encode(&part)),
         ("sessions", wire::encode(&SessionRow { at: START, entries: 3 })),
         ("usage", wire::encode(&usage)),
+        ("checkouts", wire::encode(&checkout)),
+        ("promotions", wire::encode(&promotion)),
     ]
 }
 

@@ -14,7 +14,7 @@ use klnode_federation::proto::{message, pairing as exchange};
 use std::fmt::Debug;
 
 /// The tables whose values are more than fixed-width numbers, in the order of their numbers here.
-pub const TABLES: [&str; 21] = [
+pub const TABLES: [&str; 23] = [
     "records",
     "views",
     "equivocations",
@@ -35,6 +35,8 @@ pub const TABLES: [&str; 21] = [
     "parts",
     "sessions",
     "usage",
+    "checkouts",
+    "promotions",
     "no such table",
 ];
 

@@ -234,7 +234,8 @@ impl SignedRecord {
     }
 }
 
-const RELATIONS: [(Relation, &str); 4] = [
+/// How entries relate, by name.
+pub(crate) const RELATIONS: [(Relation, &str); 4] = [
     (Relation::DERIVED_FROM, "derived_from"),
     (Relation::SUPERSEDES, "supersedes"),
     (Relation::SAME_AS, "same_as"),
@@ -357,6 +358,8 @@ impl Line {
             anchors: self.anchors,
             verify_steps: self.verify_steps,
             depends_on: self.depends_on,
+            task: None,
+            checkout: None,
         };
         let mut new = translate::new_entry(new, &cited_by, now)
             .map_err(|error| error.into_detail().message)?;

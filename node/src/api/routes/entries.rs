@@ -1,16 +1,17 @@
 //! An entry's life: written, read, observed, changed, taken back, forgotten.
 
-use super::tasks::task_named;
+use super::tasks::{open_task, task_named};
 use super::{anchors, named, resolve, resolve_for_change};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body, Params};
+use crate::api::places::Settled;
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
-    ConfirmQuery, Confirmed, Done, Edit, Entry, ForgetQuery, List, ListQuery, Named, NewEntry,
-    Observe, Observed, Outcome, Overlay, ShowQuery,
+    Added, ConfirmQuery, Confirmed, Done, Edit, Entry, ForgetQuery, List, ListQuery, Named,
+    NewEntry, Observe, Observed, Outcome, Overlay, ShowQuery,
 };
 use crate::engine::{Command, Confirmation, Receipt, TaskAct, TaskDone};
 use crate::query::{Cancel, complaint};
@@ -25,20 +26,28 @@ const LIST_LIMIT_MAX: usize = 1_000;
 
 /// Writes an entry.
 #[utoipa::path(post, path = "/v1/entries", request_body = NewEntry,
-    responses((status = 200, body = Named)))]
+    responses((status = 200, body = Added)))]
 pub(super) async fn create(
     State(service): State<Service>,
     caller: Caller,
-    Body(mut new): Body<NewEntry>,
-) -> Answered<Named> {
-    new.workspace = Some(service.workspace_for(new.workspace.as_deref())?);
-    let new = translate::new_entry(new, &service.author.to_string(), (service.now)())?;
-    let kind = new.kind;
-    let receipt = service.submit(caller, Command::Create(Box::new(new))).await?;
+    Body(new): Body<NewEntry>,
+) -> Answered<Added> {
+    let folder = anchors::permitted(caller, new.checkout.as_deref())?;
+    let task = new.task.as_deref().map(|name| open_task(&service, name)).transpose()?;
+    let working = service.clone();
+    let settled = apart(move |_| working.settle(new, folder.as_deref(), task)).await?;
+    let Settled { new, workspace, thread, cited, offered } = settled;
+    let (kind, new) = (new.kind, Box::new(new));
+    let command = match task {
+        None => Command::Create(new),
+        Some(task) => Command::Task(Box::new(TaskAct::Create(task, new))),
+    };
+    let receipt = service.submit(caller, command).await?;
     let Receipt::Created(entry) = receipt else {
         return Err(ApiError::new(Kind::Failed, "tell which entry was created", None));
     };
-    Ok(Answer(Named { id: entry.to_string(), code: kind.code(entry) }))
+    let (id, code) = (entry.to_string(), kind.code(entry));
+    Ok(Answer(Added { id, code, workspace, thread, cited, offered }))
 }
 
 /// Lists entries, by id.
@@ -174,6 +183,7 @@ pub(super) async fn confirm(
             let reason = "it was served to this session, or to one that began a task of the chain";
             ("primed", reason.to_owned())
         }
+        Some(Confirmation::Written(by)) => ("primed", format!("it was written in task {by}")),
         Some(Confirmation::Again) => {
             ("primed", "it was confirmed in this task, or in one beside it, before".to_owned())
         }

@@ -6,12 +6,15 @@
 
 mod anchors;
 mod briefing;
+mod checkouts;
 mod entries;
 mod events;
 mod history;
+mod lifecycle;
 mod metrics;
 mod openapi;
 mod peers;
+mod promotion;
 mod quarantine;
 mod search;
 mod status;
@@ -24,7 +27,7 @@ use super::errors::{ApiError, Kind};
 use super::exchange::{Answer, Answered};
 use super::server::Service;
 use super::translate;
-use super::types::{Entry, Named};
+use super::types::{Entry, Named, PromotionOf};
 use super::{person, portable};
 use crate::query::{GitCheckout, Reference};
 use crate::store::Snapshot;
@@ -51,6 +54,7 @@ fn operator() -> OpenApiRouter<Service> {
         .routes(routes!(peers::set_filter))
         .routes(routes!(quarantine::release))
         .routes(routes!(quarantine::reject))
+        .routes(routes!(promotion::promote_to_procedural))
         .routes(routes!(workspaces::create))
         .routes(routes!(workspaces::change));
     description::need_person(router.get_openapi_mut());
@@ -72,6 +76,10 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(entries::retract))
         .routes(routes!(entries::forget))
         .routes(routes!(entries::overlay))
+        .routes(routes!(promotion::promote))
+        .routes(routes!(lifecycle::supersede))
+        .routes(routes!(lifecycle::accept))
+        .routes(routes!(lifecycle::archive_thread))
         .routes(routes!(tasks::list, tasks::begin))
         .routes(routes!(tasks::show))
         .routes(routes!(tasks::finish))
@@ -86,6 +94,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(workspaces::list))
         .routes(routes!(workspaces::show))
         .routes(routes!(workspaces::make_current))
+        .routes(routes!(checkouts::map))
         .routes(routes!(history::history))
         .routes(routes!(events::events))
         .routes(routes!(metrics::metrics))
@@ -161,6 +170,11 @@ impl Service {
         if let Some(origin) = &found.view.origin {
             read.workspace = reading.society.name(origin.workspace());
         }
+        read.promotion = snapshot.promotion(entry)?.map(|row| PromotionOf {
+            source: row.source.to_string(),
+            at: row.at.as_millis(),
+            approved_by: row.approved_by.map(|key| key.to_string()),
+        });
         Ok(read)
     }
 }

@@ -39,6 +39,15 @@ pub(super) async fn search(
     let working = service.clone();
     let answered = apart(move |cancel| {
         let (snapshot, now) = (working.snapshot()?, (working.now)());
+        if question.checkout.is_some() || task.is_some() {
+            let society = working.society(&snapshot)?;
+            let folder = question.checkout.as_deref();
+            let here = working.reader.here(&snapshot, &society, folder)?;
+            question.workspace = here.workspace;
+            if question.thread.is_none() {
+                question.thread = working.thread_in(&snapshot, task, &here)?;
+            }
+        }
         Ok(working.reader.search(&working.index, &snapshot, &question, now, cancel)?)
     })
     .await?;

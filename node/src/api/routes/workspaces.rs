@@ -1,5 +1,6 @@
 //! Shared workspaces: which there are, who belongs to them, where new entries go.
 
+use super::{anchors, checkouts};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
@@ -10,6 +11,7 @@ use crate::api::types::peers::{ChangeWorkspace, NewWorkspace, Workspace, Workspa
 use crate::engine::Command;
 use axum::extract::{Path, State};
 use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
@@ -53,7 +55,7 @@ pub(super) async fn show(
     one(service, id).await
 }
 
-async fn one(service: Service, id: WorkspaceId) -> Answered<Workspace> {
+pub(super) async fn one(service: Service, id: WorkspaceId) -> Answered<Workspace> {
     apart(move |_| {
         let snapshot = service.snapshot()?;
         workspace(&snapshot, &service.society(&snapshot)?, &service.reader.numbers, id)
@@ -80,6 +82,10 @@ pub(super) async fn change(
         let message = format!("change workspace `{name}`: only its owner and admins may");
         return Err(ApiError::new(Kind::Refused, message, None));
     }
+    if let Some(claim) = offered(&service, caller, &change).await? {
+        let (entry, claims) = (charter::entry(id), vec![claim]);
+        service.submit(caller, Command::Claim { entry, claims }).await?;
+    }
     if let Some(settings) = change.settings {
         if let Err(reason) = service.reader.numbers.weights_by(&settings) {
             let message = format!("set the settings of `{name}`: {reason}");
@@ -95,6 +101,30 @@ pub(super) async fn change(
         service.replication()?.call(move |core| core.remove_member(id, who)).await??;
     }
     one(service, id).await
+}
+
+/// What a change of a workspace says about a checkout: members' nodes offer it to their operators.
+async fn offered(
+    service: &Service,
+    caller: Caller,
+    change: &ChangeWorkspace,
+) -> Result<Option<Claim>, ApiError> {
+    let (path, is_offered) = match (&change.offer_checkout, &change.withdraw_checkout) {
+        (Some(path), None) => (path, true),
+        (None, Some(path)) => (path, false),
+        (None, None) => return Ok(None),
+        (Some(_), Some(_)) => {
+            let message = "offer a checkout and withdraw one at once: do one of them";
+            return Err(ApiError::new(Kind::Invalid, message, None));
+        }
+    };
+    let folder = anchors::permitted(caller, Some(path))?.unwrap_or_default();
+    let working = service.clone();
+    let line = apart(move |_| Ok(checkouts::identity(&working, &folder)?.0.to_string())).await?;
+    Ok(Some(match is_offered {
+        true => Claim::Add(TextSet::CHECKOUTS, line),
+        false => Claim::Withdraw(TextSet::CHECKOUTS, line),
+    }))
 }
 
 /// Has new entries go to a workspace.

@@ -1,5 +1,6 @@
 //! Other nodes, workspaces, and what passes between them.
 
+use super::MappedCheckout;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -322,6 +323,12 @@ pub struct Workspace {
     /// has brought the record back, or a backup was restored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
+    /// Checkouts that are mapped to it here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkouts: Vec<MappedCheckout>,
+    /// Checkouts that owner or admins say belong to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offered: Vec<MappedCheckout>,
 }
 
 /// Who belongs to a workspace.
@@ -359,6 +366,13 @@ pub struct ChangeWorkspace {
     /// Sets the settings, as TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<String>,
+    /// Says to all members that the checkout at this absolute path belongs to it: its root commits
+    /// and its remote. Their nodes offer it; nobody's entries go there by that alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offer_checkout: Option<String>,
+    /// Says so no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdraw_checkout: Option<String>,
 }
 
 /// How far a forgotten entry is erased.

@@ -3,8 +3,12 @@
 //! Git is not run. Paths come from git's index and from nowhere else; a file is reached folder by
 //! folder from the open root, and no link is followed on the way. Nothing is written.
 
+mod identity;
+mod objects;
+mod remotes;
 mod tracked;
 
+pub use identity::{Identity, Likeness, Repository, Roots};
 pub use tracked::Misread;
 
 use klnode_scoring::predicate::{Checkout, Unreadable};
@@ -215,6 +219,22 @@ fn index_bytes(git: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Opens what lies at a path below a folder. No link is followed on the way, and no name leads up.
+fn within(folder: &OwnedFd, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    let mut opened: Option<OwnedFd> = None;
+    let mut names = path.split('/').peekable();
+    while let Some(name) = names.next() {
+        if matches!(name, "" | "." | "..") {
+            return Err(io::Error::other("a name in the path is none"));
+        }
+        let kind = if names.peek().is_some() { OFlags::DIRECTORY } else { flags };
+        let flags = plain() | OFlags::NOFOLLOW | kind;
+        let above = opened.as_ref().unwrap_or(folder);
+        opened = Some(openat(above, name, flags, Mode::empty())?);
+    }
+    opened.ok_or_else(|| io::Error::other("the path is empty"))
 }
 
 /// The bytes of a plain file of git's own, up to a limit.

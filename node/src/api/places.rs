@@ -1,0 +1,115 @@
+//! Where something is written: the workspace, the thread and what is cited, where the caller leaves
+//! that open.
+
+use super::errors::{ApiError, Kind};
+use super::server::Service;
+use super::sharing::find_workspace;
+use super::translate;
+use super::types::{self, MappedCheckout};
+use crate::engine::NewEntry;
+use crate::query::{Here, Identity};
+use klnode_crdt::claims::Citation;
+use klnode_crdt::ids::TaskId;
+use klnode_crdt::kind::Kind as EntryKind;
+use klnode_crdt::origin::Memory;
+use std::path::Path;
+
+const EVIDENCE_HINT: &str = "say what it rests on, such as --evidence commit:1a2b3c; in a task, or in \
+                             a checkout, it is cited by itself, but for norms";
+
+/// A new entry with everything that its writer left open.
+pub(super) struct Settled {
+    pub(super) new: NewEntry,
+    pub(super) workspace: String,
+    pub(super) thread: Option<String>,
+    pub(super) cited: Option<String>,
+    pub(super) offered: Option<String>,
+}
+
+impl Service {
+    /// Settles what the writer of an entry left open. Reads the caller's checkout.
+    pub(super) fn settle(
+        &self,
+        mut new: types::NewEntry,
+        folder: Option<&Path>,
+        task: Option<TaskId>,
+    ) -> Result<Settled, ApiError> {
+        let snapshot = self.snapshot()?;
+        let society = self.society(&snapshot)?;
+        let here = self.reader.here(&snapshot, &society, folder)?;
+        let workspace = match new.workspace.as_deref() {
+            Some(name) => find_workspace(&society, name)
+                .map_err(|error| ApiError::new(Kind::Invalid, error.to_string(), None))?,
+            None => here.workspace.unwrap_or_else(|| society.current()),
+        };
+        let is_open = new.workspace.is_none();
+        new.workspace = Some(workspace.to_string());
+        if new.thread.is_none() {
+            new.thread = self.thread_in(&snapshot, task, &here)?;
+        }
+        let thread = new.thread.clone();
+        let (by, now) = (self.author.to_string(), (self.now)());
+        let mut new = translate::new_entry(new, &by, now)?;
+        let needs_evidence = new.memory != Memory::Episodic && new.citations.is_empty();
+        let mut cited = None;
+        if needs_evidence {
+            let found = by_itself(new.kind, task, &here).ok_or_else(|| {
+                let message = format!(
+                    "write the entry: citations are missing; a {} entry needs evidence",
+                    new.memory
+                );
+                ApiError::new(Kind::Invalid, message, Some(EVIDENCE_HINT))
+            })?;
+            let (evidence_type, evidence_ref, is_context) = found;
+            cited = Some(format!("{evidence_type}:{evidence_ref}"));
+            let evidence_type = evidence_type.to_owned();
+            let cited_by = by;
+            new.citations.push(Citation {
+                evidence_type,
+                evidence_ref,
+                cited_by,
+                cited_at: now,
+                is_context,
+            });
+        }
+        let offered = here.offered.filter(|_| is_open).map(|id| society.name(id));
+        Ok(Settled { new, workspace: society.name(workspace), thread, cited, offered })
+    }
+
+    /// The thread of a caller that names none: its task's, else what its branch stands for.
+    pub(super) fn thread_in(
+        &self,
+        snapshot: &crate::store::Snapshot,
+        task: Option<TaskId>,
+        here: &Here,
+    ) -> Result<Option<String>, ApiError> {
+        let row = task.map(|task| snapshot.task(task)).transpose()?.flatten();
+        let by_branch = || self.reader.numbers.thread_on(here.branch.as_deref());
+        Ok(row.and_then(|row| row.thread).or_else(by_branch))
+    }
+}
+
+/// What an entry cites where nothing was given: the task, or else the commit that is checked out,
+/// which only says where it was written. Norms cite what somebody names, and nothing else.
+fn by_itself(
+    kind: EntryKind,
+    task: Option<TaskId>,
+    here: &Here,
+) -> Option<(&'static str, String, bool)> {
+    if kind == EntryKind::Norm {
+        return None;
+    }
+    let by_task = task.map(|task| ("run", format!("task/{task}"), false));
+    by_task.or_else(|| here.head.clone().map(|head| ("commit", head, true)))
+}
+
+/// A line that says of which repository a checkout is, as it travels; nothing if it says nothing.
+pub(super) fn mapped(line: &str) -> Option<MappedCheckout> {
+    let identity: Identity = line.parse().ok()?;
+    Some(MappedCheckout {
+        roots: identity.roots().iter().cloned().collect(),
+        remote: identity.remote().map(str::to_owned),
+        folder: None,
+        since: None,
+    })
+}

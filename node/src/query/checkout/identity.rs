@@ -1,0 +1,297 @@
+//! Which repository a checkout is of, wherever it lies: its root commits and the remote that names
+//! it.
+//!
+//! Worktrees, clones and moved folders have the same; a fork has the root and another remote. It is
+//! no proof of anything: whoever can write the checkout can make it look like any other. It decides
+//! where an entry goes if nobody says so, and nothing else.
+
+use super::objects::{Objects, is_name};
+use super::{CheckoutError, GitCheckout, bounded, git_folder, plain, remotes, within};
+use rustix::fs::{Mode, OFlags, open};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+/// Commits from a branch to its root that are followed.
+const COMMITS_MAX: usize = 20_000;
+/// Roots that are kept.
+const ROOTS_MAX: usize = 4;
+/// Branches whose roots count beside that of what is checked out.
+const BRANCHES: [&str; 3] = ["refs/heads/main", "refs/heads/master", "refs/remotes/origin/HEAD"];
+/// Symbolic names that lead to each other.
+const REFS_MAX: usize = 5;
+/// The largest file of git's own that is read here, in bytes.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Ways from a commit to its root that are remembered.
+const KNOWN_MAX: usize = 1_024;
+
+/// Which repository a checkout is of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    roots: BTreeSet<String>,
+    remote: Option<String>,
+}
+
+/// How far two checkouts are of one repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Likeness {
+    /// They are not: another root, or a fork of it.
+    Other,
+    /// By the remote alone: one of them does not show its root.
+    SameRemote,
+    /// By the root alone: one of them has no remote that names it.
+    SameRoot,
+    /// By both.
+    Same,
+}
+
+impl Identity {
+    /// Root commits, in hex; none where the history is cut off, too long or not readable.
+    pub fn roots(&self) -> &BTreeSet<String> {
+        &self.roots
+    }
+
+    /// The remote that names it, as host and path.
+    pub fn remote(&self) -> Option<&str> {
+        self.remote.as_deref()
+    }
+
+    /// Whether there is nothing to tell it by.
+    pub fn is_empty(&self) -> bool {
+        self.roots.is_empty() && self.remote.is_none()
+    }
+
+    /// How far two are of one repository.
+    pub fn likeness(&self, other: &Self) -> Likeness {
+        let has_roots = !self.roots.is_empty() && !other.roots.is_empty();
+        let is_one_root = !self.roots.is_disjoint(&other.roots);
+        match (&self.remote, &other.remote) {
+            _ if has_roots && !is_one_root => Likeness::Other,
+            (Some(one), Some(two)) if one != two => Likeness::Other,
+            (Some(_), Some(_)) if is_one_root => Likeness::Same,
+            (Some(_), Some(_)) => Likeness::SameRemote,
+            _ if is_one_root => Likeness::SameRoot,
+            _ => Likeness::Other,
+        }
+    }
+
+    /// A short name of it, for a table.
+    pub fn key(&self) -> [u8; 16] {
+        let mut key = [0; 16];
+        key.copy_from_slice(&blake3::hash(self.to_string().as_bytes()).as_bytes()[..16]);
+        key
+    }
+}
+
+/// One line: `root:HEX` for each root, then `remote:HOST/PATH`.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let roots = self.roots.iter().map(|root| format!("root:{root}"));
+        let remote = self.remote.iter().map(|remote| format!("remote:{remote}"));
+        f.write_str(&roots.chain(remote).collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// Reads such a line, which may be anybody's.
+impl FromStr for Identity {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut identity = Self::default();
+        let mut rest = text;
+        while let Some(after) = rest.strip_prefix("root:") {
+            let (root, after) = after.split_once(' ').unwrap_or((after, ""));
+            if !is_name(root) || identity.roots.len() == ROOTS_MAX {
+                return Err(());
+            }
+            identity.roots.insert(root.to_owned());
+            rest = after;
+        }
+        if let Some(remote) = rest.strip_prefix("remote:") {
+            let is_fit = remote.len() <= remotes::REMOTE_BYTES_MAX
+                && !remote.is_empty()
+                && !remote.contains(char::is_control);
+            identity.remote = Some(is_fit.then(|| remote.to_owned()).ok_or(())?);
+        } else if !rest.is_empty() {
+            return Err(());
+        }
+        if identity.is_empty() { Err(()) } else { Ok(identity) }
+    }
+}
+
+/// A checkout's repository, as it is when it is opened.
+#[derive(Debug)]
+pub struct Repository {
+    root: PathBuf,
+    own: OwnedFd,
+    common: OwnedFd,
+}
+
+/// Where the roots of commits are remembered: what leads from a commit to its root never changes.
+#[derive(Debug, Default)]
+pub struct Roots(Mutex<BTreeMap<String, Option<String>>>);
+
+impl Repository {
+    /// The repository of the checkout that a folder lies in.
+    pub fn open(folder: &Path) -> Result<Self, CheckoutError> {
+        let root = GitCheckout::root_of(folder)
+            .ok_or_else(|| CheckoutError::Missing { path: folder.to_path_buf() })?;
+        let failed = |source| CheckoutError::Io { path: root.clone(), source };
+        let (own, common) = folders(&root).map_err(failed)?;
+        Ok(Self { root, own, common })
+    }
+
+    /// Where the checkout is.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// The commit that is checked out, in hex; none before the first.
+    pub fn head(&self) -> Option<String> {
+        self.resolve("HEAD")
+    }
+
+    /// The branch that is checked out; none if a commit is.
+    pub fn branch(&self) -> Option<String> {
+        let head = self.text(&self.own, "HEAD")?;
+        let branch = head.strip_prefix("ref:")?.trim().strip_prefix("refs/heads/")?.to_owned();
+        (!branch.is_empty() && !branch.contains(char::is_control)).then_some(branch)
+    }
+
+    /// Which repository it is.
+    pub fn identity(&self, known: &Roots) -> Identity {
+        let config = self.text(&self.common, "config").unwrap_or_default();
+        let remote = remotes::named_by(&config);
+        // A history that is cut off has no root that another clone would have.
+        let is_shallow = self.text(&self.common, "shallow").is_some_and(|text| !text.is_empty());
+        let objects = if is_shallow { None } else { Objects::open(&self.common) };
+        let Some(objects) = objects else { return Identity { roots: BTreeSet::new(), remote } };
+        let names = ["HEAD"].into_iter().chain(BRANCHES);
+        let commits: BTreeSet<String> = names.filter_map(|name| self.resolve(name)).collect();
+        let roots = commits.iter().filter_map(|commit| known.root(&objects, commit));
+        Identity { roots: roots.take(ROOTS_MAX).collect(), remote }
+    }
+
+    /// The commit that a name leads to.
+    fn resolve(&self, name: &str) -> Option<String> {
+        let mut name = name.to_owned();
+        for _ in 0..REFS_MAX {
+            let text = match name.as_str() {
+                "HEAD" => self.text(&self.own, "HEAD"),
+                name => self.text(&self.common, name).or_else(|| self.packed_ref(name)),
+            };
+            let text = text?;
+            let text = text.trim();
+            let Some(next) = text.strip_prefix("ref:") else {
+                return is_name(text).then(|| text.to_owned());
+            };
+            name = Some(next.trim()).filter(|next| next.starts_with("refs/"))?.to_owned();
+        }
+        None
+    }
+
+    fn packed_ref(&self, name: &str) -> Option<String> {
+        let packed = self.text(&self.common, "packed-refs")?;
+        let mut lines = packed.lines().filter_map(|line| line.split_once(' '));
+        lines.find(|(_, known)| *known == name).map(|(commit, _)| commit.to_owned())
+    }
+
+    /// The text of a plain file below one of git's folders, through no link.
+    fn text(&self, folder: &OwnedFd, path: &str) -> Option<String> {
+        let file = File::from(within(folder, path, OFlags::empty()).ok()?);
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Git's folder for a checkout, and the one it has in common with other worktrees. Each pointer is
+/// followed once.
+fn folders(root: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
+    let git = git_folder(root)?;
+    git.join("HEAD").symlink_metadata()?;
+    let folder = |path: &Path| {
+        let flags = plain() | OFlags::DIRECTORY;
+        open(path, flags, Mode::empty()).map_err(io::Error::from)
+    };
+    let common = match bounded(&git.join("commondir"), super::POINTER_BYTES_MAX) {
+        Ok(bytes) => git.join(String::from_utf8_lossy(&bytes).trim()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => git.clone(),
+        Err(error) => return Err(error),
+    };
+    Ok((folder(&git)?, folder(&common)?))
+}
+
+impl Roots {
+    /// Follows first parents from a commit to the end; none if that is too far, or not there.
+    fn root(&self, objects: &Objects, commit: &str) -> Option<String> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(root) = known().get(commit) {
+            return root.clone();
+        }
+        let mut at = commit.to_owned();
+        let mut found = None;
+        for _ in 0..COMMITS_MAX {
+            // What cannot be read now may be mended later: it is not remembered.
+            match objects.first_parent(&at)? {
+                Some(parent) => at = parent,
+                None => {
+                    found = Some(at);
+                    break;
+                }
+            }
+        }
+        let mut known = known();
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(commit.to_owned(), found.clone());
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Identity {
+        line.parse().unwrap()
+    }
+
+    #[test]
+    fn a_fork_has_the_root_and_another_remote() {
+        let (a, b) = ("a".repeat(40), "b".repeat(40));
+        let both = of(&format!("root:{a} remote:h/one"));
+        for (line, likeness) in [
+            (format!("root:{a} remote:h/one"), Likeness::Same),
+            (format!("root:{a} root:{b} remote:h/one"), Likeness::Same),
+            (format!("root:{a}"), Likeness::SameRoot),
+            ("remote:h/one".to_owned(), Likeness::SameRemote),
+            (format!("root:{a} remote:h/two"), Likeness::Other),
+            (format!("root:{b} remote:h/one"), Likeness::Other),
+            (format!("root:{b}"), Likeness::Other),
+            ("remote:h/two".to_owned(), Likeness::Other),
+        ] {
+            assert_eq!(both.likeness(&of(&line)), likeness, "{line}");
+            assert_eq!(of(&line).likeness(&both), likeness, "{line}");
+        }
+        assert_eq!(of(&format!("root:{a}")).likeness(&of("remote:h/one")), Likeness::Other);
+    }
+
+    #[test]
+    fn a_line_is_read_back_and_nonsense_is_not() {
+        let line = format!("root:{} root:{} remote:h/a b", "a".repeat(40), "b".repeat(64));
+        assert_eq!(of(&line).to_string(), line);
+        for line in ["", "root:zz", "remote:", "remote:a\u{1b}", "else", "root:"] {
+            assert_eq!(line.parse::<Identity>(), Err(()), "{line}");
+        }
+    }
+}

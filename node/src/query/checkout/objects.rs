@@ -1,0 +1,357 @@
+//! Commits of a repository, read from git's object folder: loose ones and packed ones.
+//!
+//! Only what leads from a commit to its parent is read. The files may be anybody's work: every
+//! length is checked against a limit before it is believed, nothing is opened through a link, and
+//! alternates, which lead into other repositories, are not followed. Digests are not computed: who
+//! can write the folder can write any history, so nothing is proved by one.
+
+use super::within;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit as inflate;
+use rustix::fs::{Dir, OFlags};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+/// The largest commit that is read, in bytes; what it is packed into is no larger.
+const OBJECT_BYTES_MAX: usize = 1024 * 1024;
+/// Packs that are looked into.
+const PACKS_MAX: usize = 256;
+/// Files of the pack folder that are looked at.
+const PACK_FILES_MAX: usize = 4_096;
+/// Deltas that may stand on each other.
+const DELTAS_MAX: usize = 64;
+/// Bytes of a pack that are read at first for one object; more if they do not do.
+const READ_BYTES: [usize; 3] = [4 * 1024, 64 * 1024, OBJECT_BYTES_MAX];
+/// An index of version 2 begins so.
+const INDEX_MAGIC: [u8; 8] = [0xFF, b't', b'O', b'c', 0, 0, 0, 2];
+/// Where the names begin in an index: after its head and 256 counts.
+const NAMES_AT: u64 = 8 + 256 * 4;
+
+const COMMIT: u8 = 1;
+const OFFSET_DELTA: u8 = 6;
+const NAMED_DELTA: u8 = 7;
+
+/// The objects of one repository.
+pub(super) struct Objects {
+    folder: OwnedFd,
+    packs: Vec<Pack>,
+}
+
+/// A pack and its index.
+struct Pack {
+    index: File,
+    index_bytes: u64,
+    pack: File,
+    pack_bytes: u64,
+}
+
+impl Objects {
+    /// The objects below git's common folder; nothing where they cannot be told.
+    pub(super) fn open(common: &OwnedFd) -> Option<Self> {
+        let folder = within(common, "objects", OFlags::DIRECTORY).ok()?;
+        let packs = match within(&folder, "pack", OFlags::DIRECTORY) {
+            Ok(pack) => packs(&pack)?,
+            Err(_) => Vec::new(),
+        };
+        Some(Self { folder, packs })
+    }
+
+    /// The first parent of a commit, by its name in hex: none if it is a root. Nothing at all if
+    /// the commit is not there, or is no commit.
+    pub(super) fn first_parent(&self, name: &str) -> Option<Option<String>> {
+        let commit = match self.loose(name) {
+            Some(commit) => commit,
+            None => self.packed(name)?,
+        };
+        let text = commit.strip_prefix(b"tree ")?;
+        let line = text.split(|byte| *byte == b'\n').nth(1)?;
+        let Some(parent) = line.strip_prefix(b"parent ") else { return Some(None) };
+        let parent = std::str::from_utf8(parent).ok()?;
+        is_name(parent).then(|| Some(parent.to_owned()))
+    }
+
+    /// A commit in a file of its own.
+    fn loose(&self, name: &str) -> Option<Vec<u8>> {
+        let path = format!("{}/{}", name.get(..2)?, name.get(2..)?);
+        let file = File::from(within(&self.folder, &path, OFlags::empty()).ok()?);
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        let mut packed = Vec::new();
+        file.take(OBJECT_BYTES_MAX as u64).read_to_end(&mut packed).ok()?;
+        let whole = inflate(&packed, OBJECT_BYTES_MAX).ok()?;
+        let end = whole.iter().position(|byte| *byte == 0)?;
+        whole[..end].starts_with(b"commit ").then(|| whole[end + 1..].to_vec())
+    }
+
+    /// A commit in a pack.
+    fn packed(&self, name: &str) -> Option<Vec<u8>> {
+        let name = data_encoding::HEXLOWER.decode(name.as_bytes()).ok()?;
+        let (pack, at) = self.find(&name)?;
+        self.object(pack, at, name.len(), DELTAS_MAX)
+    }
+
+    fn find(&self, name: &[u8]) -> Option<(&Pack, u64)> {
+        self.packs.iter().find_map(|pack| Some((pack, pack.offset_of(name)?)))
+    }
+
+    /// What stands at a place in a pack, if it is a commit or leads to one.
+    fn object(&self, pack: &Pack, at: u64, name_bytes: usize, deltas: usize) -> Option<Vec<u8>> {
+        let deltas = deltas.checked_sub(1)?;
+        let mut head = [0; 64];
+        let read = pack.read_at(&mut head, at)?;
+        let head = &head[..read];
+        let (kind, size, mut used) = kind_and_size(head)?;
+        let base = match kind {
+            COMMIT => None,
+            OFFSET_DELTA => {
+                let (back, more) = distance(head.get(used..)?)?;
+                used += more;
+                let base = at.checked_sub(back).filter(|base| *base < at)?;
+                Some(self.object(pack, base, name_bytes, deltas)?)
+            }
+            NAMED_DELTA => {
+                let name = head.get(used..used.checked_add(name_bytes)?)?;
+                used += name_bytes;
+                let (pack, base) = self.find(name)?;
+                Some(self.object(pack, base, name_bytes, deltas)?)
+            }
+            _ => return None,
+        };
+        let data = pack.inflated(at.checked_add(used as u64)?, size)?;
+        match base {
+            None => Some(data),
+            Some(base) => applied(&base, &data),
+        }
+    }
+}
+
+/// Every pack of a folder that has an index; nothing where there are too many to look into.
+fn packs(folder: &OwnedFd) -> Option<Vec<Pack>> {
+    let mut packs = Vec::new();
+    for (count, file) in Dir::read_from(folder).ok()?.enumerate() {
+        if count >= PACK_FILES_MAX || packs.len() > PACKS_MAX {
+            return None;
+        }
+        let file = file.ok()?;
+        let Ok(name) = file.file_name().to_str() else { continue };
+        let Some(stem) = name.strip_suffix(".idx") else { continue };
+        let open = |name: &str| -> Option<(File, u64)> {
+            let file = File::from(within(folder, name, OFlags::empty()).ok()?);
+            let metadata = file.metadata().ok()?;
+            metadata.is_file().then_some((file, metadata.len()))
+        };
+        let Some((index, index_bytes)) = open(name) else { continue };
+        let Some((pack, pack_bytes)) = open(&format!("{stem}.pack")) else { continue };
+        packs.push(Pack { index, index_bytes, pack, pack_bytes });
+    }
+    Some(packs)
+}
+
+impl Pack {
+    fn word(&self, at: u64) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.index.read_exact_at(&mut bytes, at).ok()?;
+        Some(u32::from_be_bytes(bytes))
+    }
+
+    /// Where in the pack an object stands. The index is searched where it lies, however large.
+    fn offset_of(&self, name: &[u8]) -> Option<u64> {
+        let mut magic = [0; 8];
+        self.index.read_exact_at(&mut magic, 0).ok()?;
+        let width = name.len() as u64;
+        let count = u64::from(self.word(NAMES_AT - 4)?);
+        let least = NAMES_AT.checked_add(count.checked_mul(width + 8)?)?;
+        if magic != INDEX_MAGIC || self.index_bytes < least {
+            return None;
+        }
+        let first = u64::from(*name.first()?);
+        let mut low = match first {
+            0 => 0,
+            first => u64::from(self.word(8 + (first - 1) * 4)?),
+        };
+        let mut high = u64::from(self.word(8 + first * 4)?).min(count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let mut found = vec![0; name.len()];
+            self.index.read_exact_at(&mut found, NAMES_AT + middle * width).ok()?;
+            match found.as_slice().cmp(name) {
+                std::cmp::Ordering::Equal => return self.offset_at(middle, count, width),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    fn offset_at(&self, place: u64, count: u64, width: u64) -> Option<u64> {
+        let offsets = NAMES_AT + count * (width + 4);
+        let short = self.word(offsets + place * 4)?;
+        if short & 0x8000_0000 == 0 {
+            return Some(u64::from(short));
+        }
+        let mut bytes = [0; 8];
+        let at = offsets + count * 4 + u64::from(short & 0x7FFF_FFFF) * 8;
+        self.index.read_exact_at(&mut bytes, at).ok()?;
+        Some(u64::from_be_bytes(bytes))
+    }
+
+    /// As many bytes of the pack as there are, up to the buffer.
+    fn read_at(&self, bytes: &mut [u8], at: u64) -> Option<usize> {
+        let left = usize::try_from(self.pack_bytes.checked_sub(at)?).unwrap_or(usize::MAX);
+        let count = bytes.len().min(left);
+        self.pack.read_exact_at(&mut bytes[..count], at).ok()?;
+        Some(count)
+    }
+
+    /// What is packed at a place, of which the size is known.
+    fn inflated(&self, at: u64, size: usize) -> Option<Vec<u8>> {
+        for count in READ_BYTES {
+            let mut packed = vec![0; count];
+            let read = self.read_at(&mut packed, at)?;
+            if let Ok(whole) = inflate(&packed[..read], size) {
+                return (whole.len() == size).then_some(whole);
+            }
+            if read < count {
+                break;
+            }
+        }
+        None
+    }
+}
+
+/// The kind and size at the head of a packed object, and how many bytes say so.
+fn kind_and_size(head: &[u8]) -> Option<(u8, usize, usize)> {
+    let first = *head.first()?;
+    let (kind, mut size) = ((first >> 4) & 7, usize::from(first & 15));
+    let (mut used, mut shift, mut last) = (1, 4, first);
+    while last & 0x80 != 0 {
+        last = *head.get(used)?;
+        size |= usize::from(last & 0x7F) << shift;
+        (used, shift) = (used + 1, shift + 7);
+        if size > OBJECT_BYTES_MAX || shift > 32 {
+            return None;
+        }
+    }
+    Some((kind, size, used))
+}
+
+/// How far back a delta's base stands, and how many bytes say so.
+fn distance(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut last = *bytes.first()?;
+    let (mut value, mut used) = (u64::from(last & 0x7F), 1);
+    while last & 0x80 != 0 {
+        last = *bytes.get(used)?;
+        value = value.checked_add(1)?.checked_mul(128)?.checked_add(u64::from(last & 0x7F))?;
+        used += 1;
+    }
+    Some((value, used))
+}
+
+/// What a delta makes of its base.
+fn applied(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
+    let mut rest = delta;
+    let base_bytes = length(&mut rest)?;
+    let whole_bytes = length(&mut rest)?;
+    if base_bytes != base.len() || whole_bytes > OBJECT_BYTES_MAX {
+        return None;
+    }
+    let mut whole = Vec::with_capacity(whole_bytes);
+    while let Some((&code, after)) = rest.split_first() {
+        rest = after;
+        let part = if code & 0x80 == 0 {
+            let (part, after) = rest.split_at_checked(usize::from(code))?;
+            rest = after;
+            // A code of nothing is kept for later versions of git.
+            (code != 0).then_some(part)?
+        } else {
+            let (from, count) = copied(code, &mut rest)?;
+            base.get(from..from.checked_add(count)?)?
+        };
+        whole.extend_from_slice(part);
+        if whole.len() > whole_bytes {
+            return None;
+        }
+    }
+    (whole.len() == whole_bytes).then_some(whole)
+}
+
+/// Which part of the base an instruction copies.
+fn copied(code: u8, rest: &mut &[u8]) -> Option<(usize, usize)> {
+    let mut number = |bits: std::ops::Range<u8>| {
+        let first = bits.start;
+        let mut value = 0_usize;
+        for bit in bits {
+            if code & (1 << bit) != 0 {
+                let (byte, after) = rest.split_first()?;
+                value |= usize::from(*byte) << (8 * (bit - first));
+                *rest = after;
+            }
+        }
+        Some(value)
+    };
+    let from = number(0..4)?;
+    let count = number(4..7)?;
+    Some((from, if count == 0 { 0x1_0000 } else { count }))
+}
+
+/// A length in groups of seven bits, the lowest first.
+fn length(rest: &mut &[u8]) -> Option<usize> {
+    let (mut value, mut shift) = (0_usize, 0);
+    loop {
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
+        value |= usize::from(byte & 0x7F) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+        if shift > 28 {
+            return None;
+        }
+    }
+}
+
+/// Whether a text is an object's name: SHA-1 or SHA-256, in hex.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    matches!(text.len(), 40 | 64) && text.bytes().all(is_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delta_copies_and_adds_and_says_how_long_it_is() {
+        let base = b"tree 1\nparent 2\n";
+        // 16 bytes to 10: the first seven, then three of its own.
+        let delta = [16, 10, 0x90, 7, 3, b'a', b'b', b'c'];
+        assert_eq!(applied(base, &delta).unwrap(), b"tree 1\nabc");
+        for end in 0..delta.len() {
+            assert_eq!(applied(base, &delta[..end]), None, "{end}");
+        }
+        assert_eq!(applied(b"shorter", &delta), None);
+        assert_eq!(applied(base, &[16, 3, 0x91, 15, 3]), None, "beyond the base");
+        assert_eq!(applied(base, &[16, 0, 0]), None, "a code of nothing");
+        assert_eq!(applied(base, &[16, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]), None, "a huge length");
+    }
+
+    #[test]
+    fn heads_and_distances_are_bounded() {
+        assert_eq!(kind_and_size(&[0x1A]), Some((COMMIT, 10, 1)));
+        assert_eq!(kind_and_size(&[0x9A, 0x01]), Some((COMMIT, 26, 2)));
+        assert_eq!(kind_and_size(&[0x9A]), None);
+        assert_eq!(kind_and_size(&[0xFF; 20]), None, "no commit is so large");
+        assert_eq!(distance(&[0x7F]), Some((127, 1)));
+        assert_eq!(distance(&[0x80, 0x00]), Some((128, 2)));
+        assert_eq!(distance(&[0xFF; 20]), None);
+    }
+
+    #[test]
+    fn a_name_is_hex_of_a_known_length() {
+        assert!(is_name(&"0a".repeat(20)) && is_name(&"0a".repeat(32)));
+        assert!(!is_name(&"0A".repeat(20)) && !is_name("0a") && !is_name(&"zz".repeat(20)));
+    }
+}

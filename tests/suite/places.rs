@@ -1,0 +1,341 @@
+//! Places: repositories made by git itself, the workspaces they are mapped to, and what is written
+//! in them.
+
+use crate::pairing::{Peer, eventually};
+use crate::process::{klnode, told};
+use klnode::query::{CheckoutError, Identity, Likeness, Repository, Roots};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder in which git makes repositories.
+pub(crate) struct Ground(tempfile::TempDir);
+
+impl Ground {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Has git do something in a folder, whatever this machine's configuration says.
+    #[track_caller]
+    pub(crate) fn git(&self, within: &str, words: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.args(words).current_dir(self.path(within)).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.0.path()).env("GIT_CONFIG_NOSYSTEM", "1");
+        for who in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{who}_NAME"), "n").env(format!("GIT_{who}_EMAIL"), "n@host");
+        }
+        let output = command.output().expect("git runs");
+        assert!(output.status.success(), "git {words:?}: {}", told(&output));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// A repository with some commits and a remote.
+    pub(crate) fn repository(&self, name: &str, remote: Option<&str>, commits: usize) {
+        self.git(".", &["init", "-q", "-b", "main", name]);
+        for number in 1..=commits {
+            self.commit(name, &format!("{name}: number {number}"));
+        }
+        if let Some(url) = remote {
+            self.git(name, &["remote", "add", "origin", url]);
+        }
+    }
+
+    pub(crate) fn commit(&self, name: &str, message: &str) {
+        self.git(name, &["commit", "-q", "--allow-empty", "-m", message]);
+    }
+
+    fn clone(&self, from: &str, to: &str, remote: Option<&str>) {
+        self.git(".", &["clone", "-q", from, to]);
+        if let Some(url) = remote {
+            self.git(to, &["remote", "set-url", "origin", url]);
+        }
+    }
+
+    fn identity(&self, name: &str) -> Identity {
+        Repository::open(&self.path(name)).unwrap().identity(&Roots::default())
+    }
+}
+
+pub(crate) fn type_in(node: &Peer, from: &Path, words: &[&str]) -> Output {
+    klnode(&node.home).args(words).current_dir(from).output().unwrap()
+}
+
+/// What a verb answers that must succeed.
+#[track_caller]
+pub(crate) fn done(node: &Peer, from: &Path, words: &[&str]) -> Value {
+    let output = type_in(node, from, &[words, &["--json"]].concat());
+    assert!(output.status.success(), "{words:?}: {}", told(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// How a verb ends that must not succeed, and what it says.
+#[track_caller]
+pub(crate) fn refused(node: &Peer, from: &Path, words: &[&str], code: i32, part: &str) {
+    let output = type_in(node, from, words);
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {}", told(&output));
+    assert!(told(&output).contains(part), "{words:?}: {}", told(&output));
+}
+
+/// The workspace that an entry goes to which is written in a folder.
+#[track_caller]
+fn goes_to(node: &Peer, from: &Path) -> String {
+    let words = ["add", "--title", "Flush the queue", "--content", "Before the exit."];
+    let added = done(node, from, &[&words[..], &["--evidence", "doc:notes"]].concat());
+    added["workspace"].as_str().unwrap().to_owned()
+}
+
+const OURS: &str = "https://example.org/acme/shop.git";
+
+#[test]
+fn worktrees_clones_and_moved_folders_are_one_checkout_and_forks_are_not() {
+    let (ground, node) = (Ground::new(), Peer::start());
+    ground.repository("shop", Some(OURS), 3);
+    ground.repository("other", Some("https://example.org/acme/other"), 1);
+    done(&node, &ground.path("."), &["workspace", "new", "team"]);
+    assert_eq!(goes_to(&node, &ground.path("shop")), "main");
+    std::fs::create_dir(ground.path("shop/deep")).unwrap();
+    let one = done(&node, &ground.path("shop/deep"), &["workspace", "map", "team"]);
+    assert_eq!(one["checkouts"][0]["remote"], "example.org/acme/shop");
+    assert_eq!(one["checkouts"][0]["roots"].as_array().unwrap().len(), 1);
+    ground.git("shop", &["worktree", "add", "-q", "../tree", "-b", "feature"]);
+    ground.git("shop", &["worktree", "add", "-q", "--detach", "../pages"]);
+    ground.git("pages", &["checkout", "-q", "--orphan", "pages"]);
+    ground.commit("pages", "a history of its own");
+    ground.clone("shop", "again", Some("ssh://git@EXAMPLE.org:2222/acme/shop"));
+    ground.clone("shop", "bare-clone", None);
+    for name in ["shop", "shop/deep", "tree", "pages", "again", "bare-clone"] {
+        assert_eq!(goes_to(&node, &ground.path(name)), "team", "{name}");
+    }
+    let elsewhere = ["add", "--title", "t", "--content", "c", "--evidence", "doc:d"];
+    let words = [&elsewhere[..], &["--workspace", "local"]].concat();
+    assert_eq!(done(&node, &ground.path("shop"), &words)["workspace"], "local");
+    std::fs::rename(ground.path("again"), ground.path("moved")).unwrap();
+    assert_eq!(goes_to(&node, &ground.path("moved")), "team");
+    ground.clone("shop", "fork", Some("https://example.org/somebody/shop.git"));
+    ground.git("fork", &["remote", "add", "upstream", OURS]);
+    for name in ["fork", "other", "."] {
+        assert_eq!(goes_to(&node, &ground.path(name)), "main", "{name}");
+    }
+    // Unless it is said.
+    done(&node, &ground.path("fork"), &["workspace", "map", "team"]);
+    assert_eq!(goes_to(&node, &ground.path("fork")), "team");
+    let shown = type_in(&node, &ground.path("."), &["workspace", "show", "team"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("checkout      example.org/somebody/shop, root "), "{shown}");
+    done(&node, &ground.path("fork"), &["workspace", "unmap", "team"]);
+    assert_eq!(goes_to(&node, &ground.path("fork")), "main");
+    assert_eq!(goes_to(&node, &ground.path("shop")), "team", "the other mapping stays");
+    refused(&node, &ground.path("fork"), &["workspace", "unmap", "team"], 1, "is not mapped");
+    refused(&node, &ground.path("."), &["workspace", "map", "team"], 2, "find a checkout at");
+    done(&node, &ground.path("."), &["workspace", "use", "team"]);
+    assert_eq!(goes_to(&node, &ground.path("other")), "team", "the current one");
+}
+
+#[test]
+fn the_root_is_found_in_loose_and_packed_objects_of_either_digest() {
+    let ground = Ground::new();
+    for (name, format) in [("short", "sha1"), ("long", "sha256")] {
+        let chosen = format!("--object-format={format}");
+        ground.git(".", &["init", "-q", "-b", "main", &chosen, name]);
+        let tail = "a long message that is alike in all commits, so that they are packed as deltas";
+        for number in 0..40 {
+            ground.commit(name, &format!("number {number}\n\n{tail}\n{tail}\n{tail}"));
+        }
+        let root = ground.git(name, &["rev-list", "--max-parents=0", "HEAD"]);
+        let expected: Identity = format!("root:{root}").parse().unwrap();
+        assert_eq!(ground.identity(name), expected, "{name}, loose");
+        ground.git(name, &["repack", "-adfq", "--depth=50", "--window=50"]);
+        ground.git(name, &["pack-refs", "--all"]);
+        let pack = ground.path(name).join(".git/objects/pack");
+        let mut index = std::fs::read_dir(pack).unwrap().map(|file| file.unwrap().path());
+        let index = index.find(|path| path.extension().is_some_and(|end| end == "idx"));
+        let listed = ground.git(name, &["verify-pack", "-v", index.unwrap().to_str().unwrap()]);
+        let is_delta =
+            |line: &&str| line.contains(" commit ") && line.split_whitespace().count() == 7;
+        assert!(listed.lines().filter(is_delta).count() > 10, "{listed}");
+        assert_eq!(ground.identity(name), expected, "{name}, packed");
+        // Half of each: the newest loose again, on a branch of its own and with no branch at all.
+        ground.git(name, &["checkout", "-q", "-b", "topic"]);
+        ground.commit(name, "one more");
+        ground.git(name, &["checkout", "-q", "--detach"]);
+        let repository = Repository::open(&ground.path(name)).unwrap();
+        assert_eq!(repository.identity(&Roots::default()), expected, "{name}, mixed");
+        assert_eq!(repository.branch(), None);
+        assert_eq!(repository.head(), Some(ground.git(name, &["rev-parse", "HEAD"])));
+    }
+}
+
+#[test]
+fn a_shallow_clone_is_told_by_its_remote_and_without_one_by_nothing() {
+    let (ground, node) = (Ground::new(), Peer::start());
+    ground.repository("shop", Some(OURS), 5);
+    let from = format!("file://{}", ground.path("shop").display());
+    ground.git(".", &["clone", "-q", "--depth", "1", &from, "shallow"]);
+    done(&node, &ground.path("."), &["workspace", "new", "team"]);
+    let map = ["workspace", "map", "team"];
+    refused(&node, &ground.path("shallow"), &map, 2, "it has no root commit, no remote");
+    done(&node, &ground.path("shop"), &map);
+    assert_eq!(goes_to(&node, &ground.path("shallow")), "main");
+    ground.git("shallow", &["remote", "set-url", "origin", "git@example.org:acme/shop.git"]);
+    let identity = ground.identity("shallow");
+    assert_eq!((identity.roots().len(), identity.remote()), (0, Some("example.org/acme/shop")));
+    assert_eq!(identity.likeness(&ground.identity("shop")), Likeness::SameRemote);
+    assert_eq!(goes_to(&node, &ground.path("shallow")), "team");
+}
+
+#[test]
+fn a_hostile_repository_leads_nowhere_and_ends_nothing() {
+    let (ground, node) = (Ground::new(), Peer::start());
+    let write = |path: &str, bytes: &[u8]| {
+        let path = ground.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    };
+    // Pointers in a circle, and to what is no repository.
+    write("self/.git", b"gitdir: .git\n");
+    write("loop/.git/HEAD", b"ref: refs/heads/main\n");
+    write("loop/.git/commondir", b".\n");
+    write("loop/.git/refs/heads/main", b"ref: refs/heads/main\n");
+    write("up/.git/HEAD", b"ref: refs/../../../secret\n");
+    write("secret", format!("{}\n", "a".repeat(40)).as_bytes());
+    assert!(matches!(
+        Repository::open(&ground.path("self")).unwrap_err(),
+        CheckoutError::Io { .. }
+    ));
+    for name in ["loop", "up"] {
+        let repository = Repository::open(&ground.path(name)).unwrap();
+        assert_eq!(repository.head(), None, "{name}");
+        assert!(repository.identity(&Roots::default()).is_empty(), "{name}");
+    }
+    // A link in the place of a reference, and of the objects.
+    ground.repository("linked", None, 2);
+    let git = ground.path("linked/.git");
+    std::fs::rename(git.join("objects"), ground.path("objects")).unwrap();
+    std::os::unix::fs::symlink(ground.path("objects"), git.join("objects")).unwrap();
+    assert!(ground.identity("linked").is_empty());
+    // A commit that was cut off, and a pack index that claims everything.
+    ground.repository("cut", None, 2);
+    let head = ground.git("cut", &["rev-parse", "HEAD"]);
+    let loose = ground.path("cut/.git/objects").join(&head[..2]).join(&head[2..]);
+    let bytes = std::fs::read(&loose).unwrap();
+    std::fs::remove_file(&loose).unwrap();
+    std::fs::write(&loose, &bytes[..bytes.len() / 2]).unwrap();
+    let index = ground.path("cut/.git/objects/pack/pack-0.idx");
+    let mut file = std::fs::File::create(&index).unwrap();
+    file.write_all(&[0xFF, b't', b'O', b'c', 0, 0, 0, 2]).unwrap();
+    file.write_all(&[0xFF; 256 * 4]).unwrap();
+    file.set_len(8 << 30).unwrap();
+    std::fs::write(index.with_extension("pack"), b"PACK").unwrap();
+    assert!(ground.identity("cut").is_empty());
+    done(&node, &ground.path("."), &["workspace", "new", "team"]);
+    ground.repository("shop", Some(OURS), 1);
+    done(&node, &ground.path("shop"), &["workspace", "map", "team"]);
+    for name in ["self", "loop", "up", "linked", "cut"] {
+        assert_eq!(goes_to(&node, &ground.path(name)), "main", "{name}");
+    }
+}
+
+#[test]
+fn without_evidence_an_entry_cites_its_task_or_the_commit_that_is_checked_out() {
+    let (ground, node) = (Ground::new(), Peer::start());
+    ground.repository("shop", None, 1);
+    let words = ["add", "--title", "Flush the queue", "--content", "Before the exit."];
+    let cited = |from: &str, more: &[&str]| {
+        let added = done(&node, &ground.path(from), &[&words[..], more].concat());
+        let shown = done(&node, &ground.path("."), &["show", added["id"].as_str().unwrap()]);
+        let first = &shown["citations"][0];
+        let text = |name: &str| first[name].as_str().unwrap().to_owned();
+        let is_context = first["context"] == json!(true);
+        (format!("{}:{}", text("evidence_type"), text("evidence_ref")), is_context)
+    };
+    let head = ground.git("shop", &["rev-parse", "HEAD"]);
+    assert_eq!(cited("shop", &[]), (format!("commit:{head}"), true));
+    let begin = ["task", "begin", "--agent", "a", "--goal", "g"];
+    let task = done(&node, &ground.path("."), &begin)["task"].as_str().unwrap().to_owned();
+    assert_eq!(cited("shop", &["--task", &task]), (format!("run:task/{task}"), false));
+    assert_eq!(cited("shop", &["--evidence", "doc:d"]), ("doc:d".to_owned(), false));
+    let here = ground.path(".");
+    refused(&node, &here, &words, 2, "hint: say what it rests on, such as --evidence commit:");
+    let norm = [&words[..], &["--type", "norm"]].concat();
+    refused(&node, &ground.path("shop"), &norm, 2, "citations are missing");
+    done(&node, &here, &["task", "finish", &task, "--success"]);
+    let late = [&words[..], &["--task", &task]].concat();
+    refused(&node, &here, &late, 2, "it is finished");
+}
+
+#[test]
+fn search_prefers_the_workspace_of_the_checkout_and_looks_everywhere() {
+    let (ground, node) = (Ground::new(), Peer::start());
+    ground.repository("shop", Some(OURS), 1);
+    let here = ground.path(".");
+    done(&node, &here, &["workspace", "new", "team"]);
+    let add = |workspace: &str| {
+        let words = ["add", "--title", "Flush the queue", "--content", "Before the exit."];
+        let more = ["--evidence", "doc:notes", "--workspace", workspace];
+        done(&node, &here, &[&words[..], &more].concat())["id"].as_str().unwrap().to_owned()
+    };
+    let (ours, theirs) = (add("main"), add("team"));
+    let order = |from: &Path| -> Vec<String> {
+        let words = ["search", "flush the queue", "--deterministic", "--all"];
+        let answer = done(&node, from, &words);
+        let hits = answer["hits"].as_array().unwrap().iter();
+        hits.map(|hit| hit["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(order(&ground.path("shop")), [ours.clone(), theirs.clone()]);
+    done(&node, &ground.path("shop"), &["workspace", "map", "team"]);
+    assert_eq!(order(&ground.path("shop")), [theirs.clone(), ours.clone()]);
+    assert_eq!(order(&here), [ours, theirs], "elsewhere the current workspace is main");
+}
+
+#[test]
+fn a_branch_is_a_thread_where_the_operator_says_so() {
+    let ground = Ground::new();
+    ground.repository("shop", None, 1);
+    ground.git("shop", &["checkout", "-q", "-b", "fix/login"]);
+    let words = ["add", "--title", "Flush", "--content", "Before the exit."];
+    let thread = |node: &Peer, more: &[&str]| {
+        done(node, &ground.path("shop"), &[&words[..], more].concat())["thread"].clone()
+    };
+    assert_eq!(thread(&Peer::start(), &[]), Value::Null);
+    let node = Peer::start_with("[threads]\ndefault = \"branch\"\n");
+    assert_eq!(thread(&node, &[]), "fix/login");
+    assert_eq!(thread(&node, &["--thread", "mine"]), "mine");
+    let begin = ["task", "begin", "--agent", "a", "--goal", "g", "--thread", "job-7"];
+    let task = done(&node, &ground.path("."), &begin)["task"].as_str().unwrap().to_owned();
+    assert_eq!(thread(&node, &["--task", &task]), "job-7");
+}
+
+#[test]
+fn what_admins_say_belongs_to_a_workspace_is_offered_and_nothing_more() {
+    let (ground, owner, member) = (Ground::new(), Peer::start(), Peer::start());
+    ground.repository("shop", Some(OURS), 2);
+    ground.clone("shop", "mine", Some("git@example.org:acme/shop.git"));
+    let here = ground.path(".");
+    done(&owner, &here, &["workspace", "new", "team"]);
+    done(&owner, &ground.path("shop"), &["workspace", "map", "team", "--offer"]);
+    let ticket = owner.ticket(&["team"]);
+    done(&member, &here, &["join", &ticket]);
+    let show = ["workspace", "show", "team"];
+    let offered = eventually("the offer arrives", || {
+        let output = type_in(&member, &here, &[&show[..], &["--json"]].concat());
+        let one: Value = serde_json::from_slice(&output.stdout).ok()?;
+        one["offered"].as_array().and_then(|all| all.first().cloned())
+    });
+    assert_eq!(offered["remote"], "example.org/acme/shop");
+    assert_eq!(goes_to(&member, &ground.path("mine")), "main", "nobody said so here");
+    let words = ["add", "--title", "t", "--content", "c"];
+    let said = type_in(&member, &ground.path("mine"), &words);
+    assert!(told(&said).contains("`klnode workspace map team`"), "{}", told(&said));
+    // A member's word is nobody else's.
+    let offer = ["workspace", "map", "team", "--offer"];
+    refused(&member, &ground.path("mine"), &offer, 4, "only its owner and admins may");
+    done(&member, &ground.path("mine"), &["workspace", "map", "team"]);
+    assert_eq!(goes_to(&member, &ground.path("mine")), "team");
+}
