@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 /// What changes something and is everybody's. A route that is neither here nor an operator's fails
 /// a test: whoever adds one decides.
-const EVERYBODYS: [&str; 16] = [
+const EVERYBODYS: [&str; 17] = [
     "patch /v1/entries/{entry}",
     "post /v1/anchors/check",
     "post /v1/backup",
@@ -25,6 +25,7 @@ const EVERYBODYS: [&str; 16] = [
     "post /v1/entries/{entry}/confirm",
     "post /v1/entries/{entry}/forget",
     "post /v1/entries/{entry}/observations",
+    "post /v1/entries/{entry}/reset",
     "post /v1/entries/{entry}/retract",
     "post /v1/import",
     "post /v1/peers/{peer}/preview",
@@ -36,8 +37,9 @@ const EVERYBODYS: [&str; 16] = [
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 8] = [
+const OPERATORS: [&str; 9] = [
     "patch /v1/workspaces/{name}",
+    "post /v1/entries/{entry}/confirm/person",
     "post /v1/invitations",
     "post /v1/join",
     "post /v1/peers/{peer}/decision",

@@ -1,5 +1,6 @@
 //! What the engine is asked, and what it answers.
 
+use super::archive::Looks;
 use super::peers::PeerAct;
 use super::tasks::{TaskAct, TaskDone};
 use crate::store;
@@ -75,6 +76,14 @@ pub enum Command {
         /// Which.
         entry: EntryId,
     },
+    /// Notes that the person behind this node confirms an entry; that it is they, the caller of this
+    /// has made sure.
+    ConfirmAsPerson {
+        /// Which.
+        entry: EntryId,
+    },
+    /// Notes what a look into a caller's checkout said.
+    Looked(Looks),
     /// Does something about a task.
     Task(Box<TaskAct>),
     /// Notes what concerns peers, all of it or nothing.
@@ -95,6 +104,7 @@ impl Command {
     pub fn is_incidental(&self) -> bool {
         match self.act() {
             Self::Served(_) => true,
+            Self::Looked(looks) => !looks.is_counted,
             Self::Peers(acts) => acts.iter().all(PeerAct::is_incidental),
             _ => false,
         }
@@ -223,6 +233,8 @@ pub enum Receipt {
     Ingested(Vec<Ingested>),
     /// What was done about a task.
     Task(TaskDone),
+    /// An observation was noted and not counted: the same caller said the same today.
+    Noted,
 }
 
 /// Why a command was not carried out. Nothing of it was written.

@@ -6,7 +6,7 @@
 
 use super::command::{Ingested, Source, Verdict};
 use super::step::{Judge, Own};
-use crate::store::rows::{QuarantineRow, ViewRow};
+use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
 use crate::store::{Batch, Error, Waiting};
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
@@ -23,6 +23,8 @@ pub(super) struct Ingest<'a> {
     pub(super) now: WallTime,
     /// Whether another life of this home has shown in this step: one new boot is enough.
     pub(super) has_met_past: bool,
+    /// Who asks for what is being done; nobody, if the node does it by itself.
+    pub(super) caller: Option<CallerRow>,
 }
 
 /// Whether the judge has a say.

@@ -8,7 +8,9 @@
 //! Local and foreign records take one path: a local command becomes a signed record first, and then
 //! it is merged like any other.
 
+mod archive;
 mod command;
+mod evidence;
 mod ingest;
 mod local;
 mod peers;
@@ -18,6 +20,7 @@ mod step;
 mod tasks;
 mod validate;
 
+pub use archive::Looks;
 pub use command::{
     Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };

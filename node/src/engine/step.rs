@@ -186,7 +186,7 @@ impl Engine {
         let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;
         self.last_step = now;
         let (writer, judge) = (&mut self.own, &mut *self.judge);
-        let mut ingest = Ingest { writer, judge, now, has_met_past: false };
+        let mut ingest = Ingest { writer, judge, now, has_met_past: false, caller: None };
         if was_asleep || went_back {
             // Stamps of a clock that stood wrong go with the boot that gave them out.
             ingest.writer.clock = Clock::default();
@@ -237,12 +237,15 @@ impl Ingest<'_> {
         match command {
             Command::As { caller, command } => {
                 let before = batch.head()?;
-                let receipt = self.apply_command(batch, command)?;
+                let outer = self.caller.replace(*caller);
+                let answer = self.apply_command(batch, command);
+                self.caller = outer;
+                let receipt = answer?;
                 batch.put_caller(before, *caller)?;
                 return Ok(receipt);
             }
             Command::Create(new) => return self.create(batch, new),
-            Command::Claim { entry, claims } => return self.claim(batch, *entry, claims),
+            Command::Claim { entry, claims } => return self.claim_by_hand(batch, *entry, claims),
             Command::Observe { entry, of, amount } => {
                 return self.observe_outside(batch, *entry, (*of, *amount));
             }
@@ -269,6 +272,10 @@ impl Ingest<'_> {
                 validate::short("query", &row.query)?;
                 validate::short("caller", &row.caller)?;
                 self.note_served(batch, row)?;
+            }
+            Command::Looked(looks) => self.note_looks(batch, looks)?,
+            Command::ConfirmAsPerson { entry } => {
+                return Ok(Receipt::Task(self.confirm_as_person(batch, *entry)?));
             }
             Command::ConfirmPrimed { entry } => {
                 self.confirm_primed(batch, *entry)?;

@@ -45,6 +45,10 @@ pub(super) async fn search(
     service.metrics.searches.count(answered.hits.len(), start.elapsed());
     let is_noted = task.is_some() || !search.unrecorded;
     if is_noted && !answered.hits.is_empty() {
+        let mut looks = service.looks();
+        for found in answered.hits.iter().map(|hit| &hit.found) {
+            anchors::add_look(&mut looks, found.entry, found.judged.facts.predicates);
+        }
         let served = Command::Served(ServedRow {
             caller: search.caller.clone().unwrap_or_else(|| caller.to_string()),
             task: task.map(|task| task.to_string()),
@@ -54,9 +58,16 @@ pub(super) async fn search(
             is_weak: answered.is_weak,
         });
         match task {
-            None => service.engine.note(served),
-            // What a confirmation is worth depends on it: it must not be dropped.
+            None => {
+                service.note_looks(looks);
+                service.engine.note(served);
+            }
+            // What a confirmation is worth, and what is archived, depends on it: it must not be
+            // dropped.
             Some(_) => {
+                if anchors::has_any(&looks) {
+                    service.engine.submit(Command::Looked(looks)).await?;
+                }
                 service.engine.submit(served).await?;
             }
         }
