@@ -8,64 +8,13 @@ use klnode_crdt::ids::EntryId;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::predicate::{Checkout, Unreadable};
 use klnode_scoring::rank::signals::Check;
+use klnode_tests::checkout::{Tree, index};
 use klnode_tests::node::Node;
 use klnode_tests::served::{Doors, Served, TOKEN, ask};
 use klnode_tests::society::{Stranger, bring};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-
-/// An index of version 2 that tracks these paths, as git would write it.
-fn index(paths: &[&str]) -> Vec<u8> {
-    let mut paths = paths.to_vec();
-    paths.sort_unstable();
-    let count = u32::try_from(paths.len()).unwrap();
-    let mut bytes = [b"DIRC".as_slice(), &2_u32.to_be_bytes(), &count.to_be_bytes()].concat();
-    for path in paths {
-        let begin = bytes.len();
-        // Times and numbers, of which only the mode is read; then a digest.
-        bytes.extend([0; 24]);
-        bytes.extend(0o100_644_u32.to_be_bytes());
-        bytes.extend([0; 12 + 20]);
-        bytes.extend(u16::try_from(path.len()).unwrap().to_be_bytes());
-        bytes.extend(path.as_bytes());
-        bytes.push(0);
-        let length = (bytes.len() - begin).next_multiple_of(8);
-        bytes.resize(begin + length, 0);
-    }
-    bytes.extend([0; 20]);
-    bytes
-}
-
-/// A folder that looks like a checkout.
-struct Tree(tempfile::TempDir);
-
-impl Tree {
-    fn new(tracked: &[&str]) -> Self {
-        let tree = Self(tempfile::tempdir().unwrap());
-        tree.write(".git/HEAD", b"ref: refs/heads/main\n");
-        tree.track(tracked);
-        tree
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn write(&self, path: &str, content: &[u8]) {
-        let path = self.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, content).unwrap();
-    }
-
-    fn track(&self, paths: &[&str]) {
-        self.write(".git/index", &index(paths));
-    }
-
-    fn open(&self) -> GitCheckout {
-        GitCheckout::open(self.path()).unwrap()
-    }
-}
 
 /// A node in a temporary home, asked from a folder.
 struct Asked {

@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use crate::units::{Days, Fraction, Interval, List, Name, Positive, Whole};
+use crate::units::{Days, Fraction, Interval, List, Name, Positive, Switch, Whole};
 
 /// `[provenance]`: when an entry that nothing confirms is put away, and a task given up.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Provenance {
 #[serde(deny_unknown_fields)]
 pub struct Anchors {
     /// Whether it counts as an observation of this node.
-    pub count_as_observation: bool,
+    pub count_as_observation: Switch,
 }
 
 /// `[status]`: when an entry becomes active, verified or stale.

@@ -17,7 +17,9 @@ pub use list::{List, Name};
 pub use number::{Factor, Fraction, Positive, SignalWeight, Whole};
 pub use size::Bytes;
 pub use time::{Days, Interval};
-pub use word::{DecayClass, EmbedderKind, EntryType, LogFormat, LogLevel, Memory, Reach, Status};
+pub use word::{
+    DecayClass, EmbedderKind, EntryType, LogFormat, LogLevel, Memory, Reach, Status, Switch,
+};
 
 /// Why a value is not of a unit: what it must be, as words that follow "must be".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -43,6 +43,27 @@ macro_rules! words {
     };
 }
 
+/// Something that is on or off, written as true or false.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct Switch(bool);
+
+impl Switch {
+    /// Whether it is on.
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        self.0
+    }
+}
+
+impl TryFrom<Value> for Switch {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        value.as_bool().map(Self).ok_or_else(|| Unfit::new("true or false"))
+    }
+}
+
 fn one_of(words: &[&str]) -> Unfit {
     Unfit::new(format!("one of \"{}\"", words.join("\", \"")))
 }

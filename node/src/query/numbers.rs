@@ -56,7 +56,7 @@ impl Numbers {
         Self {
             confidence: confidence(&config.confidence),
             outcome: outcome(&config.confidence),
-            are_looks_counted: config.anchors.count_as_observation,
+            are_looks_counted: config.anchors.count_as_observation.is_on(),
             status: status::Params {
                 verified_alpha_min: config.status.verified_alpha_min.get(),
                 verified_mean_min: config.status.verified_mean_min.get(),
