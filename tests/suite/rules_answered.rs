@@ -151,6 +151,26 @@ fn ten_successes_put_one_of_two_equal_entries_first_and_mostly_so_by_chance() {
     assert!(times > SEARCHES / 2, "first in {times} of {SEARCHES}");
 }
 
+#[test]
+fn what_comes_out_of_a_task_that_succeeds_is_verified() {
+    let node = Asked::new();
+    for (outcome, expected) in [("success", "verified"), ("failure", "candidate")] {
+        let begin = json!({"agent": "builder", "goal": "mend the build"});
+        let task = node.done("/v1/tasks", &begin)["task"].as_str().unwrap().to_owned();
+        let new = json!({
+            "title": format!("About zq{outcome}"), "content": "Rare.", "evidence": ["doc:notes"],
+            "task": task,
+        });
+        let made = node.done("/v1/entries", &new);
+        let entry = EntryId::from_hex(made["id"].as_str().unwrap()).unwrap();
+        assert_eq!(node.shown(entry)["status"], "candidate", "it is not over");
+        node.done(&format!("/v1/tasks/{task}/finish"), &json!({"outcome": outcome}));
+        assert_eq!(node.shown(entry)["status"], expected);
+        let late = node.0.json("POST", "/v1/entries", &new);
+        assert_eq!(late.status, 400, "nothing comes out of a task that is over");
+    }
+}
+
 /// What a verb that must succeed answers in JSON.
 fn run(home: &Path, arguments: &[&str]) -> Value {
     let output = klnode(home).args(arguments).arg("--json").output().unwrap();

@@ -127,6 +127,9 @@ pub struct NewEntry {
     /// What must hold for it to be valid.
     #[serde(default)]
     pub depends_on: Vec<String>,
+    /// The task it comes out of; if that succeeds, it is verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
 }
 
 /// The name of an entry.

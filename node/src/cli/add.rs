@@ -48,6 +48,9 @@ pub struct Add {
     /// The thread it is scoped to.
     #[arg(long)]
     pub thread: Option<String>,
+    /// The task it comes out of; if that succeeds, it is verified.
+    #[arg(long)]
+    pub task: Option<String>,
     /// positive, negative or neutral.
     #[arg(long)]
     pub polarity: Option<String>,
@@ -89,6 +92,7 @@ impl Add {
         new.memory = self.memory.or(new.memory);
         new.workspace = self.workspace.or(new.workspace);
         new.thread = self.thread.or(new.thread);
+        new.task = self.task.or(new.task);
         new.polarity = self.polarity.or(new.polarity);
         new.decay_class = self.decay.or(new.decay_class);
         new.tags.extend(self.tags);

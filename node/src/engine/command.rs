@@ -122,6 +122,10 @@ impl Command {
     pub fn payload_bytes(&self) -> usize {
         match self.act() {
             Self::Create(new) => new.title.len() + new.content.len(),
+            Self::Task(act) => match &**act {
+                TaskAct::Create(_, new) => new.title.len() + new.content.len(),
+                _ => 0,
+            },
             Self::Claim { claims, .. } => {
                 let text = |claim: &Claim| match claim {
                     Claim::Set(_, text) | Claim::Add(_, text) | Claim::Withdraw(_, text) => {

@@ -4,9 +4,9 @@
 //! taken from a caller.
 
 use super::archive::By;
-use super::command::{Receipt, Rejection};
+use super::command::{NewEntry, Receipt, Rejection};
 use super::ingest::Ingest;
-use crate::store::rows::ServedRow;
+use crate::store::rows::{ServedRow, UseRow};
 use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState};
 use crate::store::{Batch, Error};
 use klnode_crdt::gcounter::Thousandths;
@@ -57,6 +57,8 @@ pub enum TaskAct {
     Begin(NewTask),
     /// Finishes one.
     Finish(TaskId, Finish),
+    /// Writes an entry that comes out of one: it is verified if the task succeeds.
+    Create(TaskId, Box<NewEntry>),
     /// Counts a success or a failure that was seen in one, once for each entry.
     Observe {
         /// In which.
@@ -116,6 +118,8 @@ pub enum TaskDone {
     Finished(Finished),
     /// It was finished before: nothing was added.
     FinishedBefore,
+    /// The entry that was written.
+    Created(EntryId),
     /// The observation is counted.
     Counted,
     /// One of this entry was counted in this task before: nothing was added.
@@ -161,6 +165,7 @@ impl Ingest<'_> {
         let done = match act {
             TaskAct::Begin(new) => self.begin(batch, new)?,
             TaskAct::Finish(task, finish) => self.finish(batch, *task, finish)?,
+            TaskAct::Create(task, new) => self.create_in(batch, *task, new)?,
             TaskAct::Observe { task, entry, of, amount } => {
                 self.observe_in(batch, *task, *entry, (*of, *amount))?
             }
@@ -201,6 +206,22 @@ impl Ingest<'_> {
         };
         batch.put_task(task, &row)?;
         Ok(TaskDone::Began(task))
+    }
+
+    /// Writes an entry, and remembers out of which task it comes.
+    fn create_in(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        new: &NewEntry,
+    ) -> Result<TaskDone, Rejection> {
+        self.open_task(batch, task)?;
+        let Receipt::Created(entry) = self.create(batch, new)? else {
+            return Err(invalid("entry", "is an import; import it outside the task"));
+        };
+        let uses = batch.uses(entry)?;
+        batch.put_uses(entry, UseRow { made_in: Some(task), ..uses })?;
+        Ok(TaskDone::Created(entry))
     }
 
     fn open_task(&self, batch: &Batch, task: TaskId) -> Result<TaskRow, Rejection> {

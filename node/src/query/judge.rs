@@ -5,7 +5,7 @@ use super::gate::{self, Corroboration, Gate};
 use super::standing::Standing;
 use crate::store::Error;
 use crate::store::rows::{OverlayRow, ViewRow};
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::time::{Day, WallTime};
@@ -97,7 +97,7 @@ pub(super) fn judge(
         },
         scan,
         admission: admitted(reading, (view, row), author, &confidence, scan),
-        source_task: SourceTask::NotSucceeded,
+        source_task: source_task(reading, uses.made_in)?,
         local_successes: local.successes,
         posterior: confidence.posterior,
         own_posterior: local.posterior,
@@ -116,6 +116,16 @@ pub(super) fn judge(
     let corroboration = gate::corroboration(reading, view, by, local_successes)?;
     let gate = gate::gate(reading, view, author, corroboration);
     Ok(Judged { confidence, standing, writer, local_successes, corroboration, gate, facts })
+}
+
+/// How the task that an entry came out of ended.
+fn source_task(reading: &Reading<'_>, task: Option<TaskId>) -> Result<SourceTask, Error> {
+    let Some(task) = task else { return Ok(SourceTask::NotSucceeded) };
+    let end = reading.snapshot.task(task)?.and_then(|row| row.end);
+    Ok(match end {
+        Some(end) if end.is_success => SourceTask::Succeeded,
+        _ => SourceTask::NotSucceeded,
+    })
 }
 
 /// How grave the scan of what is shown is. What the operator let in against the scan is no longer

@@ -7,7 +7,7 @@ use super::error::Error;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
 use super::tasks::{PartRow, TaskRow};
 use klnode_crdt::equivocation::RawProof;
-use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, EntryId, TaskId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::{Absence, RawRecord, Record, Refusal};
@@ -205,6 +205,9 @@ pub struct UseRow {
     /// The day on which the person behind this node last confirmed it.
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub person_confirmed: Option<Day>,
+    /// The task it came out of.
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub made_in: Option<TaskId>,
     /// It was archived because nothing spoke for it, and by nobody's hand.
     #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_put_away: bool,

@@ -284,6 +284,7 @@ fn uses() -> UseRow {
         held: Some(START),
         look_counted: Some(day),
         person_confirmed: Some(day),
+        made_in: Some(TaskId::from_bytes([7; 16])),
         is_put_away: true,
         voices: Some(VoicesRow { day, of: [Some(voice), None, None, None] }),
         ..UseRow::default()

@@ -357,6 +357,7 @@ impl Line {
             anchors: self.anchors,
             verify_steps: self.verify_steps,
             depends_on: self.depends_on,
+            task: None,
         };
         let mut new = translate::new_entry(new, &cited_by, now)
             .map_err(|error| error.into_detail().message)?;

@@ -37,10 +37,16 @@ pub(super) async fn create(
     Body(mut new): Body<NewEntry>,
 ) -> Answered<Named> {
     new.workspace = Some(service.workspace_for(new.workspace.as_deref())?);
+    let task = new.task.take().as_deref().map(task_named).transpose()?;
     let new = translate::new_entry(new, &service.author.to_string(), (service.now)())?;
     let kind = new.kind;
-    let receipt = service.submit(caller, Command::Create(Box::new(new))).await?;
-    let Receipt::Created(entry) = receipt else {
+    let command = match task {
+        None => Command::Create(Box::new(new)),
+        Some(task) => Command::Task(Box::new(TaskAct::Create(task, Box::new(new)))),
+    };
+    let (Receipt::Created(entry) | Receipt::Task(TaskDone::Created(entry))) =
+        service.submit(caller, command).await?
+    else {
         return Err(ApiError::new(Kind::Failed, "tell which entry was created", None));
     };
     Ok(Answer(Named { id: entry.to_string(), code: kind.code(entry) }))
