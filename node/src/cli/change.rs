@@ -128,7 +128,7 @@ pub struct Feedback {
     /// It did harm.
     #[arg(long)]
     pub harmful: bool,
-    /// The task you used it in; there it counts once.
+    /// The task you used it in; there it counts once. Outside any task it counts once a day.
     #[arg(long)]
     pub task: Option<String>,
 }
