@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use crate::decay::{self, Ageing};
 use crate::posterior::Posterior;
 use crate::unit::unit;
-use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::gcounter::{Counted, Thousandths};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::Day;
+use klnode_crdt::view::Counts;
 
 /// The numbers of confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,6 +57,20 @@ pub struct Cell {
     pub successes: Thousandths,
     /// Failure counted on that day.
     pub failures: Thousandths,
+}
+
+/// The cells behind what an author counted, as a view shows it on a day.
+#[must_use]
+pub fn cells(counts: &Counts, today: Day) -> Vec<Cell> {
+    let cell = |counted: &Counted, successes: Thousandths, failures: Thousandths| Cell {
+        day: Day(today.0.saturating_sub(counted.age_days)),
+        successes,
+        failures,
+    };
+    let none = Thousandths(0);
+    let successes = counts.successes.iter().map(|counted| cell(counted, counted.amount, none));
+    let failures = counts.failures.iter().map(|counted| cell(counted, none, counted.amount));
+    successes.chain(failures).collect()
 }
 
 /// Who an author is to this node and to the workspace of the entry.

@@ -18,6 +18,18 @@ pub enum Class {
     Permanent,
 }
 
+impl Class {
+    /// The class that an entry names; what names none, or none there is, is ephemeral.
+    #[must_use]
+    pub fn named(name: Option<&str>) -> Self {
+        match name {
+            Some("stable") => Class::Stable,
+            Some("permanent") => Class::Permanent,
+            _ => Class::Ephemeral,
+        }
+    }
+}
+
 /// The numbers of decay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
@@ -106,6 +118,19 @@ mod tests {
             (given - expect).abs() < 1e-6,
             "{class:?}, age {age}, archived {archived_ago:?}: {given}, not {expect}"
         );
+    }
+
+    #[test]
+    fn what_names_no_class_is_ephemeral() {
+        for (name, expect) in [
+            (None, Class::Ephemeral),
+            (Some("ephemeral"), Class::Ephemeral),
+            (Some("stable"), Class::Stable),
+            (Some("permanent"), Class::Permanent),
+            (Some("eternal"), Class::Ephemeral),
+        ] {
+            assert_eq!(Class::named(name), expect, "{name:?}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! read for its rules.
 
 pub mod attacks;
+pub mod checkout;
 pub mod cluster;
 pub mod disk;
 pub mod fuzzing;

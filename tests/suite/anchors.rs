@@ -1,70 +1,20 @@
 //! What entries depend on, checked against checkouts on disk; none is made by git itself.
 
-use crate::process::{Running, klnode, start, told};
+use crate::process::{Running, klnode, start, started, told};
 use klnode::api::Limits;
 use klnode::query::{CheckoutError, GitCheckout};
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::EntryId;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::predicate::{Checkout, Unreadable};
 use klnode_scoring::rank::signals::Check;
+use klnode_tests::checkout::{Tree, index};
 use klnode_tests::node::Node;
 use klnode_tests::served::{Doors, Served, TOKEN, ask};
 use klnode_tests::society::{Stranger, bring};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-/// An index of version 2 that tracks these paths, as git would write it.
-fn index(paths: &[&str]) -> Vec<u8> {
-    let mut paths = paths.to_vec();
-    paths.sort_unstable();
-    let count = u32::try_from(paths.len()).unwrap();
-    let mut bytes = [b"DIRC".as_slice(), &2_u32.to_be_bytes(), &count.to_be_bytes()].concat();
-    for path in paths {
-        let begin = bytes.len();
-        // Times and numbers, of which only the mode is read; then a digest.
-        bytes.extend([0; 24]);
-        bytes.extend(0o100_644_u32.to_be_bytes());
-        bytes.extend([0; 12 + 20]);
-        bytes.extend(u16::try_from(path.len()).unwrap().to_be_bytes());
-        bytes.extend(path.as_bytes());
-        bytes.push(0);
-        let length = (bytes.len() - begin).next_multiple_of(8);
-        bytes.resize(begin + length, 0);
-    }
-    bytes.extend([0; 20]);
-    bytes
-}
-
-/// A folder that looks like a checkout.
-pub(crate) struct Tree(tempfile::TempDir);
-
-impl Tree {
-    pub(crate) fn new(tracked: &[&str]) -> Self {
-        let tree = Self(tempfile::tempdir().unwrap());
-        tree.write(".git/HEAD", b"ref: refs/heads/main\n");
-        tree.track(tracked);
-        tree
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    pub(crate) fn write(&self, path: &str, content: &[u8]) {
-        let path = self.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, content).unwrap();
-    }
-
-    fn track(&self, paths: &[&str]) {
-        self.write(".git/index", &index(paths));
-    }
-
-    fn open(&self) -> GitCheckout {
-        GitCheckout::open(self.path()).unwrap()
-    }
-}
+use std::process::{Command, Output, Stdio};
 
 /// A node in a temporary home, asked from a folder.
 struct Asked {
@@ -296,4 +246,56 @@ fn over_tcp_no_checkout_is_looked_into_and_a_path_is_absolute() {
     assert_eq!(answer.status, 403, "{answer:?}");
     let relative = json!({"query": "x", "checkout": "here"});
     assert_eq!(node.json("POST", "/v1/search", &relative).status, 400);
+}
+
+#[test]
+fn a_look_is_noted_here_and_counts_only_where_the_operator_says_so() {
+    for (is_counted, alpha, beta) in
+        [("false", [5.0, 5.0], [5.0, 5.0]), ("true", [6.0, 5.0], [5.0, 6.0])]
+    {
+        let home = tempfile::tempdir().unwrap();
+        let mut command = klnode(home.path());
+        command.arg("--set").arg(format!("anchors.count_as_observation={is_counted}"));
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let node = Asked { home, _node: started(command).0 };
+        let codes = [node.add("path:lib/one.rs"), node.add("path:lib/two.rs")];
+        let tree = Tree::new(&["lib/one.rs"]);
+        tree.write("lib/one.rs", b"");
+        for _ in 0..2 {
+            node.run(tree.path(), &["anchors", "check"]);
+            node.search(tree.path());
+        }
+        // What is asked of the writer comes after what was noted.
+        node.json(tree.path(), &["pin", &codes[0]]);
+        let of = |code: &String| {
+            let shown = node.json(node.home.path(), &["show", code]);
+            (shown["alpha"].as_f64().unwrap(), shown["beta"].as_f64().unwrap())
+        };
+        let found = codes.each_ref().map(of);
+        assert_eq!(found, [(alpha[0], beta[0]), (alpha[1], beta[1])], "{is_counted}");
+    }
+}
+
+#[test]
+fn what_holds_where_a_task_is_worked_on_is_noted_with_what_is_served() {
+    let node = Served::start(Limits::default(), Doors::Socket);
+    let new = json!({
+        "title": "About zqheld", "content": "Rare.", "evidence": ["doc:notes"],
+        "depends_on": ["path:lib/one.rs"],
+    });
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let entry = text(&node.json("POST", "/v1/entries", &new).json()["id"]);
+    let begin = json!({"agent": "builder", "goal": "mend the build"});
+    let task = text(&node.json("POST", "/v1/tasks", &begin).json()["task"]);
+    let tree = Tree::new(&["lib/one.rs"]);
+    let held = |tree: &Tree| {
+        let search = json!({"query": "zqheld", "task": task, "all": true, "checkout": tree.path()});
+        let answer = node.json("POST", "/v1/search", &search);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let snapshot = node.engine.store().snapshot().unwrap();
+        snapshot.uses(EntryId::from_hex(&entry).unwrap()).unwrap().held
+    };
+    assert_eq!(held(&tree), None, "the file is gone");
+    tree.write("lib/one.rs", b"");
+    assert!(held(&tree).is_some());
 }

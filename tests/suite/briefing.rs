@@ -1,6 +1,5 @@
 //! Briefings: what of a workspace matters now, in a fixed order, under a budget, quoted as data.
 
-use crate::anchors::Tree;
 use crate::process::{klnode, start, told};
 use klnode::api::Limits;
 use klnode::engine::{Command, NewEntry, NewTask, TaskAct};
@@ -10,6 +9,7 @@ use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::briefing::Section;
+use klnode_tests::checkout::Tree;
 use klnode_tests::node::{Node, lesson};
 use klnode_tests::served::{Doors, Served};
 use klnode_tests::society::Team;

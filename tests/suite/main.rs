@@ -36,6 +36,8 @@ mod portable;
 mod process;
 mod replication;
 mod replication_hostile;
+mod rules;
+mod rules_answered;
 mod schedules;
 mod search;
 mod session;

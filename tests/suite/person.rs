@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 /// What changes something and is everybody's. A route that is neither here nor an operator's fails
 /// a test: whoever adds one decides.
-const EVERYBODYS: [&str; 21] = [
+const EVERYBODYS: [&str; 22] = [
     "patch /v1/entries/{entry}",
     "post /v1/anchors/check",
     "post /v1/backup",
@@ -27,6 +27,7 @@ const EVERYBODYS: [&str; 21] = [
     "post /v1/entries/{entry}/forget",
     "post /v1/entries/{entry}/observations",
     "post /v1/entries/{entry}/promote",
+    "post /v1/entries/{entry}/reset",
     "post /v1/entries/{entry}/retract",
     "post /v1/entries/{entry}/supersede",
     "post /v1/import",
@@ -41,8 +42,9 @@ const EVERYBODYS: [&str; 21] = [
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 9] = [
+const OPERATORS: [&str; 10] = [
     "patch /v1/workspaces/{name}",
+    "post /v1/entries/{entry}/confirm/person",
     "post /v1/entries/{entry}/promote/procedural",
     "post /v1/invitations",
     "post /v1/join",
@@ -297,4 +299,31 @@ fn a_charter_is_changed_by_what_needs_the_person_alone() {
     for verb in verbs {
         refused(&home.type_in(verb), "it is the charter of workspace `team`");
     }
+}
+
+#[test]
+fn a_confirmation_with_the_persons_key_is_independent_outside_any_task_once_a_day() {
+    let home = Home::start();
+    let add = ["add", "--title", "About zqperson", "--content", "Rare.", "--evidence", "doc:notes"];
+    let added = printed(&home.type_in(&[&add[..], &["--json"]].concat()));
+    let added: Value = serde_json::from_str(&added).unwrap();
+    let code = added["code"].as_str().unwrap();
+    let confirm = ["confirm", code, "--as-person"];
+    refused(&home.type_in(&confirm), "there is no person's key");
+    write_key(&home.path);
+    refused(&home.type_in(&confirm), "there is no terminal to ask for its passphrase on");
+    refused(&home.with("wrong", &confirm), "the passphrase is wrong");
+    let path = format!("/v1/entries/{code}/confirm/person");
+    assert_eq!(home.ask(&path, &json!(null), None).status, 403, "nobody else can");
+    let observations = || {
+        let shown = printed(&home.type_in(&["show", code, "--json"]));
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        shown["observations"].as_f64().unwrap()
+    };
+    assert!(observations() < 1e-6);
+    let first = printed(&home.with("right", &confirm));
+    assert!(first.contains("noted as independent: it is by the person's key"), "{first}");
+    let second = printed(&home.with("right", &confirm));
+    assert!(second.contains("noted as primed: the person confirmed it earlier today"), "{second}");
+    assert!((observations() - 1.0).abs() < 1e-6, "one success");
 }

@@ -38,6 +38,12 @@ impl Asked {
         self.json(&[&arguments, more].concat())["code"].as_str().unwrap().to_owned()
     }
 
+    /// A new task.
+    fn begin(&self) -> String {
+        let begun = self.json(&["task", "begin", "--agent", "tester", "--goal", "try it"]);
+        begun["task"].as_str().unwrap().to_owned()
+    }
+
     /// Codes of the hits, and whether the node abstained.
     fn search(&self, query: &str, more: &[&str]) -> (Vec<String>, bool) {
         let arguments = [&["search", query, "--deterministic", "--json"], more].concat();
@@ -119,11 +125,11 @@ fn evidence_moves_the_ranking() {
     let (first, second) =
         if node.search("retry billing gateway", &[]).0[0] == one { (one, two) } else { (two, one) };
     for _ in 0..10 {
-        node.json(&["observe", &second, "--success"]);
+        node.json(&["observe", &second, "--success", "--task", &node.begin()]);
     }
     assert_eq!(node.search("retry billing gateway", &[]).0, [second.clone(), first.clone()]);
     for _ in 0..20 {
-        node.json(&["feedback", &second, "--harmful"]);
+        node.json(&["feedback", &second, "--harmful", "--task", &node.begin()]);
     }
     assert_eq!(node.search("retry billing gateway", &[]).0, [first, second]);
 }

@@ -4,7 +4,7 @@ use crate::process::{Running, klnode, signal, start, started, told};
 use hyper::Method;
 use klnode::api::search::{Search, SearchAnswer};
 use klnode::api::types::{
-    Edit, Entry, History, List, Named, NewEntry, Observe, Outcome, Overlay, Status,
+    Edit, Entry, History, List, Named, NewEntry, NewTask, Observe, Outcome, Overlay, Status, Task,
 };
 use klnode::api::{Client, ClientError};
 use klnode_tests::{served, transcript};
@@ -89,7 +89,10 @@ async fn mixed(client: Client, number: usize, shared: String) -> Result<(), Clie
                 own.push((format!("/v1/entries/{}", made.id), entry.title));
             }
             1 => {
-                let observe = Observe { outcome: Outcome::Success, task: None };
+                // Each in a task of its own: said twice outside any, it would count once.
+                let begun: Task =
+                    client.send_json(post.clone(), "/v1/tasks", &task(number)).await?;
+                let observe = Observe { outcome: Outcome::Success, task: Some(begun.task) };
                 let path = format!("{shared}/observations");
                 let _: Named = client.send_json(post.clone(), &path, &observe).await?;
             }
@@ -145,6 +148,11 @@ fn new(title: String) -> NewEntry {
         evidence: vec!["run:1".into()],
         ..NewEntry::default()
     }
+}
+
+fn task(number: usize) -> NewTask {
+    let (agent, goal) = (format!("agent {number}"), "try what is shared".to_owned());
+    NewTask { agent, goal, thread: None, parent: None }
 }
 
 #[test]

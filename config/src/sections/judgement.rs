@@ -1,11 +1,11 @@
-//! The judgements on entries and authors: provenance, status, admission, gate, scanner and trust.
+//! The judgements on entries and authors: provenance, anchors, status, admission, gate, scanner and trust.
 //!
 //! Together because each decides whether something may pass, and each is a handful of thresholds.
 //! None of these values is ever replicated, and nothing is computed here.
 
 use serde::Deserialize;
 
-use crate::units::{Days, Fraction, Interval, List, Name, Positive, Whole};
+use crate::units::{Days, Fraction, Interval, List, Name, Positive, Switch, Whole};
 
 /// `[provenance]`: when an entry that nothing confirms is put away, and a task given up.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -15,6 +15,16 @@ pub struct Provenance {
     pub archive_after_root_tasks: Whole<1, 1_000_000>,
     /// How long a task may go unfinished.
     pub task_expires_after: Interval,
+    /// Observations of each kind that count for one entry, caller and day outside any task.
+    pub outside_observations_per_day_max: Whole<1, 1_000_000>,
+}
+
+/// `[anchors]`: what follows from a look at what entries depend on.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Anchors {
+    /// Whether it counts as an observation of this node.
+    pub count_as_observation: Switch,
 }
 
 /// `[status]`: when an entry becomes active, verified or stale.

@@ -16,7 +16,9 @@ use serde::Deserialize;
 
 pub use confidence::{Confidence, GammaPerDay, Mass, Outcome, Reset, Restoration, Weight};
 pub use embedder::Embedder;
-pub use judgement::{Admission, AdmissionWeights, Gate, Provenance, Scan, StatusThresholds, Trust};
+pub use judgement::{
+    Admission, AdmissionWeights, Anchors, Gate, Provenance, Scan, StatusThresholds, Trust,
+};
 pub use retrieval::{
     Briefing, Composite, Conflict, Cooccurrence, Duplicates, Foreign, Retrieval, RetrievalWeights,
     StatusBonus, Tiers,
@@ -51,6 +53,8 @@ pub struct Config {
     pub confidence: Confidence,
     /// When an entry that nothing confirms is put away.
     pub provenance: Provenance,
+    /// What follows from a look at what entries depend on.
+    pub anchors: Anchors,
     /// When an entry becomes active, verified or stale.
     pub status: StatusThresholds,
     /// Which entries may be retrieved at all.

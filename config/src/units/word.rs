@@ -43,7 +43,7 @@ macro_rules! words {
     };
 }
 
-/// What is allowed or not.
+/// Something that is on or off, written as true or false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Switch(bool);

@@ -44,6 +44,21 @@ fn a_value_of_the_wrong_type_gets_one_sentence() {
              the default is 3",
         ),
         (
+            "anchors.count_as_observation = \"yes\"",
+            "`anchors.count_as_observation = \"yes\"` (klnode.toml line 1) must be true or false; \
+             the default is false",
+        ),
+        (
+            "provenance.outside_observations_per_day_max = 0",
+            "`provenance.outside_observations_per_day_max = 0` (klnode.toml line 1) must be a whole \
+             number from 1 to 1000000; the default is 1",
+        ),
+        (
+            "provenance.outside_observations_per_day_max = 1000001",
+            "`provenance.outside_observations_per_day_max = 1000001` (klnode.toml line 1) must be a \
+             whole number from 1 to 1000000; the default is 1",
+        ),
+        (
             "log.level = 3",
             "`log.level = 3` (klnode.toml line 1) must be one of \"off\", \"error\", \"warn\", \
              \"info\", \"debug\", \"trace\"; the default is \"info\"",

@@ -316,8 +316,12 @@ pub struct Observed {
     pub id: String,
     /// Its citation code.
     pub code: String,
-    /// Whether it was counted; not where one of this entry was counted in the task before.
+    /// Whether it was counted; not where one of this entry was counted in the task before, or outside
+    /// any task for the same caller on the same day.
     pub counted: bool,
+    /// Why it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// In which task an entry is confirmed, and as what.

@@ -49,7 +49,8 @@ pub struct Add {
     /// The thread it is scoped to.
     #[arg(long)]
     pub thread: Option<String>,
-    /// The task it is written in, as `task begin` printed it: without evidence it cites the task.
+    /// The task it is written in, as `task begin` printed it: without evidence it cites the task, and
+    /// if the task succeeds it is verified.
     #[arg(long)]
     pub task: Option<String>,
     /// positive, negative or neutral.
@@ -102,6 +103,7 @@ impl Add {
         new.memory = self.memory.or(new.memory);
         new.workspace = self.workspace.or(new.workspace);
         new.thread = self.thread.or(new.thread);
+        new.task = self.task.or(new.task);
         new.polarity = self.polarity.or(new.polarity);
         new.decay_class = self.decay.or(new.decay_class);
         new.tags.extend(self.tags);

@@ -48,12 +48,19 @@ pub struct Confirm {
     /// You have it from elsewhere: count it apart, whatever the node would say.
     #[arg(long)]
     pub primed: bool,
+    /// As the person behind this node, whose passphrase is asked for: evidence, once a day.
+    #[arg(long, conflicts_with_all = ["task", "primed"])]
+    pub as_person: bool,
 }
 
 impl Confirm {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let task = self.task.map(|task| format!("&task={}", escape(&task))).unwrap_or_default();
-        let path = path(&self.entry, &format!("/confirm?primed={}{task}", self.primed));
+        let rest = match self.as_person {
+            true => "/confirm/person".to_owned(),
+            false => format!("/confirm?primed={}{task}", self.primed),
+        };
+        let path = path(&self.entry, &rest);
         let confirmed: Confirmed = client.send_json(Method::POST, &path, &()).await?;
         let Confirmed { code, class, reason, .. } = &confirmed;
         let text = format!("{code}  noted as {class}: {reason}\n");
@@ -121,7 +128,7 @@ pub struct Feedback {
     /// It did harm.
     #[arg(long)]
     pub harmful: bool,
-    /// The task you used it in; there it counts once.
+    /// The task you used it in; there it counts once. Outside any task it counts once a day.
     #[arg(long)]
     pub task: Option<String>,
 }
@@ -145,7 +152,7 @@ pub struct Observe {
     /// It misled.
     #[arg(long)]
     pub failure: bool,
-    /// The task it was seen in; there it counts once.
+    /// The task it was seen in; there it counts once. Outside any task it counts once a day.
     #[arg(long)]
     pub task: Option<String>,
 }
@@ -157,9 +164,9 @@ impl Observe {
         let observe = types::Observe { outcome, task: self.task };
         let observed: Observed = client.send_json(Method::POST, &path, &observe).await?;
         let what = if self.success { "a success" } else { "a failure" };
-        let text = match observed.counted {
-            true => format!("{}  {what} was counted\n", observed.code),
-            false => format!("{}  was counted in this task before\n", observed.code),
+        let text = match &observed.reason {
+            Some(reason) => format!("{}  {reason}\n", observed.code),
+            None => format!("{}  {what} was counted\n", observed.code),
         };
         Ok(Reply::new(&observed, text))
     }

@@ -31,6 +31,7 @@ pub mod person;
 mod promote;
 mod quarantine;
 mod read;
+mod reset;
 pub mod restore;
 mod search;
 pub mod service;
@@ -163,10 +164,15 @@ pub enum Verb {
     /// Example: klnode feedback L-7F3K --helpful
     Feedback(change::Feedback),
     /// Say that an entry still holds. Outside a task, and in one that was served it, it is counted
-    /// apart: it may be an echo.
+    /// apart: it may be an echo. With your own key (`--as-person`) it is evidence anywhere.
     ///
     /// Example: klnode confirm L-7F3K --task 01a0c4506c00beeb8da1658eec67f893
     Confirm(change::Confirm),
+    /// Have what this node counted of an entry count no longer: for what many observations left
+    /// undecided. Refused, with the numbers, for anything else.
+    ///
+    /// Example: klnode reset L-7F3K
+    Reset(change::One),
     /// Change an entry.
     ///
     /// Example: klnode edit L-7F3K --title "Check ctx.Err()" --tag go
@@ -459,6 +465,7 @@ pub async fn run(
         Verb::Task(verb) => verb.run(client).await,
         Verb::History(one) => history::history(one, client).await,
         Verb::Observe(observe) => observe.run(client).await,
+        Verb::Reset(one) => reset::run(one, client).await,
         Verb::Edit(edit) => edit.run(client).await,
         Verb::Archive(what) => what.run(client, archive::Direction::Away).await,
         Verb::Unarchive(what) => what.run(client, archive::Direction::Back).await,

@@ -126,6 +126,7 @@ impl Verb {
     pub fn needs_person(&self) -> bool {
         match self {
             Self::Invite(_) | Self::Join(_) => true,
+            Self::Confirm(confirm) => confirm.as_person,
             Self::Peer(verb) => verb.needs_person(),
             Self::Workspace(verb) => verb.needs_person(),
             Self::Quarantine(verb) => verb.needs_person(),

@@ -1,5 +1,6 @@
 //! What the engine is asked, and what it answers.
 
+use super::archive::Looks;
 use super::peers::PeerAct;
 use super::places::{CheckoutAct, Promotion};
 use super::tasks::{TaskAct, TaskDone};
@@ -80,6 +81,14 @@ pub enum Command {
         /// Which.
         entry: EntryId,
     },
+    /// Notes that the person behind this node confirms an entry; that it is they, the caller of this
+    /// has made sure.
+    ConfirmAsPerson {
+        /// Which.
+        entry: EntryId,
+    },
+    /// Notes what a look into a caller's checkout said.
+    Looked(Looks),
     /// Does something about a task.
     Task(Box<TaskAct>),
     /// Notes what concerns peers, all of it or nothing.
@@ -100,6 +109,7 @@ impl Command {
     pub fn is_incidental(&self) -> bool {
         match self.act() {
             Self::Served(_) => true,
+            Self::Looked(looks) => !looks.is_counted,
             Self::Peers(acts) => acts.iter().all(PeerAct::is_incidental),
             _ => false,
         }
@@ -118,6 +128,10 @@ impl Command {
         match self.act() {
             Self::Create(new) => new.title.len() + new.content.len(),
             Self::Promote(of) => of.new.title.len() + of.new.content.len(),
+            Self::Task(act) => match &**act {
+                TaskAct::Create(_, new) => new.title.len() + new.content.len(),
+                _ => 0,
+            },
             Self::Claim { claims, .. } => {
                 let text = |claim: &Claim| match claim {
                     Claim::Set(_, text) | Claim::Add(_, text) | Claim::Withdraw(_, text) => {
@@ -229,6 +243,8 @@ pub enum Receipt {
     Ingested(Vec<Ingested>),
     /// What was done about a task.
     Task(TaskDone),
+    /// An observation was noted and not counted: the same caller said the same today.
+    Noted,
 }
 
 /// Why a command was not carried out. Nothing of it was written.

@@ -4,6 +4,7 @@ use super::command::{NewEntry, Receipt, Rejection, Source, SourceKey};
 use super::ingest::Ingest;
 use super::validate;
 use crate::store::Batch;
+use crate::store::rows::UseRow;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
@@ -79,15 +80,23 @@ impl Ingest<'_> {
     ) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
         let today = self.now.day();
+        let before = self.before(batch, entry)?;
+        let amount = self.restored(batch, entry, &before, (of, amount))?;
         let receipt =
             self.write(batch, entry, |writer, stamp| writer.observe(of, amount, today, stamp))?;
-        self.note_outcome(batch, entry, of, task)?;
+        self.note_observed(batch, entry, &before, (of, amount))?;
+        if let Some(view) = &before.view {
+            self.note_outcome(batch, (entry, view), of, task)?;
+        }
         Ok(receipt)
     }
 
     pub(super) fn reset(&mut self, batch: &Batch, entry: EntryId) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
         let receipt = self.write(batch, entry, |writer, stamp| writer.reset(stamp))?;
+        // It starts anew: there is nothing to restore.
+        let uses = batch.uses(entry)?;
+        batch.put_uses(entry, UseRow { alpha_peak: None, ..uses })?;
         // What is counted from now on must not fall under the reset.
         self.draw_boot(batch)?;
         Ok(receipt)

@@ -8,8 +8,10 @@
 //! Local and foreign records take one path: a local command becomes a signed record first, and then
 //! it is merged like any other.
 
+mod archive;
 mod command;
 mod crowd;
+mod evidence;
 mod ingest;
 mod local;
 mod peers;
@@ -21,6 +23,7 @@ mod tasks;
 mod usage;
 mod validate;
 
+pub use archive::Looks;
 pub use command::{
     Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };

@@ -7,12 +7,11 @@ use crate::store::peers::rows::{
 };
 use crate::store::{Batch, Error};
 use klnode_crdt::digest;
-use klnode_crdt::entry::Entry;
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, TaskId, WorkspaceId};
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::tally::Observation;
-use klnode_crdt::view::{Entitlement, View};
+use klnode_crdt::view::View;
 use klnode_federation::proto::Outgoing;
 use klnode_federation::proto::message::Receipt as Erased;
 use klnode_federation::proto::pairing::Invitation;
@@ -184,7 +183,7 @@ impl Ingest<'_> {
     pub(super) fn note_outcome(
         &mut self,
         batch: &Batch,
-        entry: EntryId,
+        (entry, view): (EntryId, &View),
         of: Observation,
         task: Option<TaskId>,
     ) -> Result<(), Error> {
@@ -193,7 +192,7 @@ impl Ingest<'_> {
             Observation::Failure => false,
             Observation::Confirmation => return Ok(()),
         };
-        let Some((author, view)) = self.shown(batch, entry)? else { return Ok(()) };
+        let Some(author) = view.author(&self.writer.mine) else { return Ok(()) };
         if self.writer.mine.contains(&author) {
             return Ok(());
         }
@@ -209,15 +208,7 @@ impl Ingest<'_> {
         batch: &Batch,
         entry: EntryId,
     ) -> Result<Option<(AuthorId, View)>, Error> {
-        let records = batch.records(entry)?;
-        let held = Entry::assemble(records.iter());
-        let Some(origin) = &held.origin else { return Ok(None) };
-        let members = match origin.workspace().is_personal() {
-            true => std::collections::BTreeSet::new(),
-            false => batch.charter(origin.workspace(), self.now)?.members,
-        };
-        let entitlement = Entitlement { mine: self.writer.mine.clone(), members };
-        let view = held.view(self.now, &entitlement);
+        let Some(view) = self.view(batch, entry)? else { return Ok(None) };
         Ok(view.author(&self.writer.mine).map(|author| (author, view)))
     }
 }

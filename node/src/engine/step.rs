@@ -250,7 +250,7 @@ impl Ingest<'_> {
             Command::Create(new) => return self.create(batch, new),
             Command::Promote(promotion) => return self.promote(batch, promotion),
             Command::Checkout(act) => self.about_checkout(batch, act)?,
-            Command::Claim { entry, claims } => return self.claim(batch, *entry, claims),
+            Command::Claim { entry, claims } => return self.claim_by_hand(batch, *entry, claims),
             Command::Observe { entry, of, amount } => {
                 return self.observe_outside(batch, *entry, (*of, *amount));
             }
@@ -277,6 +277,10 @@ impl Ingest<'_> {
                 validate::short("query", &row.query)?;
                 validate::short("caller", &row.caller)?;
                 self.note_served(batch, row)?;
+            }
+            Command::Looked(looks) => self.note_looks(batch, looks)?,
+            Command::ConfirmAsPerson { entry } => {
+                return Ok(Receipt::Task(self.confirm_as_person(batch, *entry)?));
             }
             Command::ConfirmPrimed { entry } => {
                 self.confirm_primed(batch, *entry)?;

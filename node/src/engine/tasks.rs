@@ -3,16 +3,16 @@
 //! Whether a confirmation is independent is decided here, from what this node served, and never
 //! taken from a caller.
 
+use super::archive::By;
 use super::command::{NewEntry, Receipt, Rejection};
 use super::ingest::Ingest;
 use crate::store::rows::{ServedRow, UseRow};
 use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState};
 use crate::store::{Batch, Error, Label};
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::tally::Observation;
-use klnode_crdt::writer::Claim;
+use klnode_scoring::confidence;
 use klnode_scoring::cooccurrence::Meeting;
 use klnode_scoring::outcome::{self, Credit, Outcome, Served, Verdict};
 use std::collections::BTreeSet;
@@ -32,6 +32,11 @@ pub struct TaskParams {
     pub expires_after: Duration,
     /// An entry that was served in so many root tasks, with nothing that speaks for it, is archived.
     pub archive_after: u32,
+    /// Outside any task so many successes, and so many failures, of one entry count for a caller and
+    /// a day.
+    pub outside_per_day_max: u32,
+    /// How α is computed, for what a success restores.
+    pub confidence: confidence::Params,
 }
 
 impl Default for TaskParams {
@@ -40,6 +45,8 @@ impl Default for TaskParams {
             outcome: outcome::Params::default(),
             expires_after: Duration::from_secs(7 * 24 * 3_600),
             archive_after: 10,
+            outside_per_day_max: 1,
+            confidence: confidence::Params::default(),
         }
     }
 }
@@ -51,7 +58,7 @@ pub enum TaskAct {
     Begin(NewTask),
     /// Finishes one.
     Finish(TaskId, Finish),
-    /// Writes an entry in one.
+    /// Writes an entry in one: it is verified if the task succeeds.
     Create(TaskId, Box<NewEntry>),
     /// Counts a success or a failure that was seen in one, once for each entry.
     Observe {
@@ -144,6 +151,10 @@ pub enum Confirmation {
     Again,
     /// Primed: it was served to the session that confirms, or to one that began a task of the chain.
     ServedToSession,
+    /// By the person behind this node, with their key: evidence.
+    Person,
+    /// Primed: the person confirmed it earlier on the same day.
+    PersonAgain,
     /// Primed, by the caller's own word.
     Lowered,
 }
@@ -227,21 +238,6 @@ impl Ingest<'_> {
         batch.put_task(task, &row)
     }
 
-    /// Counts what was observed outside any task.
-    pub(super) fn observe_outside(
-        &mut self,
-        batch: &Batch,
-        entry: EntryId,
-        (of, amount): (Observation, Thousandths),
-    ) -> Result<Receipt, Rejection> {
-        let receipt = self.observe(batch, entry, (of, amount), None)?;
-        self.count_use(batch, entry, of)?;
-        if of == Observation::Success {
-            self.speak_for(batch, entry)?;
-        }
-        Ok(receipt)
-    }
-
     fn observe_in(
         &mut self,
         batch: &Batch,
@@ -259,7 +255,7 @@ impl Ingest<'_> {
         self.count_use(batch, entry, of)?;
         batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
         if of == Observation::Success {
-            self.speak_for_in(batch, root(batch, task)?, entry)?;
+            self.speak_for_in(batch, root(batch, task)?, entry, By::Use)?;
         }
         Ok(TaskDone::Counted)
     }
@@ -295,16 +291,16 @@ impl Ingest<'_> {
             self.confirm_primed(batch, entry)?;
             return Ok(confirmation);
         }
-        let one = |of| (of, Thousandths::ONE);
-        self.observe(batch, entry, one(Observation::Confirmation), Some(task))?;
+        self.confirm_independent(batch, entry, Some(task))?;
         let part = batch.task_part(task, entry)?;
         if !part.is_observed {
-            self.observe(batch, entry, one(Observation::Success), Some(task))?;
+            let success = (Observation::Success, Thousandths::ONE);
+            self.observe(batch, entry, success, Some(task))?;
             batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
         }
         let part = batch.task_part(root, entry)?;
         batch.put_task_part(root, entry, PartRow { is_confirmed: true, ..part })?;
-        self.speak_for_in(batch, root, entry)?;
+        self.speak_for_in(batch, root, entry, By::Independent)?;
         Ok(confirmation)
     }
 
@@ -387,7 +383,7 @@ impl Ingest<'_> {
             self.count_use(batch, credit.entry, of)?;
             batch.put_task_part(task, credit.entry, PartRow { is_observed: true, ..part })?;
             if is_success {
-                self.speak_for_in(batch, root, credit.entry)?;
+                self.speak_for_in(batch, root, credit.entry, By::Use)?;
             }
             counted.push(credit);
         }
@@ -396,52 +392,6 @@ impl Ingest<'_> {
             self.meet_all(batch, &entries, Meeting::Success)?;
         }
         Ok(counted)
-    }
-
-    /// Counts a root task against what was served in it, once, and puts away what was served in too
-    /// many for nothing.
-    fn count_served(
-        &mut self,
-        batch: &Batch,
-        root: TaskId,
-        served: &[Served],
-    ) -> Result<Vec<EntryId>, Rejection> {
-        let mut archived = Vec::new();
-        for Served { entry, .. } in served {
-            let part = batch.task_part(root, *entry)?;
-            if part.is_counted {
-                continue;
-            }
-            batch.put_task_part(root, *entry, PartRow { is_counted: true, ..part })?;
-            let mut uses = batch.uses(*entry)?;
-            uses.idle_tasks = uses.idle_tasks.saturating_add(1);
-            if uses.idle_tasks >= self.writer.tasks.archive_after {
-                let claim = self.claim(batch, *entry, &[Claim::Archive(Presence::Present)]);
-                if taken(claim)? {
-                    // What is restored has its chances again.
-                    uses.idle_tasks = 0;
-                    archived.push(*entry);
-                }
-            }
-            batch.put_uses(*entry, uses)?;
-        }
-        Ok(archived)
-    }
-
-    /// Something speaks for an entry: what it was served in before no longer counts against it.
-    fn speak_for(&self, batch: &Batch, entry: EntryId) -> Result<(), Error> {
-        let uses = batch.uses(entry)?;
-        if uses.idle_tasks == 0 {
-            return Ok(());
-        }
-        batch.put_uses(entry, UseRow { idle_tasks: 0, ..uses })
-    }
-
-    /// The same, in a root task, which does not count against it either.
-    fn speak_for_in(&self, batch: &Batch, root: TaskId, entry: EntryId) -> Result<(), Error> {
-        let part = batch.task_part(root, entry)?;
-        batch.put_task_part(root, entry, PartRow { is_counted: true, ..part })?;
-        self.speak_for(batch, entry)
     }
 }
 
@@ -494,7 +444,7 @@ fn in_order(parts: &[(EntryId, PartRow)]) -> Vec<Served> {
 
 /// Whether a write went through. What one entry cannot take stops no other; a fault of the store
 /// stops all.
-fn taken(written: Result<Receipt, Rejection>) -> Result<bool, Rejection> {
+pub(super) fn taken(written: Result<Receipt, Rejection>) -> Result<bool, Rejection> {
     match written {
         Ok(_) => Ok(true),
         Err(fault @ Rejection::Store(_)) => Err(fault),

@@ -5,11 +5,10 @@ use super::gate::{self, Corroboration, Gate};
 use super::standing::Standing;
 use crate::store::Error;
 use crate::store::rows::{OverlayRow, ViewRow};
-use klnode_crdt::gcounter::{Counted, Thousandths};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
-use klnode_crdt::time::Day;
+use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::{Counts, State, View};
 use klnode_scoring::admission::{self, Decision};
 use klnode_scoring::confidence::{self, Author, Cell, Confidence};
@@ -63,9 +62,13 @@ pub(super) fn judge(
         (reading.now.day(), &reading.society.mine, &reading.reader.numbers);
     let archived = view.archived_by.iter().filter(|(author, _)| mine.contains(author));
     let archived = archived.map(|(_, stamp)| stamp.wall().day()).min();
-    let ageing = Ageing { class: class(view), archived, now: today };
-    let cells: Vec<(AuthorId, Vec<Cell>)> =
-        view.counts.iter().map(|(author, counts)| (*author, cells(counts, today))).collect();
+    let class = Class::named(view.text(Register::DECAY_CLASS));
+    let ageing = Ageing { class, archived, now: today };
+    let cells: Vec<(AuthorId, Vec<Cell>)> = view
+        .counts
+        .iter()
+        .map(|(author, counts)| (*author, confidence::cells(counts, today)))
+        .collect();
     let workspace = view.origin.as_ref().map(|origin| origin.workspace());
     let mut authors: Vec<Author<'_>> = Vec::with_capacity(cells.len());
     for (id, cells) in &cells {
@@ -80,6 +83,7 @@ pub(super) fn judge(
     let own = view.counts.iter().filter(|(author, _)| mine.contains(author));
     let revived_days = own.filter_map(|(_, counts)| newest(counts)).min();
     let uses = reading.snapshot.uses(entry)?;
+    let revived = revived_days.map(|days| Day(today.0.saturating_sub(days)));
     let scan = severity(reading, view, overlay);
     let facts = Facts {
         writer: match author {
@@ -103,9 +107,11 @@ pub(super) fn judge(
         predicates: Check::Nothing,
         created: row.first_seen.day(),
         served: (uses.served > 0).then(|| uses.last_served.day()),
-        revived: revived_days.map(|days| Day(today.0.saturating_sub(days))),
+        // What held in a caller's checkout was verified again.
+        revived: revived.max(uses.held.map(WallTime::day)),
         prediction_errors: uses.prediction_errors,
-        uses: uses.served,
+        // Being served is no use: a wrong answer is served as well.
+        uses: uses.used.max(local.successes),
     };
     let standing = status::status(&facts, today, &numbers.status);
     let (writer, local_successes) = (facts.writer, facts.local_successes);
@@ -156,14 +162,6 @@ fn admitted(
     admission::assess(&facts, today, &numbers.admission).decision
 }
 
-fn class(view: &View) -> Class {
-    match view.text(Register::DECAY_CLASS) {
-        Some("stable") => Class::Stable,
-        Some("permanent") => Class::Permanent,
-        _ => Class::Ephemeral,
-    }
-}
-
 fn of_own_text(view: &View, confidence: &Confidence, reading: &Reading<'_>) -> Local {
     let own = view.counts.iter().filter(|(author, _)| reading.society.mine.contains(author));
     let successes = own
@@ -200,16 +198,4 @@ fn of_foreign_text(
         .collect();
     let posterior = confidence::confidence(&own, ageing, &reading.reader.numbers.confidence).own;
     Ok(Local { successes: u32::try_from(successes).unwrap_or(u32::MAX), posterior })
-}
-
-fn cells(counts: &Counts, today: Day) -> Vec<Cell> {
-    let cell = |counted: &Counted, successes: Thousandths, failures: Thousandths| Cell {
-        day: Day(today.0.saturating_sub(counted.age_days)),
-        successes,
-        failures,
-    };
-    let none = Thousandths(0);
-    let successes = counts.successes.iter().map(|counted| cell(counted, counted.amount, none));
-    let failures = counts.failures.iter().map(|counted| cell(counted, none, counted.amount));
-    successes.chain(failures).collect()
 }

@@ -21,6 +21,10 @@ use std::time::Duration;
 pub struct Numbers {
     pub(super) confidence: confidence::Params,
     pub(super) status: status::Params,
+    /// What outcomes add, and when a reset is open.
+    outcome: outcome::Params,
+    /// Whether a look at what an entry depends on counts as an observation.
+    are_looks_counted: bool,
     /// What may be retrieved at all.
     pub(super) admission: admission::Params,
     /// How signals are made.
@@ -56,24 +60,10 @@ pub struct Numbers {
 impl Numbers {
     /// Takes them from the configuration.
     pub fn new(config: &Config) -> Self {
-        let of = &config.confidence;
-        let decay = decay::Params {
-            ephemeral_gamma: of.gamma_per_day.ephemeral.get(),
-            stable_gamma: of.gamma_per_day.stable.get(),
-            permanent_gamma: of.gamma_per_day.permanent.get(),
-            archived_gamma: of.gamma_per_day.archived.get(),
-            age_days_max: of.decay_age_max.get(),
-        };
         Self {
-            confidence: confidence::Params {
-                prior_alpha: of.prior_alpha.get(),
-                prior_beta: of.prior_beta.get(),
-                floor: of.floor.get(),
-                member_mass_max: of.mass.member_max.get(),
-                peer_mass_max: of.mass.peer_max.get(),
-                non_members_mass_max: of.mass.non_members_max.get(),
-                decay,
-            },
+            confidence: confidence(&config.confidence),
+            outcome: outcome(&config.confidence),
+            are_looks_counted: config.anchors.count_as_observation.is_on(),
             status: status::Params {
                 verified_alpha_min: config.status.verified_alpha_min.get(),
                 verified_mean_min: config.status.verified_mean_min.get(),
@@ -120,6 +110,16 @@ impl Numbers {
         }
     }
 
+    /// What outcomes add, and when a reset is open.
+    pub fn outcome(&self) -> &outcome::Params {
+        &self.outcome
+    }
+
+    /// Whether a look at what an entry depends on counts as an observation.
+    pub fn are_looks_counted(&self) -> bool {
+        self.are_looks_counted
+    }
+
     /// How long a task may go unfinished.
     pub fn task_expires_after(&self) -> Duration {
         self.task_expires_after
@@ -136,6 +136,41 @@ impl Numbers {
     /// The length of a one-liner.
     pub fn one_liner_characters_max(&self) -> usize {
         self.summary_characters_max
+    }
+}
+
+fn confidence(of: &of::Confidence) -> confidence::Params {
+    confidence::Params {
+        prior_alpha: of.prior_alpha.get(),
+        prior_beta: of.prior_beta.get(),
+        floor: of.floor.get(),
+        member_mass_max: of.mass.member_max.get(),
+        peer_mass_max: of.mass.peer_max.get(),
+        non_members_mass_max: of.mass.non_members_max.get(),
+        decay: decay::Params {
+            ephemeral_gamma: of.gamma_per_day.ephemeral.get(),
+            stable_gamma: of.gamma_per_day.stable.get(),
+            permanent_gamma: of.gamma_per_day.permanent.get(),
+            archived_gamma: of.gamma_per_day.archived.get(),
+            age_days_max: of.decay_age_max.get(),
+        },
+    }
+}
+
+fn outcome(of: &of::Confidence) -> outcome::Params {
+    outcome::Params {
+        base: of.outcome.quality_offset.get(),
+        amount_min: of.outcome.step_min.get(),
+        amount_max: of.outcome.step_max.get(),
+        rank_factor: of.outcome.rank_decay.get(),
+        unnamed_max: of.outcome.unnamed_entries_max.as_usize(),
+        unnamed_factor: of.outcome.unnamed_weight.get(),
+        feedback: of.outcome.feedback_step.get(),
+        restoration_below: of.restoration.below_peak_fraction.get(),
+        restoration_share: of.restoration.step_fraction.get(),
+        reset_observations_min: of.reset.effective_observations_min.get(),
+        reset_mean_min: of.reset.mean_min.get(),
+        reset_mean_max: of.reset.mean_max.get(),
     }
 }
 
@@ -209,24 +244,12 @@ pub fn cooccurrence(pairs: &of::Cooccurrence) -> cooccurrence::Params {
 
 /// What the end of a task counts, and when it comes by itself.
 pub fn tasks(config: &Config) -> TaskParams {
-    let of = &config.confidence;
     TaskParams {
-        outcome: outcome::Params {
-            base: of.outcome.quality_offset.get(),
-            amount_min: of.outcome.step_min.get(),
-            amount_max: of.outcome.step_max.get(),
-            rank_factor: of.outcome.rank_decay.get(),
-            unnamed_max: of.outcome.unnamed_entries_max.as_usize(),
-            unnamed_factor: of.outcome.unnamed_weight.get(),
-            feedback: of.outcome.feedback_step.get(),
-            restoration_below: of.restoration.below_peak_fraction.get(),
-            restoration_share: of.restoration.step_fraction.get(),
-            reset_observations_min: of.reset.effective_observations_min.get(),
-            reset_mean_min: of.reset.mean_min.get(),
-            reset_mean_max: of.reset.mean_max.get(),
-        },
+        outcome: outcome(&config.confidence),
         expires_after: config.provenance.task_expires_after.get(),
         archive_after: config.provenance.archive_after_root_tasks.get(),
+        outside_per_day_max: config.provenance.outside_observations_per_day_max.get(),
+        confidence: confidence(&config.confidence),
     }
 }
 

@@ -16,7 +16,7 @@ use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::{Absence, RawRecord, Record};
-use klnode_crdt::time::WallTime;
+use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::wire;
 use klnode_crdt::wire::bounded::Bounds;
 use klnode_federation::proto::pairing::Invitation;
@@ -254,12 +254,62 @@ pub struct UseRow {
     #[serde(rename = "i", default, skip_serializing_if = "is_zero")]
     pub idle_tasks: u32,
     /// The task in which it was written has succeeded.
-    #[serde(rename = "v", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "s", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_from_success: bool,
+    /// How often a success of it was counted.
+    #[serde(rename = "u", default, skip_serializing_if = "is_zero")]
+    pub used: u32,
+    /// The highest α that own observations have given it, in thousandths; none before the first.
+    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
+    pub alpha_peak: Option<u64>,
+    /// When what it depends on last held in a caller's checkout.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<WallTime>,
+    /// The day on which a look at what it depends on was last counted as an observation.
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub look_counted: Option<Day>,
+    /// The day on which the person behind this node last confirmed it.
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub person_confirmed: Option<Day>,
+    /// It was archived because nothing spoke for it, and by nobody's hand.
+    #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_put_away: bool,
+    /// What was said of it outside any task on the last day on which something was.
+    #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
+    pub voices: Option<VoicesRow>,
 }
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// Callers whose word on one entry, outside any task, is told apart on one day. The socket is open
+/// to one user alone, so there are hardly ever two.
+pub const VOICES_MAX: usize = 4;
+
+/// What callers said of an entry outside any task, on one day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct VoicesRow {
+    /// On which.
+    #[serde(rename = "d")]
+    pub day: Day,
+    /// Each caller.
+    #[serde(rename = "v")]
+    pub of: [Option<VoiceRow>; VOICES_MAX],
+}
+
+/// How often a caller said something of an entry, counted or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct VoiceRow {
+    /// The user; unknown for one that came over TCP.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
+    /// That it helped.
+    #[serde(rename = "s", default, skip_serializing_if = "is_zero")]
+    pub successes: u32,
+    /// That it misled.
+    #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
+    pub failures: u32,
 }
 
 /// How strongly two entries belong together.

@@ -1,10 +1,11 @@
 //! Vectors of confidence: the formula, the bounds on what others say, and what follows from them.
 
-use super::{Author, Bound, Cell, Confidence, Params, Standing, confidence};
+use super::{Author, Bound, Cell, Confidence, Params, Standing, cells, confidence};
 use crate::decay::{Ageing, Class};
-use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::gcounter::{Counted, Thousandths};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::Day;
+use klnode_crdt::view::Counts;
 
 const NOW: u32 = 20_000;
 const OWN: Standing = Standing::Own;
@@ -47,6 +48,23 @@ fn expect(given: &Confidence, alpha: f64, beta: f64) {
     let (a, b) = (given.posterior.alpha(), given.posterior.beta());
     assert!((a - alpha).abs() < 1e-4 && (b - beta).abs() < 1e-4, "Beta({a}, {b})");
     assert!((given.effective_observations - (alpha + beta - 10.0)).abs() < 1e-4);
+}
+
+#[test]
+fn what_a_view_counts_becomes_cells_of_their_own_days() {
+    let counted = |age_days, amount| Counted { age_days, amount: Thousandths(amount) };
+    let counts = Counts {
+        successes: vec![counted(0, 1_000), counted(3, 500)],
+        failures: vec![counted(200, 2_000)],
+        confirmations: vec![counted(1, 1_000)],
+    };
+    let of = |day, successes, failures| Cell {
+        day: Day(day),
+        successes: Thousandths(successes),
+        failures: Thousandths(failures),
+    };
+    let expected = [of(NOW, 1_000, 0), of(NOW - 3, 500, 0), of(NOW - 200, 0, 2_000)];
+    assert_eq!(cells(&counts, Day(NOW)), expected);
 }
 
 #[test]

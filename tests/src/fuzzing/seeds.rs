@@ -11,7 +11,7 @@ use klnode::store::peers::rows::{
 };
 use klnode::store::places::{CheckoutRow, PromotionRow};
 use klnode::store::rows::{
-    CallerRow, OverlayRow, PairRow, QuarantineRow, ServedRow, UseRow, ViewRow,
+    CallerRow, OverlayRow, PairRow, QuarantineRow, ServedRow, UseRow, ViewRow, VoiceRow, VoicesRow,
 };
 use klnode::store::sessions::SessionRow;
 use klnode::store::tasks::{EndRow, PartRow, TaskRow};
@@ -277,6 +277,24 @@ fn stored() -> Vec<Vec<u8>> {
     numbered.collect()
 }
 
+fn uses() -> UseRow {
+    let voice = VoiceRow { uid: Some(1_000), successes: 2, failures: 1 };
+    let day = Day(20_717);
+    UseRow {
+        served: 3,
+        last_served: START,
+        used: 2,
+        alpha_peak: Some(7_500),
+        held: Some(START),
+        look_counted: Some(day),
+        person_confirmed: Some(day),
+        is_from_success: true,
+        is_put_away: true,
+        voices: Some(VoicesRow { day, of: [Some(voice), None, None, None] }),
+        ..UseRow::default()
+    }
+}
+
 fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
     let mut view = ViewRow::new(START);
     view.learn(&origin(1));
@@ -336,7 +354,7 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         ("quarantine", wire::encode(&quarantined)),
         ("overlays", wire::encode(&overlay)),
         ("ledger", wire::encode(&served)),
-        ("uses", wire::encode(&UseRow { served: 3, last_served: START, ..<_>::default() })),
+        ("uses", wire::encode(&uses())),
         ("pairs", wire::encode(&PairRow { weight: 0.5, at: START })),
         ("callers", wire::encode(&caller)),
         ("tasks", wire::encode(&task)),

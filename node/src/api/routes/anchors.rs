@@ -7,6 +7,7 @@ use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{AnchorsCheck, AnchorsChecked, FlaggedAtom};
+use crate::engine::{Command, Looks};
 use crate::query::{Cancel, Found, GitCheckout, Looked};
 use axum::extract::State;
 use klnode_crdt::charter;
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 const READ_MAX: usize = 1_000;
 /// Entries that are looked at for one page.
 const LOOKED_MAX: usize = 100;
+/// The user that may read everything.
+const ROOT: u32 = 0;
 
 /// Checks what entries depend on against a checkout, a page of entries at a time, by id.
 #[utoipa::path(post, path = "/v1/anchors/check", request_body = AnchorsCheck,
@@ -29,7 +32,11 @@ pub(super) async fn check(
     caller: Caller,
     Body(asked): Body<AnchorsCheck>,
 ) -> Answered<AnchorsChecked> {
-    let folder = permitted(caller, Some(&asked.checkout))?.unwrap_or_default();
+    let Some(folder) = permitted(caller, Some(&asked.checkout))? else {
+        let message = format!("look into the checkout `{}` for another user", asked.checkout);
+        let hint = "ask as the user that the node runs as";
+        return Err(ApiError::new(Kind::Refused, message, Some(hint)));
+    };
     let workspace = match asked.workspace.as_deref() {
         Some(name) => {
             let id = service.workspace_for(Some(name))?;
@@ -44,11 +51,19 @@ pub(super) async fn check(
         })
     });
     let after = after.transpose()?;
-    apart(move |cancel| page(&service, &folder, workspace, after, cancel)).await.map(Answer)
+    let (working, mut looks) = (service.clone(), service.looks());
+    let (answer, looks) = apart(move |cancel| {
+        let answer = page(&working, &folder, (workspace, after), &mut looks, cancel)?;
+        Ok((answer, looks))
+    })
+    .await?;
+    service.note_looks(looks);
+    Ok(Answer(answer))
 }
 
-/// The folder that a caller names, if it may. The node reads as its own user: only who comes over
-/// the socket, which is that user's, could read the files anyway.
+/// The folder that a caller names, if it may; nothing for one that could not read it itself: for it
+/// nothing is checked. The node reads as its own user, so that user alone could read the files
+/// anyway, and whoever may read everything.
 pub(super) fn permitted(
     caller: Caller,
     checkout: Option<&str>,
@@ -62,15 +77,49 @@ pub(super) fn permitted(
         let message = format!("look into the checkout `{path}`: its path is not absolute");
         return Err(ApiError::new(Kind::Invalid, message, None));
     }
-    Ok(Some(PathBuf::from(path)))
+    let own = rustix::process::geteuid().as_raw();
+    Ok(caller.uid.filter(|uid| may_read(*uid, own)).map(|_| PathBuf::from(path)))
+}
+
+/// Whether one user could read whatever another can.
+fn may_read(caller: u32, own: u32) -> bool {
+    caller == own || caller == ROOT
+}
+
+/// Notes what a look at an entry said.
+pub(super) fn add_look(looks: &mut Looks, entry: EntryId, check: Check) {
+    match check {
+        Check::Holds => looks.held.push(entry),
+        Check::Broken => looks.broken.push(entry),
+        Check::Unchecked | Check::Nothing => {}
+    }
+}
+
+impl Service {
+    /// No looks yet, and whether they will count.
+    pub(super) fn looks(&self) -> Looks {
+        Looks { is_counted: self.reader.numbers.are_looks_counted(), ..Looks::default() }
+    }
+
+    /// Hands what looks said to the writer: questions do not write.
+    pub(super) fn note_looks(&self, looks: Looks) {
+        if has_any(&looks) {
+            self.engine.note(Command::Looked(looks));
+        }
+    }
+}
+
+/// Whether there is anything to note: what is broken matters only where it counts.
+pub(super) fn has_any(looks: &Looks) -> bool {
+    !looks.held.is_empty() || (looks.is_counted && !looks.broken.is_empty())
 }
 
 /// What a checkout says to one page of entries.
 fn page(
     service: &Service,
     folder: &Path,
-    workspace: Option<WorkspaceId>,
-    after: Option<EntryId>,
+    (workspace, after): (Option<WorkspaceId>, Option<EntryId>),
+    looks: &mut Looks,
     cancel: &Cancel,
 ) -> Result<AnchorsChecked, ApiError> {
     let checkout = GitCheckout::open(folder)
@@ -107,6 +156,7 @@ fn page(
     };
     for (found, looked) in found.iter().zip(&looked) {
         add(&mut answer, found, looked);
+        add_look(looks, found.entry, looked.check);
     }
     Ok(answer)
 }
@@ -137,5 +187,24 @@ fn add(answer: &mut AnchorsChecked, found: &Found, looked: &Looked) {
             answer.unknown.push(flagged("", "there is too much to look at".into()));
         }
         Check::Unchecked => answer.unknown.extend(findings),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkout_is_looked_into_only_for_whoever_could_read_it() {
+        for (caller, own, expected) in
+            [(1_000, 1_000, true), (1_001, 1_000, false), (0, 1_000, true), (1_000, 0, false)]
+        {
+            assert_eq!(may_read(caller, own), expected, "{caller} asks a node of {own}");
+        }
+        let folder = Some("/somewhere");
+        let own = rustix::process::geteuid().as_raw();
+        let of = |uid| permitted(Caller { uid: Some(uid), pid: None }, folder).unwrap();
+        assert_eq!(of(own), Some(PathBuf::from("/somewhere")));
+        assert_eq!(of(own.wrapping_add(1)), None, "not checked");
     }
 }

@@ -18,11 +18,16 @@ use crate::query::{Cancel, complaint};
 use axum::extract::{Path, State};
 use klnode_crdt::charter;
 use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::EntryId;
 use klnode_crdt::tally::Observation;
+use klnode_scoring::outcome;
 
 /// Entries in one page of a listing.
 const LIST_LIMIT_DEFAULT: usize = 50;
 const LIST_LIMIT_MAX: usize = 1_000;
+/// Why an observation does not count.
+const NOTED: &str = "noted, not counted: you said the same of it today; in a task each counts, and \
+                     `klnode task begin` begins one";
 
 /// Writes an entry.
 #[utoipa::path(post, path = "/v1/entries", request_body = NewEntry,
@@ -100,12 +105,17 @@ pub(super) async fn show(
     Params(query): Params<ShowQuery>,
 ) -> Answered<Entry> {
     let checkout = anchors::permitted(caller, query.checkout.as_deref())?;
-    let shown = apart(move |_| {
-        let snapshot = service.snapshot()?;
+    let working = service.clone();
+    let (shown, looks) = apart(move |_| {
+        let snapshot = working.snapshot()?;
         let entry = resolve(&snapshot, &entry)?;
-        service.read(&snapshot, entry, checkout.as_deref())
-    });
-    shown.await.map(Answer)
+        let mut looks = working.looks();
+        let read = working.read(&snapshot, entry, checkout.as_deref(), &mut looks)?;
+        Ok((read, looks))
+    })
+    .await?;
+    service.note_looks(looks);
+    Ok(Answer(shown))
 }
 
 /// Changes an entry.
@@ -123,7 +133,8 @@ pub(super) async fn edit(
     named(&service, entry)
 }
 
-/// Counts an observation; in a task once for each entry.
+/// Counts an observation; in a task once for each entry, outside any task once for each entry, caller
+/// and day.
 #[utoipa::path(post, path = "/v1/entries/{entry}/observations", request_body = Observe,
     responses((status = 200, body = Observed)))]
 pub(super) async fn observe(
@@ -143,9 +154,14 @@ pub(super) async fn observe(
         Some(task) => Command::Task(Box::new(TaskAct::Observe { task, entry, of, amount })),
     };
     let receipt = service.submit(caller, command).await?;
-    let counted = receipt != Receipt::Task(TaskDone::CountedBefore);
+    let reason = match receipt {
+        Receipt::Task(TaskDone::CountedBefore) => Some("was counted in this task before"),
+        Receipt::Noted => Some(NOTED),
+        _ => None,
+    };
+    let (counted, reason) = (reason.is_none(), reason.map(str::to_owned));
     let Answer(Named { id, code }) = named(&service, entry)?;
-    Ok(Answer(Observed { id, code, counted }))
+    Ok(Answer(Observed { id, code, counted, reason }))
 }
 
 /// Confirms an entry. It is evidence in a task in whose chain the entry was served nowhere, nor to the
@@ -173,11 +189,37 @@ pub(super) async fn confirm(
             Some(as_what)
         }
     };
-    let (class, reason) = match confirmation {
+    confirmed(&service, entry, confirmation)
+}
+
+/// Confirms an entry as the person behind this node: evidence whatever was served, once for each
+/// entry and day.
+#[utoipa::path(post, path = "/v1/entries/{entry}/confirm/person",
+    responses((status = 200, body = Confirmed)))]
+pub(super) async fn confirm_as_person(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(entry): Path<String>,
+) -> Answered<Confirmed> {
+    let entry = resolve(&service.snapshot()?, &entry)?;
+    if service.person.is_absent() {
+        let message = "confirm as the person behind this node: there is no person's key";
+        let hint = "`klnode person new` makes one";
+        return Err(ApiError::new(Kind::Refused, message, Some(hint)));
+    }
+    match service.submit(caller, Command::ConfirmAsPerson { entry }).await? {
+        Receipt::Task(TaskDone::Confirmed(as_what)) => confirmed(&service, entry, Some(as_what)),
+        _ => Err(ApiError::new(Kind::Failed, "tell what it counts as", None)),
+    }
+}
+
+fn confirmed(service: &Service, entry: EntryId, of: Option<Confirmation>) -> Answered<Confirmed> {
+    let (class, reason) = match of {
         None => ("primed", "it came outside any task".to_owned()),
         Some(Confirmation::Independent) => {
             ("independent", "it was served nowhere in the task or above it".to_owned())
         }
+        Some(Confirmation::Person) => ("independent", "it is by the person's key".to_owned()),
         Some(Confirmation::Served(by)) => ("primed", format!("it was served in task {by}")),
         Some(Confirmation::ServedToSession) => {
             let reason = "it was served to this session, or to one that began a task of the chain";
@@ -187,10 +229,51 @@ pub(super) async fn confirm(
         Some(Confirmation::Again) => {
             ("primed", "it was confirmed in this task, or in one beside it, before".to_owned())
         }
+        Some(Confirmation::PersonAgain) => {
+            ("primed", "the person confirmed it earlier today".to_owned())
+        }
         Some(Confirmation::Lowered) => ("primed", "the caller says so".to_owned()),
     };
-    let Answer(Named { id, code }) = named(&service, entry)?;
+    let Answer(Named { id, code }) = named(service, entry)?;
     Ok(Answer(Confirmed { id, code, class: class.into(), reason }))
+}
+
+/// Declares what this node has counted of an entry void, where much was counted and says nothing.
+#[utoipa::path(post, path = "/v1/entries/{entry}/reset", responses((status = 200, body = Named)))]
+pub(super) async fn reset(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(entry): Path<String>,
+) -> Answered<Named> {
+    let entry = resolve_for_change(&service, &entry)?;
+    may_be_reset(&service, entry)?;
+    service.submit(caller, Command::Reset { entry }).await?;
+    named(&service, entry)
+}
+
+/// Says no to a reset of what moves by itself, with the numbers.
+fn may_be_reset(service: &Service, entry: EntryId) -> Result<(), ApiError> {
+    let snapshot = service.snapshot()?;
+    let found = service.reader.read(&snapshot, entry, (service.now)())?;
+    let Some(found) = found else {
+        return Err(ApiError::new(Kind::NotFound, format!("find entry {entry}"), None));
+    };
+    let (of, params) = (&found.judged.confidence, service.reader.numbers.outcome());
+    if outcome::reset(&of.posterior, of.effective_observations, params) == outcome::Reset::Allowed {
+        return Ok(());
+    }
+    let message = format!(
+        "reset entry {}: it has {:.1} effective observations and a mean of {:.2}; a reset needs at \
+         least {} and a mean from {} to {}",
+        translate::code(&found),
+        of.effective_observations,
+        of.posterior.mean(),
+        params.reset_observations_min,
+        params.reset_mean_min,
+        params.reset_mean_max,
+    );
+    let hint = "with fewer observations it moves by itself, and with another mean it is decided";
+    Err(ApiError::new(Kind::Refused, message, Some(hint)))
 }
 
 /// Takes back what this node said about an entry.

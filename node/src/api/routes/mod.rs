@@ -29,12 +29,14 @@ use super::server::Service;
 use super::translate;
 use super::types::{Entry, Named, PromotionOf};
 use super::{person, portable};
+use crate::engine::Looks;
 use crate::query::{GitCheckout, Reference};
 use crate::store::Snapshot;
 use axum::{Router, middleware};
 use klnode_crdt::charter;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind as EntryKind};
+use klnode_scoring::rank::signals::Check;
 use std::path::Path;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -45,9 +47,10 @@ pub(super) fn described() -> OpenApiRouter<Service> {
 }
 
 /// What only the person behind this node may do, where they have a key: whatever opens the node to
-/// others, or closes it, and what lets in what the scan holds. A route here is described as needing the signature, and refuses without.
+/// others, or closes it, what lets in what the scan holds, and their own word. A route here is described as needing the signature, and refuses without.
 fn operator() -> OpenApiRouter<Service> {
     let mut router = OpenApiRouter::default()
+        .routes(routes!(entries::confirm_as_person))
         .routes(routes!(peers::invite))
         .routes(routes!(peers::join))
         .routes(routes!(peers::decide))
@@ -73,6 +76,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(anchors::check))
         .routes(routes!(entries::observe))
         .routes(routes!(entries::confirm))
+        .routes(routes!(entries::reset))
         .routes(routes!(entries::retract))
         .routes(routes!(entries::forget))
         .routes(routes!(entries::overlay))
@@ -139,7 +143,7 @@ fn resolve(snapshot: &Snapshot, name: &str) -> Result<EntryId, ApiError> {
 
 /// An entry's name, as the answer to what changed it.
 fn named(service: &Service, entry: EntryId) -> Answered<Named> {
-    let read = service.read(&service.snapshot()?, entry, None)?;
+    let read = service.read(&service.snapshot()?, entry, None, &mut Looks::default())?;
     let code = EntryKind::parse(&read.kind)
         .map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry));
     Ok(Answer(Named { id: entry.to_string(), code }))
@@ -153,6 +157,7 @@ impl Service {
         snapshot: &Snapshot,
         entry: EntryId,
         checkout: Option<&Path>,
+        looks: &mut Looks,
     ) -> Result<Entry, ApiError> {
         let reading = self.reader.at(snapshot, (self.now)())?;
         let found = reading.read(entry)?;
@@ -165,6 +170,7 @@ impl Service {
         let checkout = checkout.filter(|_| found.has_predicates());
         let checkout = checkout.and_then(|folder| GitCheckout::open(folder).ok());
         let looked = checkout.map(|checkout| reading.look(&mut found, &checkout));
+        anchors::add_look(looks, entry, looked.as_ref().map_or(Check::Nothing, |one| one.check));
         let mut read = translate::whole_entry(&found, &reading)?;
         read.checked = looked.as_ref().and_then(translate::checked);
         if let Some(origin) = &found.view.origin {

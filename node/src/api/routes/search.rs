@@ -53,6 +53,18 @@ pub(super) async fn search(
     .await?;
     service.metrics.searches.count(answered.hits.len(), start.elapsed());
     if task.is_some() || !search.unrecorded {
+        let mut looks = service.looks();
+        for found in answered.hits.iter().map(|hit| &hit.found) {
+            anchors::add_look(&mut looks, found.entry, found.judged.facts.predicates);
+        }
+        match task {
+            None => service.note_looks(looks),
+            // What is archived at the end of the task depends on it: it must not be dropped.
+            Some(_) if anchors::has_any(&looks) => {
+                service.engine.submit(Command::Looked(looks)).await?;
+            }
+            Some(_) => {}
+        }
         let given: Vec<Given> = answered.hits.iter().map(given).collect();
         let row = served(caller, &given, start.elapsed());
         let row = ServedRow {

@@ -1,0 +1,441 @@
+//! The rules of judgement, each by a test named after it, and the page that says which is which.
+//!
+//! Most are engines with a clock in the test's hand; what callers see goes over the socket. Rules
+//! that other files hold are named on the page as well.
+
+use klnode::engine::{
+    Command, Finish, Looks, NewEntry, NewTask, Receipt, SourceKey, TaskAct, TaskDone,
+};
+use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow, UseRow};
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::gset::Presence;
+use klnode_crdt::ids::{EntryId, TaskId};
+use klnode_crdt::lww::Register;
+use klnode_crdt::tally::Observation::{self, Failure, Success};
+use klnode_crdt::writer::Claim;
+use klnode_federation::sim::Knobs;
+use klnode_scoring::outcome::{Outcome, Verdict};
+use klnode_scoring::status::Status;
+use klnode_tests::cluster::Cluster;
+use klnode_tests::node::{Node, lesson};
+use klnode_tests::source::repository;
+
+/// The page that says which test holds which rule.
+const PAGE: &str = include_str!("../../docs/rules.md");
+
+/// How many rules of each section the page must have at least.
+const SECTIONS: [(&str, usize); 4] = [("3", 14), ("4", 9), ("5", 9), ("6", 7)];
+
+/// A node whose agents work, with a clock in the test's hand.
+struct Work(Node);
+
+impl Work {
+    fn new() -> Self {
+        Self(Node::start(1, 1))
+    }
+
+    fn of_class(&mut self, class: &str) -> EntryId {
+        let registers = vec![(Register::DECAY_CLASS, class.to_owned())];
+        self.0.create_new(NewEntry { registers, ..lesson(class) })
+    }
+
+    fn count(&mut self, entry: EntryId, of: Observation, times: u64) {
+        let amount = Thousandths(times * 1_000);
+        self.0.run(Command::Observe { entry, of, amount }).unwrap();
+    }
+
+    /// α and β.
+    fn counts(&self, entry: EntryId) -> (f64, f64) {
+        let posterior = self.0.found(entry).judged.confidence.posterior;
+        (posterior.alpha(), posterior.beta())
+    }
+
+    fn status(&self, entry: EntryId) -> Status {
+        self.0.found(entry).judged.standing.status
+    }
+
+    fn uses(&self, entry: EntryId) -> UseRow {
+        self.0.engine.store().snapshot().unwrap().uses(entry).unwrap()
+    }
+
+    fn about_task(&mut self, act: TaskAct) -> TaskDone {
+        match self.0.run(Command::Task(Box::new(act))) {
+            Ok(Receipt::Task(done)) => done,
+            other => panic!("nothing was done about the task: {other:?}"),
+        }
+    }
+
+    fn begin(&mut self) -> TaskId {
+        let (agent, goal) = ("agent".to_owned(), "goal".to_owned());
+        match self.about_task(TaskAct::Begin(NewTask { agent, goal, thread: None, parent: None })) {
+            TaskDone::Began(task) => task,
+            other => panic!("the task was not begun: {other:?}"),
+        }
+    }
+
+    fn serve(&mut self, entry: EntryId, task: Option<TaskId>, is_weak: bool) {
+        let (caller, task) = ("agent".to_owned(), task.map(|task| task.to_string()));
+        let row = ServedRow { caller, task, query: "what".into(), entries: vec![entry], is_weak };
+        self.0.run(Command::Served(row)).unwrap();
+    }
+
+    /// A task in which an entry is served; what it is archived for, if it is.
+    fn work(&mut self, entry: EntryId, verdict: Verdict) -> Vec<EntryId> {
+        let task = self.begin();
+        self.serve(entry, Some(task), false);
+        let used = vec![entry];
+        let outcome = Outcome { verdict, quality: 0.5 };
+        let finish = Finish { outcome, used, cost: None, rounds: None, strategy: None };
+        match self.about_task(TaskAct::Finish(task, finish)) {
+            TaskDone::Finished(finished) => finished.archived,
+            other => panic!("the task was not finished: {other:?}"),
+        }
+    }
+
+    /// The same in vain, so many times.
+    fn work_in_vain(&mut self, entry: EntryId, times: u32) -> Vec<EntryId> {
+        (0..times).flat_map(|_| self.work(entry, Verdict::Failure)).collect()
+    }
+
+    fn confirm_elsewhere(&mut self, entry: EntryId) {
+        let task = self.begin();
+        self.about_task(TaskAct::Confirm { task, entry, is_lowered: false });
+    }
+
+    fn archive(&mut self, entry: EntryId, presence: Presence) {
+        self.0.claim(entry, Claim::Archive(presence));
+    }
+
+    fn looked(&mut self, held: &[EntryId], broken: &[EntryId], is_counted: bool) {
+        let (held, broken) = (held.to_vec(), broken.to_vec());
+        self.0.run(Command::Looked(Looks { held, broken, is_counted })).unwrap();
+    }
+
+    /// Whether a user's word outside any task counts.
+    fn says(&mut self, uid: u32, entry: EntryId, of: Observation) -> bool {
+        let command = Box::new(Command::Observe { entry, of, amount: Thousandths::ONE });
+        let caller = CallerRow { uid: Some(uid), pid: None };
+        self.0.run(Command::As { caller, command }).unwrap() != Receipt::Noted
+    }
+}
+
+#[track_caller]
+fn near(given: f64, expected: f64) {
+    assert!((given - expected).abs() < 2e-3, "{given}, not {expected}");
+}
+
+#[test]
+fn a_failure_today_does_not_revive_successes_of_half_a_year_ago() {
+    let mut node = Work::new();
+    let entry = node.0.create("the decay trap");
+    node.count(entry, Success, 100);
+    node.0.wait_days(170);
+    let (alpha, beta) = node.counts(entry);
+    near(alpha, 5.0 + 100.0 * 0.98_f64.powi(170));
+    node.count(entry, Failure, 1);
+    let (after, doubt) = node.counts(entry);
+    assert!((after - alpha).abs() < 1e-9, "α moved from {alpha} to {after}");
+    near(doubt, beta + 1.0);
+}
+
+#[test]
+fn a_success_restores_a_fifth_of_the_way_to_the_stored_peak() {
+    let mut node = Work::new();
+    let classes = ["stable", "permanent", "ephemeral"];
+    let [stable, permanent, ephemeral] = classes.map(|class| node.of_class(class));
+    for entry in [stable, permanent, ephemeral] {
+        node.count(entry, Success, 100);
+        assert_eq!(node.uses(entry).alpha_peak, Some(105_000));
+    }
+    node.0.wait_days(400);
+    // The peak outlives the process.
+    let mut node = Work(node.0.restart(2));
+    let faded = 5.0 + 100.0 * 0.995_f64.powi(180);
+    near(node.counts(stable).0, faded);
+    let restored = faded + 1.0 + 0.2 * (105.0 - faded);
+    for (entry, expected) in [
+        (stable, restored),
+        (permanent, 106.0),
+        (ephemeral, 5.0 + 100.0 * 0.98_f64.powi(180) + 1.0),
+    ] {
+        node.count(entry, Success, 1);
+        near(node.counts(entry).0, expected);
+    }
+    // Above half of the peak nothing is added but the success itself.
+    node.count(stable, Success, 1);
+    near(node.counts(stable).0, restored + 1.0);
+}
+
+#[test]
+fn the_peak_never_replicates_and_a_reset_ends_it() {
+    let (mut node, mut peer) = (Work::new(), Node::start(2, 2));
+    let entry = node.of_class("stable");
+    node.count(entry, Success, 100);
+    node.0.send_to(&mut peer);
+    let there = peer.engine.store().snapshot().unwrap();
+    assert_eq!(there.uses(entry).unwrap(), UseRow::default());
+    node.0.run(Command::Reset { entry }).unwrap();
+    assert_eq!(node.uses(entry).alpha_peak, None);
+    near(node.counts(entry).0, 5.0);
+    node.count(entry, Success, 1);
+    near(node.counts(entry).0, 6.0);
+}
+
+#[test]
+fn archived_evidence_fades_by_0_85_a_day_and_not_below_the_prior() {
+    let mut node = Work::new();
+    let entry = node.of_class("permanent");
+    node.count(entry, Success, 40);
+    node.count(entry, Failure, 10);
+    node.archive(entry, Presence::Present);
+    near(node.counts(entry).0, 45.0);
+    node.0.wait_days(2);
+    let (alpha, beta) = node.counts(entry);
+    near(alpha, 5.0 + 40.0 * 0.85 * 0.85);
+    near(beta, 5.0 + 10.0 * 0.85 * 0.85);
+    node.0.wait_days(300);
+    let (alpha, beta) = node.counts(entry);
+    assert!((5.0..5.001).contains(&alpha) && (5.0..5.001).contains(&beta), "{alpha}, {beta}");
+    node.archive(entry, Presence::Withdrawn);
+    near(node.counts(entry).0, 45.0);
+}
+
+#[test]
+fn outside_any_task_a_caller_counts_once_for_each_entry_and_day() {
+    let mut node = Work::new();
+    let (entry, other) = (node.0.create("echoed"), node.0.create("beside it"));
+    let said: Vec<bool> = (0..5).map(|_| node.says(1_000, entry, Success)).collect();
+    assert_eq!(said, [true, false, false, false, false]);
+    near(node.counts(entry).0, 6.0);
+    // What it says against it, what it says of others, and what others say, are other things.
+    assert!(node.says(1_000, entry, Failure) && !node.says(1_000, entry, Failure));
+    assert!(node.says(1_000, other, Success));
+    assert!(node.says(1_001, entry, Success) && !node.says(1_001, entry, Success));
+    assert_eq!(node.counts(entry), (7.0, 6.0));
+    let mut node = Work(node.0.restart(2));
+    assert!(!node.says(1_000, entry, Success), "a restart makes it no new day");
+    node.0.wait_days(1);
+    assert!(node.says(1_000, entry, Success) && !node.says(1_000, entry, Success));
+    let uses = node.uses(entry);
+    let voice = uses.voices.and_then(|voices| voices.of[0]).unwrap();
+    assert_eq!((voice.uid, voice.successes), (Some(1_000), 2), "noted, counted or not");
+    let forgotten = Command::Forget { entry, grounds: None };
+    node.0.run(forgotten).unwrap();
+    assert_eq!(node.uses(entry), UseRow::default());
+}
+
+#[test]
+fn an_independent_confirmation_brings_back_what_the_rule_put_away() {
+    let mut node = Work::new();
+    let (idle, by_hand) = (node.0.create("of no use"), node.0.create("put away by hand"));
+    assert_eq!(node.work_in_vain(idle, 10), [idle]);
+    node.archive(by_hand, Presence::Present);
+    node.0.run(Command::ConfirmPrimed { entry: idle }).unwrap();
+    assert_eq!(node.status(idle), Status::Archived, "an echo brings nothing back");
+    let before = node.counts(idle).0;
+    node.0.wait_days(3);
+    node.confirm_elsewhere(idle);
+    assert_eq!(node.status(idle), Status::Active);
+    assert!(node.counts(idle).0 > before, "and it is evidence");
+    let confirmed = node.0.view(idle).counts.values().flat_map(|of| &of.confirmations).count();
+    assert_eq!(confirmed, 1, "it is fresh from that day");
+    assert_eq!(node.work_in_vain(idle, 9), [], "it has its chances again");
+    assert_eq!(node.work_in_vain(idle, 1), [idle]);
+    node.confirm_elsewhere(by_hand);
+    assert_eq!(node.status(by_hand), Status::Archived, "whoever put it away has decided");
+}
+
+#[test]
+fn what_is_unarchived_by_hand_has_ten_tasks_again() {
+    let mut node = Work::new();
+    let entry = node.0.create("asked for by name");
+    assert_eq!(node.work_in_vain(entry, 10), [entry]);
+    // Served on request while it is archived: it stays what it is.
+    assert_eq!(node.work_in_vain(entry, 19), []);
+    node.archive(entry, Presence::Withdrawn);
+    assert_eq!(node.work_in_vain(entry, 9), []);
+    assert_eq!(node.work_in_vain(entry, 1), [entry]);
+}
+
+#[test]
+fn an_anchor_check_that_held_speaks_against_the_archive() {
+    let mut node = Work::new();
+    let (held, broken) = (node.0.create("what holds"), node.0.create("what is broken"));
+    let before = node.counts(held);
+    for (entry, expected) in [(held, vec![]), (broken, vec![broken])] {
+        assert_eq!(node.work_in_vain(entry, 9), []);
+        node.looked(&[held], &[broken], false);
+        let (_, doubt) = node.counts(entry);
+        assert_eq!(node.work_in_vain(entry, 1), expected);
+        near(node.counts(entry).1, doubt + 1.0);
+    }
+    assert_eq!(node.counts(held).0, before.0, "it is no observation unless the operator says so");
+}
+
+#[test]
+fn an_entry_of_the_flux_drive_dialect_is_kept_by_independent_confirmations_alone() {
+    let mut node = Work::new();
+    let mut imported = |format: &str| {
+        let source = Some(SourceKey { format: format.into(), key: "note-1".into() });
+        node.0.create_new(NewEntry { source, ..lesson(format) })
+    };
+    let (strict, plain) = (imported("flux-drive"), imported("jsonl"));
+    let mut used = |entry| -> Vec<EntryId> {
+        (0..9).flat_map(|_| node.work(entry, Verdict::Success)).collect()
+    };
+    assert_eq!((used(strict), used(plain)), (vec![], vec![]));
+    node.looked(&[strict, plain], &[], false);
+    assert_eq!(node.work(plain, Verdict::Success), []);
+    assert_eq!(node.work(strict, Verdict::Success), [strict]);
+    node.confirm_elsewhere(strict);
+    assert_ne!(node.status(strict), Status::Archived);
+}
+
+#[test]
+fn a_look_counts_as_an_observation_once_a_day_where_the_operator_lets_it() {
+    let mut node = Work::new();
+    let (held, broken) = (node.0.create("what holds"), node.0.create("what is broken"));
+    for _ in 0..3 {
+        node.looked(&[held], &[broken], true);
+    }
+    assert_eq!((node.counts(held), node.counts(broken)), ((6.0, 5.0), (5.0, 6.0)));
+    // On one day another checkout changes nothing.
+    node.looked(&[broken], &[held], true);
+    assert_eq!((node.counts(held), node.counts(broken)), ((6.0, 5.0), (5.0, 6.0)));
+    node.0.wait_days(1);
+    node.looked(&[held], &[], true);
+    near(node.counts(held).0, 5.0 + 0.98 + 1.0);
+}
+
+#[test]
+fn five_prediction_errors_and_fewer_than_three_uses_make_stale_and_a_success_revives() {
+    let mut node = Work::new();
+    let entry = node.0.create("a wrong answer");
+    let weak = |node: &mut Work, times: u32| {
+        for _ in 0..times {
+            node.serve(entry, None, true);
+        }
+        node.status(entry)
+    };
+    assert_eq!(weak(&mut node, 4), Status::Candidate);
+    assert_eq!(weak(&mut node, 1), Status::Stale, "being served is no use");
+    let mut node = Work(node.0.restart(2));
+    assert_eq!(node.status(entry), Status::Stale);
+    node.0.run(Command::ConfirmPrimed { entry }).unwrap();
+    assert_eq!(node.status(entry), Status::Stale, "an echo is nothing");
+    node.count(entry, Success, 1);
+    assert_eq!((node.status(entry), node.uses(entry).prediction_errors), (Status::Active, 0));
+    assert_eq!(weak(&mut node, 5), Status::Stale, "it begins again");
+    node.confirm_elsewhere(entry);
+    assert_eq!(node.status(entry), Status::Active, "confirmed, it is what it was");
+    node.count(entry, Success, 1);
+    assert_eq!(node.uses(entry).used, 3);
+    assert_ne!(weak(&mut node, 50), Status::Stale, "three uses are enough");
+}
+
+#[test]
+fn ninety_days_unserved_make_stale_and_what_held_or_helped_revives() {
+    let mut node = Work::new();
+    let ways = ["served", "held", "helped", "confirmed", "left alone"];
+    let [served, held, helped, confirmed, alone] = ways.map(|title| node.0.create(title));
+    node.0.wait_days(89);
+    assert_eq!(node.status(alone), Status::Candidate);
+    node.0.wait_days(1);
+    for entry in [served, held, helped, confirmed, alone] {
+        assert_eq!(node.status(entry), Status::Stale);
+    }
+    node.serve(served, None, false);
+    node.looked(&[held], &[], false);
+    node.count(helped, Success, 1);
+    node.confirm_elsewhere(confirmed);
+    for (entry, expected) in [
+        (served, Status::Candidate),
+        (held, Status::Candidate),
+        (helped, Status::Active),
+        (confirmed, Status::Active),
+        (alone, Status::Stale),
+    ] {
+        assert_eq!(node.status(entry), expected);
+    }
+}
+
+#[test]
+fn the_person_confirms_independently_once_a_day_whatever_was_served() {
+    let mut node = Work::new();
+    let entry = node.0.create("read by a person");
+    node.serve(entry, None, false);
+    let classes: Vec<String> = (0..2)
+        .map(|_| match node.0.run(Command::ConfirmAsPerson { entry }) {
+            Ok(Receipt::Task(TaskDone::Confirmed(of))) => format!("{of:?}"),
+            other => panic!("it was not confirmed: {other:?}"),
+        })
+        .collect();
+    assert_eq!(classes, ["Person", "PersonAgain"]);
+    assert_eq!(node.counts(entry), (6.0, 5.0));
+    assert_eq!(node.uses(entry).primed_confirmations, 1);
+    node.0.wait_days(1);
+    node.0.run(Command::ConfirmAsPerson { entry }).unwrap();
+    near(node.counts(entry).0, 5.0 + 0.98 + 1.0);
+}
+
+#[test]
+fn overlays_are_in_no_record_and_in_no_frame() {
+    const NOTE: &[u8] = b"zqnote for nobody else";
+    let mut nodes = Cluster::new(1, 2, Knobs::calm());
+    let entry = nodes.create(0, lesson("marked here"));
+    nodes.pair(0, 1, true);
+    nodes.pass(30_000);
+    let before = nodes.digests(0, entry);
+    let overlay = OverlayRow {
+        is_pinned: true,
+        is_muted: true,
+        is_invalidated: true,
+        note: Some(String::from_utf8_lossy(NOTE).into_owned()),
+        ..OverlayRow::default()
+    };
+    nodes.run(0, Command::Overlay { entry, overlay: overlay.clone() }).unwrap();
+    let after = nodes.create(0, lesson("sent after it"));
+    nodes.pass(30_000);
+    assert!(!nodes.digests(1, after).is_empty(), "frames go on");
+    assert_eq!(nodes.digests(0, entry), before, "no record was written");
+    assert_eq!(nodes.snapshot(0).overlay(entry).unwrap(), overlay);
+    assert_eq!(nodes.snapshot(1).overlay(entry).unwrap(), OverlayRow::default());
+    let holds_note = |bytes: &[u8]| bytes.windows(NOTE.len()).any(|part| part == NOTE);
+    assert!(!nodes.sent.iter().any(|sent| holds_note(&sent.frame)));
+    let snapshot = nodes.snapshot(0);
+    for change in snapshot.changes_since(Seq(0)).unwrap() {
+        let raw = change.unwrap().record.to_raw();
+        assert!(!holds_note(&raw.payload.unwrap_or_default()) && !holds_note(&raw.header));
+    }
+}
+
+/// The rows of the page: section, rule and names of tests.
+fn rows() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+    let cells = PAGE.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let cells = cells.map(|line| line.split(" | ").collect::<Vec<_>>());
+    let row = |cells: Vec<&'static str>| match cells[..] {
+        [section, rule, tests] if section != "section" => {
+            Some((section, rule, tests.split('`').skip(1).step_by(2).collect()))
+        }
+        _ => None,
+    };
+    cells.filter_map(row).collect()
+}
+
+#[test]
+fn the_page_of_rules_names_tests_that_exist() {
+    let rust = || repository().sources.iter().filter(|source| source.is_rust());
+    for (section, rule, tests) in rows() {
+        assert!(!tests.is_empty(), "§ {section}, {rule}: no test is named");
+        for test in tests {
+            let (one, two) =
+                (format!("#[test]\nfn {test}() {{"), format!("#[test]\n    fn {test}() {{"));
+            let exists = rust().any(|file| file.text.contains(&one) || file.text.contains(&two));
+            assert!(exists, "§ {section}, {rule}: there is no test `{test}`; see docs/rules.md");
+        }
+    }
+    for (section, least) in SECTIONS {
+        let rules = rows().iter().filter(|(of, ..)| *of == section).count();
+        assert!(rules >= least, "§ {section} has {rules} rules of {least}");
+    }
+}

@@ -1,0 +1,227 @@
+//! Rules of judgement as callers meet them: over the socket, and with real processes.
+
+use crate::process::{klnode, start, told};
+use klnode::api::Limits;
+use klnode::engine::Command;
+use klnode::store::rows::ServedRow;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::tally::Observation::{self, Failure, Success};
+use klnode_tests::served::{Answer, Doors, Served};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// A node that is asked over its socket.
+struct Asked(Served);
+
+impl Asked {
+    fn new() -> Self {
+        Self(Served::start(Limits::default(), Doors::Socket))
+    }
+
+    #[track_caller]
+    fn done(&self, path: &str, body: &Value) -> Value {
+        let answer = self.0.json("POST", path, body);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    }
+
+    fn add(&self, title: &str) -> EntryId {
+        let content = "Words that nobody else uses.";
+        let new = json!({"title": title, "content": content, "evidence": ["doc:notes"]});
+        let made = self.done("/v1/entries", &new);
+        EntryId::from_hex(made["id"].as_str().unwrap()).unwrap()
+    }
+
+    /// Counts something as no caller can.
+    fn count(&self, entry: EntryId, of: Observation, times: u64) {
+        let amount = Thousandths(times * 1_000);
+        self.0.engine.submit_blocking(Command::Observe { entry, of, amount }).unwrap();
+    }
+
+    fn observe(&self, entry: EntryId, outcome: &str) -> Value {
+        self.done(&format!("/v1/entries/{entry}/observations"), &json!({"outcome": outcome}))
+    }
+
+    fn reset(&self, entry: EntryId) -> Answer {
+        self.0.json("POST", &format!("/v1/entries/{entry}/reset"), &json!(null))
+    }
+
+    fn shown(&self, entry: EntryId) -> Value {
+        self.0.json("GET", &format!("/v1/entries/{entry}"), &json!(null)).json()
+    }
+
+    /// Ids of the hits of a question that leaves no trace.
+    fn search(&self, query: &str, deterministic: bool, also: &[&str]) -> Vec<String> {
+        let search = json!({
+            "query": query, "all": true, "deterministic": deterministic, "also": also,
+            "unrecorded": true,
+        });
+        let answer = self.done("/v1/search", &search);
+        let hits = answer["hits"].as_array().unwrap().iter();
+        hits.map(|hit| hit["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn a_reset_by_hand_needs_fifty_observations_and_a_mean_in_the_middle() {
+    let node = Asked::new();
+    let (few, decided, stuck) = (node.add("few"), node.add("decided"), node.add("stuck"));
+    node.count(few, Success, 20);
+    node.count(few, Failure, 20);
+    node.count(decided, Success, 60);
+    node.count(stuck, Success, 25);
+    node.count(stuck, Failure, 25);
+    let needs = "a reset needs at least 50 and a mean from 0.35 to 0.65";
+    for (entry, numbers) in [
+        (few, "it has 40.0 effective observations and a mean of 0.50"),
+        (decided, "it has 60.0 effective observations and a mean of 0.93"),
+    ] {
+        let (before, answer) = (node.shown(entry), node.reset(entry));
+        assert_eq!(answer.status, 403, "{}", answer.text());
+        assert!(answer.text().contains(numbers) && answer.text().contains(needs), "{answer:?}");
+        assert_eq!(node.shown(entry)["alpha"], before["alpha"]);
+    }
+    let answer = node.reset(stuck);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let shown = node.shown(stuck);
+    assert_eq!((&shown["alpha"], &shown["beta"]), (&json!(5.0), &json!(5.0)));
+    node.count(stuck, Success, 1);
+    assert_eq!(node.shown(stuck)["alpha"], json!(6.0), "from then on it counts again");
+}
+
+#[test]
+fn an_observation_that_is_not_counted_says_so() {
+    let node = Asked::new();
+    let entry = node.add("said twice");
+    let first = node.observe(entry, "success");
+    assert_eq!((&first["counted"], &first["reason"]), (&json!(true), &Value::Null));
+    let second = node.observe(entry, "success");
+    assert_eq!(second["counted"], json!(false));
+    let reason = second["reason"].as_str().unwrap();
+    assert!(reason.starts_with("noted, not counted"), "{reason}");
+    assert_eq!(node.observe(entry, "failure")["counted"], json!(true));
+    let shown = node.shown(entry);
+    assert_eq!((&shown["alpha"], &shown["beta"]), (&json!(6.0), &json!(6.0)));
+}
+
+#[test]
+fn only_verified_active_and_candidate_entries_are_found_and_others_are_asked_for() {
+    let node = Asked::new();
+    let (archived, stale) = (node.add("About zqshelf"), node.add("About zqdust"));
+    assert_eq!(node.search("zqshelf", true, &[]), [archived.to_string()]);
+    let path = format!("/v1/entries/{archived}");
+    assert_eq!(node.0.json("PATCH", &path, &json!({"archived": true})).status, 200);
+    for _ in 0..5 {
+        let row = ServedRow {
+            caller: "agent".into(),
+            task: None,
+            query: "something else".into(),
+            entries: vec![stale],
+            is_weak: true,
+        };
+        node.0.engine.submit_blocking(Command::Served(row)).unwrap();
+    }
+    assert_eq!(node.shown(stale)["status"], "stale");
+    assert_eq!(node.shown(stale)["status_reason"], "it was a wrong answer 5 times");
+    for (query, entry, status) in [("zqshelf", archived, "archived"), ("zqdust", stale, "stale")] {
+        let is_found = |also: &[&str]| node.search(query, true, also).contains(&entry.to_string());
+        assert!(!is_found(&[]), "{status}");
+        assert!(is_found(&[status]), "{status}");
+    }
+    node.observe(stale, "success");
+    assert_eq!(node.shown(stale)["status"], "active", "back to what it was");
+    assert!(node.search("zqdust", true, &[]).contains(&stale.to_string()));
+}
+
+#[test]
+fn ten_successes_put_one_of_two_equal_entries_first_and_mostly_so_by_chance() {
+    const SEARCHES: usize = 40;
+    let node = Asked::new();
+    let title = "Retry the billing gateway with backoff";
+    let twins = [node.add(title), node.add(title)];
+    let order = node.search("retry billing gateway", true, &[]);
+    // The one that comes second before.
+    let better = twins.into_iter().find(|entry| entry.to_string() != order[0]).unwrap();
+    node.count(better, Success, 10);
+    let better = better.to_string();
+    assert_eq!(node.search("retry billing gateway", true, &[])[0], better);
+    let first = |_: &usize| node.search("retry billing gateway", false, &[])[0] == better;
+    let times = (0..SEARCHES).filter(first).count();
+    assert!(times > SEARCHES / 2, "first in {times} of {SEARCHES}");
+}
+
+#[test]
+fn what_comes_out_of_a_task_that_succeeds_is_verified() {
+    let node = Asked::new();
+    for (outcome, expected) in [("success", "verified"), ("failure", "candidate")] {
+        let begin = json!({"agent": "builder", "goal": "mend the build"});
+        let task = node.done("/v1/tasks", &begin)["task"].as_str().unwrap().to_owned();
+        let new = json!({
+            "title": format!("About zq{outcome}"), "content": "Rare.", "evidence": ["doc:notes"],
+            "task": task,
+        });
+        let made = node.done("/v1/entries", &new);
+        let entry = EntryId::from_hex(made["id"].as_str().unwrap()).unwrap();
+        assert_eq!(node.shown(entry)["status"], "candidate", "it is not over");
+        node.done(&format!("/v1/tasks/{task}/finish"), &json!({"outcome": outcome}));
+        assert_eq!(node.shown(entry)["status"], expected);
+        let late = node.0.json("POST", "/v1/entries", &new);
+        assert_eq!(late.status, 400, "nothing comes out of a task that is over");
+    }
+}
+
+/// What a verb that must succeed answers in JSON.
+fn run(home: &Path, arguments: &[&str]) -> Value {
+    let output = klnode(home).args(arguments).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", told(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn overlays_are_visible_in_answers_reversible_and_there_after_a_restart() {
+    let home = tempfile::tempdir().unwrap();
+    let node = start(home.path()).0;
+    let add = ["add", "--title", "About zqmark", "--content", "Rare.", "--evidence", "doc:notes"];
+    let code = run(home.path(), &add)["code"].as_str().unwrap().to_owned();
+    let hits = || {
+        let search = ["search", "zqmark", "--all", "--deterministic", "--json"];
+        let output = klnode(home.path()).args(search).output().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer["hits"].as_array().unwrap().clone()
+    };
+    run(home.path(), &["pin", &code]);
+    run(home.path(), &["annotate", &code, "see the incident"]);
+    let before = run(home.path(), &["history", &code])["records"].as_array().unwrap().len();
+    drop(node);
+    let _node = start(home.path()).0;
+    let hit = &hits()[0];
+    assert_eq!((&hit["pinned"], &hit["note"]), (&json!(true), &json!("see the incident")));
+    for (mark, field) in [("mute", "muted"), ("invalidate", "invalidated")] {
+        run(home.path(), &[mark, &code]);
+        assert!(hits().is_empty(), "{mark}");
+        assert_eq!(run(home.path(), &["show", &code])[field], json!(true), "{mark}");
+        run(home.path(), &[mark, &code, "--undo"]);
+    }
+    run(home.path(), &["pin", &code, "--undo"]);
+    run(home.path(), &["annotate", &code, ""]);
+    let hit = &hits()[0];
+    assert_eq!((&hit["pinned"], &hit["note"]), (&json!(false), &Value::Null));
+    let after = run(home.path(), &["history", &code])["records"].as_array().unwrap().len();
+    assert_eq!(after, before, "no record was written");
+}
+
+#[test]
+fn a_reset_that_is_refused_ends_with_4_and_the_numbers() {
+    let home = tempfile::tempdir().unwrap();
+    let _node = start(home.path()).0;
+    let add = ["add", "--title", "About zqreset", "--content", "Rare.", "--evidence", "doc:notes"];
+    let code = run(home.path(), &add)["code"].as_str().unwrap().to_owned();
+    let output = klnode(home.path()).args(["reset", &code]).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", told(&output));
+    let part = format!("cannot reset entry {code}: it has 0.0 effective observations");
+    assert!(told(&output).contains(&part), "{}", told(&output));
+    let twice: Vec<Value> =
+        (0..2).map(|_| run(home.path(), &["observe", &code, "--success"])).collect();
+    assert_eq!((&twice[0]["counted"], &twice[1]["counted"]), (&json!(true), &json!(false)));
+}
