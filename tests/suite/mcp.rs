@@ -473,10 +473,13 @@ fn what_other_parts_of_the_node_do_is_asked_for_by_its_path() {
     let home = tempfile::tempdir().unwrap();
     let script: Script = Arc::new(|line| {
         Some(match line {
-            "GET /v1/briefing?workspace=team&budget_tokens=300" => json!({
-                "as_of": 1, "workspace": "team", "tokens": 12, "text": "Fresh:\nL-7F3KQ2MX  fine",
-                "sections": [{"kind": "fresh", "entries": [{"code": "L-7F3KQ2MX"}]}],
-            }),
+            // Where the suite runs in a checkout, that is said, too.
+            line if line.starts_with("GET /v1/briefing?workspace=team&budget_tokens=300") => {
+                json!({
+                    "as_of": 1, "workspace": "team", "tokens": 12, "text": "Fresh:\nL-7F3KQ2MX  fine",
+                    "sections": [{"kind": "fresh", "entries": [{"code": "L-7F3KQ2MX"}]}],
+                })
+            }
             line if line.contains("/confirm?") => json!({
                 "id": "00", "code": "L-7F3KQ2MX", "class": "primed", "reason": "the caller says so",
             }),

@@ -231,15 +231,18 @@ fn folders(root: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Roots {
-    /// Follows first parents from a commit to the end; none if that is too far, or not there.
+    /// Follows first parents from a commit to the end, or to where somebody has been before; none
+    /// if that is too far, or not there.
     fn root(&self, objects: &Objects, commit: &str) -> Option<String> {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(root) = known().get(commit) {
-            return root.clone();
-        }
         let mut at = commit.to_owned();
         let mut found = None;
         for _ in 0..COMMITS_MAX {
+            let before = known().get(&at).cloned();
+            if let Some(root) = before {
+                found = root;
+                break;
+            }
             // What cannot be read now may be mended later: it is not remembered.
             match objects.first_parent(&at)? {
                 Some(parent) => at = parent,

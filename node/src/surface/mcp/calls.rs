@@ -280,7 +280,7 @@ impl Asking<'_> {
     }
 
     async fn briefing(&self, briefing: Briefing) -> Result<Answer, Trouble> {
-        let path = briefing_path(briefing.workspace.as_deref(), briefing.budget);
+        let path = briefing_path(&briefing, self.session.checkout());
         let given: Value = self.ask(&path).await?;
         self.session.note_served(briefed(&given));
         Ok(answer::briefing(&given))
@@ -310,10 +310,11 @@ fn admitted(entry: &Entry) -> Result<(), Trouble> {
     Err(Trouble::new(format!("read out {code}: {why}")).hinting(hint))
 }
 
-fn briefing_path(workspace: Option<&str>, budget: Option<u32>) -> String {
-    let workspace = workspace.map(|name| format!("workspace={}", escape(name)));
-    let budget = budget.map(|tokens| format!("budget_tokens={tokens}"));
-    let query: Vec<String> = [workspace, budget].into_iter().flatten().collect();
+fn briefing_path(asked: &Briefing, checkout: Option<&String>) -> String {
+    let workspace = asked.workspace.as_ref().map(|name| format!("workspace={}", escape(name)));
+    let budget = asked.budget.map(|tokens| format!("budget_tokens={tokens}"));
+    let checkout = checkout.map(|folder| format!("checkout={}", escape(folder)));
+    let query: Vec<String> = [workspace, budget, checkout].into_iter().flatten().collect();
     match query.is_empty() {
         true => "/v1/briefing".to_owned(),
         false => format!("/v1/briefing?{}", query.join("&")),
@@ -346,8 +347,9 @@ mod tests {
 
     #[test]
     fn the_path_of_a_briefing_names_what_was_asked_for() {
-        assert_eq!(briefing_path(None, None), "/v1/briefing");
-        let path = briefing_path(Some("a team"), Some(300));
-        assert_eq!(path, "/v1/briefing?workspace=a%20team&budget_tokens=300");
+        assert_eq!(briefing_path(&Briefing::default(), None), "/v1/briefing");
+        let asked = Briefing { workspace: Some("a team".into()), budget: Some(300) };
+        let path = briefing_path(&asked, Some(&"/src".to_owned()));
+        assert_eq!(path, "/v1/briefing?workspace=a%20team&budget_tokens=300&checkout=%2Fsrc");
     }
 }
