@@ -15,8 +15,6 @@ pub mod replicate;
 pub mod api;
 pub mod surface;
 
-pub mod surface;
-
 pub mod cli;
 
 pub mod wiring;

@@ -111,7 +111,6 @@ impl Add {
         new.anchors.extend(self.anchors);
         new.verify_steps.extend(self.verify_steps);
         new.depends_on.extend(self.depends_on);
-        new.task = self.task.or(new.task);
         new.checkout = anchors::here();
         Ok(new)
     }

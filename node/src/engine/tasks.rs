@@ -6,7 +6,7 @@
 use super::archive::By;
 use super::command::{NewEntry, Receipt, Rejection};
 use super::ingest::Ingest;
-use crate::store::rows::{ServedRow, UseRow};
+use crate::store::rows::ServedRow;
 use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState};
 use crate::store::{Batch, Error, Label};
 use klnode_crdt::gcounter::Thousandths;

@@ -31,7 +31,10 @@ impl Reading<'_> {
         let filter =
             Filter { workspaces: vec![workspace], kinds: vec![Kind::Norm], ..Filter::default() };
         let question = Question { filter, ..Question::new(text.clone(), COMPARED_MAX) };
-        let found = candidates::find(index, self.snapshot, &self.society, &question, self.now)?;
+        let found =
+            candidates::find(index, (self.snapshot, &self.society), &question, self.now, &|_| {
+                Ok(false)
+            })?;
         let tags: BTreeSet<String> = scope.tags.into_iter().collect();
         let mut opposing = Vec::new();
         for candidate in found.best_first.iter().take(COMPARED_MAX) {

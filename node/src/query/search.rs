@@ -12,7 +12,7 @@ use crate::index::Index;
 use crate::index::document::{Scope, lineage};
 use crate::store::Snapshot;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
-use klnode_crdt::kind::{Kind, code_digits};
+use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::View;

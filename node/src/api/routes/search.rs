@@ -8,6 +8,7 @@ use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::search::{self, Search, SearchAnswer};
 use crate::api::served::{Given, served};
 use crate::api::server::Service;
+use crate::engine::Command;
 use crate::query::{Hit, redacted};
 use crate::store::rows::{Seq, ServedRow};
 use axum::extract::State;
