@@ -15,6 +15,8 @@ pub struct Provenance {
     pub archive_after_root_tasks: Whole<1, 1_000_000>,
     /// How long a task may go unfinished.
     pub task_expires_after: Interval,
+    /// How long after the end of their task findings are compared.
+    pub findings_compared_after: Interval,
 }
 
 /// `[status]`: when an entry becomes active, verified or stale.

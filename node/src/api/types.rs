@@ -6,6 +6,7 @@
 mod anchors;
 mod authors;
 mod events;
+mod findings;
 mod history;
 pub mod peers;
 mod quarantine;
@@ -14,6 +15,7 @@ mod tasks;
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
 pub use authors::{Contribution, Proposed, Rival};
 pub use events::{Event, EventsQuery};
+pub use findings::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
 pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};

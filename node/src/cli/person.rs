@@ -129,6 +129,7 @@ impl Verb {
             Self::Peer(verb) => verb.needs_person(),
             Self::Workspace(verb) => verb.needs_person(),
             Self::Quarantine(verb) => verb.needs_person(),
+            Self::Task(verb) => verb.needs_person(),
             _ => false,
         }
     }

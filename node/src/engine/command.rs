@@ -1,5 +1,6 @@
 //! What the engine is asked, and what it answers.
 
+use super::findings::{FindingAct, FindingDone};
 use super::peers::PeerAct;
 use super::tasks::{TaskAct, TaskDone};
 use crate::store;
@@ -77,6 +78,8 @@ pub enum Command {
     },
     /// Does something about a task.
     Task(Box<TaskAct>),
+    /// Does something about what was found in a task.
+    Finding(Box<FindingAct>),
     /// Notes what concerns peers, all of it or nothing.
     Peers(Vec<PeerAct>),
     /// Gives unused pages back to the file system, once the rest of its group is committed.
@@ -105,6 +108,15 @@ impl Command {
         match self {
             Self::As { command, .. } => command.act(),
             act => act,
+        }
+    }
+
+    /// Whether findings may have to be compared after it.
+    pub fn unsettles(&self) -> bool {
+        match self.act() {
+            Self::Task(act) => matches!(**act, TaskAct::Finish(..)),
+            Self::Finding(act) => matches!(**act, FindingAct::Dismiss(..)),
+            _ => false,
         }
     }
 
@@ -223,6 +235,8 @@ pub enum Receipt {
     Ingested(Vec<Ingested>),
     /// What was done about a task.
     Task(TaskDone),
+    /// What was done about a finding.
+    Finding(FindingDone),
 }
 
 /// Why a command was not carried out. Nothing of it was written.
@@ -269,6 +283,22 @@ pub enum Rejection {
         field: &'static str,
         /// What is wrong, and the limit.
         problem: String,
+    },
+    /// Something about a finding.
+    #[error("write the finding: {field} {problem}")]
+    InvalidFinding {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong, and the limit.
+        problem: String,
+    },
+    /// No finding of that number.
+    #[error("find finding {number} of task {task}: there is none, or it was forgotten")]
+    NoSuchFinding {
+        /// In which task.
+        task: TaskId,
+        /// Which.
+        number: u32,
     },
     /// Not this node's to forget.
     #[error("forget entry {0}: only its creator, or owner or admin of its workspace, may")]

@@ -9,6 +9,7 @@
 //! it is merged like any other.
 
 mod command;
+mod findings;
 mod ingest;
 mod local;
 mod peers;
@@ -21,10 +22,14 @@ mod validate;
 pub use command::{
     Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };
+pub use findings::{
+    Compared, FALSE_POSITIVE_TAG, FINDING_TAG, FindingAct, FindingDone, NewFinding,
+};
 pub(crate) use ingest::takes_back;
 pub use local::rehearse;
 pub use peers::PeerAct;
 pub(crate) use peers::refusal;
 pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};
+pub(crate) use tasks::CHAIN_TASKS_MAX;
 pub use tasks::{Confirmation, Finish, Finished, NewTask, TaskAct, TaskDone, TaskParams};

@@ -18,7 +18,7 @@ use klnode_scoring::outcome::{self, Credit, Outcome, Served, Verdict};
 use std::time::Duration;
 
 /// Tasks in a chain, from one to the first that it is a part of.
-const CHAIN_TASKS_MAX: usize = 32;
+pub(crate) const CHAIN_TASKS_MAX: usize = 32;
 /// Bytes of an agent's name, a goal, a thread or a strategy.
 const TEXT_BYTES_MAX: usize = 4 * 1024;
 
@@ -187,12 +187,13 @@ impl Ingest<'_> {
             begun: self.now,
             served: 0,
             end: None,
+            handed: Vec::new(),
         };
         batch.put_task(task, &row)?;
         Ok(TaskDone::Began(task))
     }
 
-    fn open_task(&self, batch: &Batch, task: TaskId) -> Result<TaskRow, Rejection> {
+    pub(super) fn open_task(&self, batch: &Batch, task: TaskId) -> Result<TaskRow, Rejection> {
         let row = batch.task(task)?.ok_or(Rejection::NoSuchTask(task))?;
         match row.state(self.now, self.writer.tasks.expires_after) {
             TaskState::Open => Ok(row),
@@ -281,6 +282,18 @@ impl Ingest<'_> {
             self.confirm_primed(batch, entry)?;
             return Ok(confirmation);
         }
+        self.count_confirmation(batch, task, root, entry)?;
+        Ok(confirmation)
+    }
+
+    /// Counts an independent confirmation, and the success that it is.
+    pub(super) fn count_confirmation(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        root: TaskId,
+        entry: EntryId,
+    ) -> Result<(), Rejection> {
         let one = |of| (of, Thousandths::ONE);
         self.observe(batch, entry, one(Observation::Confirmation), Some(task))?;
         let part = batch.task_part(task, entry)?;
@@ -290,8 +303,7 @@ impl Ingest<'_> {
         }
         let part = batch.task_part(root, entry)?;
         batch.put_task_part(root, entry, PartRow { is_confirmed: true, ..part })?;
-        self.speak_for_in(batch, root, entry)?;
-        Ok(confirmation)
+        Ok(self.speak_for_in(batch, root, entry)?)
     }
 
     fn finish(
@@ -321,6 +333,7 @@ impl Ingest<'_> {
             strategy: finish.strategy.clone(),
         };
         batch.put_task(task, &TaskRow { end: Some(end), ..row })?;
+        self.release_findings(batch, task)?;
         let was_served = |entry: &EntryId| served.iter().any(|one| one.entry == *entry);
         let unserved = finish.used.iter().filter(|entry| !was_served(entry)).copied().collect();
         Ok(TaskDone::Finished(Finished { credits, unserved, archived }))
@@ -408,7 +421,7 @@ impl Ingest<'_> {
 }
 
 /// A task and those it is a part of, itself first.
-fn chain(batch: &Batch, task: TaskId) -> Result<Vec<TaskId>, Error> {
+pub(super) fn chain(batch: &Batch, task: TaskId) -> Result<Vec<TaskId>, Error> {
     let (mut chain, mut last) = (vec![task], task);
     while let Some(parent) = batch.task(last)?.and_then(|row| row.parent) {
         if chain.len() >= CHAIN_TASKS_MAX {
@@ -421,12 +434,16 @@ fn chain(batch: &Batch, task: TaskId) -> Result<Vec<TaskId>, Error> {
 }
 
 /// The task at the top of a chain.
-fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
+pub(super) fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
     Ok(chain(batch, task)?.last().copied().unwrap_or(task))
 }
 
 /// The nearest task of a chain in which an entry was served.
-fn served_in_chain(batch: &Batch, task: TaskId, entry: EntryId) -> Result<Option<TaskId>, Error> {
+pub(super) fn served_in_chain(
+    batch: &Batch,
+    task: TaskId,
+    entry: EntryId,
+) -> Result<Option<TaskId>, Error> {
     for one in chain(batch, task)? {
         if batch.task_part(one, entry)?.order.is_some() {
             return Ok(Some(one));
@@ -447,7 +464,7 @@ fn in_order(parts: &[(EntryId, PartRow)]) -> Vec<Served> {
 
 /// Whether a write went through. What one entry cannot take stops no other; a fault of the store
 /// stops all.
-fn taken(written: Result<Receipt, Rejection>) -> Result<bool, Rejection> {
+pub(super) fn taken(written: Result<Receipt, Rejection>) -> Result<bool, Rejection> {
     match written {
         Ok(_) => Ok(true),
         Err(fault @ Rejection::Store(_)) => Err(fault),
@@ -455,7 +472,7 @@ fn taken(written: Result<Receipt, Rejection>) -> Result<bool, Rejection> {
     }
 }
 
-fn invalid(field: &'static str, problem: impl Into<String>) -> Rejection {
+pub(super) fn invalid(field: &'static str, problem: impl Into<String>) -> Rejection {
     Rejection::InvalidTask { field, problem: problem.into() }
 }
 

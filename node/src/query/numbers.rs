@@ -44,6 +44,8 @@ pub struct Numbers {
     pub(super) preview_characters_max: usize,
     /// A task that is not finished by then never is.
     task_expires_after: Duration,
+    /// Findings are compared so long after their task was finished.
+    findings_compared_after: Duration,
 }
 
 impl Numbers {
@@ -92,6 +94,7 @@ impl Numbers {
             summary_characters_max: config.retrieval.tiers.summary_characters_max.as_usize(),
             preview_characters_max: config.retrieval.tiers.preview_characters_max.as_usize(),
             task_expires_after: config.provenance.task_expires_after.get(),
+            findings_compared_after: config.provenance.findings_compared_after.get(),
         }
     }
 }
@@ -113,6 +116,11 @@ impl Numbers {
     /// How long a task may go unfinished.
     pub fn task_expires_after(&self) -> Duration {
         self.task_expires_after
+    }
+
+    /// How long after the end of their task findings are compared.
+    pub fn findings_compared_after(&self) -> Duration {
+        self.findings_compared_after
     }
 
     /// The length of a one-liner.

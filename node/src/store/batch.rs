@@ -9,10 +9,10 @@ use super::rows::{
     self, CallerRow, OverlayRow, PairRow, QuarantineRow, RecordRow, Seq, ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS,
-    LEDGER, LEDGER_ROWS_MAX, META, META_HEAD, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS,
-    QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, STRETCHES, TASKS, TOMBSTONES, USES,
-    VIEWS, WORKSPACES, held_key, key, part, span,
+    CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD, HeldKey,
+    INVITATIONS, LEDGER, LEDGER_ROWS_MAX, META, META_HEAD, OUTCOMES, OUTGOING, OVERLAYS, PAIRS,
+    PARTS, PEERS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, STRETCHES, TASKS,
+    TOMBSTONES, UNSETTLED, USES, VIEWS, WORKSPACES, held_key, key, part, span,
 };
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;
@@ -98,6 +98,8 @@ impl Batch {
         t.open_table(PAIRS)?;
         t.open_table(TASKS)?;
         t.open_table(PARTS)?;
+        t.open_table(FINDINGS)?;
+        t.open_table(UNSETTLED)?;
         t.open_table(CALLERS)?;
         Ok(())
     }
@@ -389,6 +391,7 @@ impl Batch {
     fn forget_uses(&self, entry: EntryId) -> Result<(), Error> {
         self.transaction.open_table(USES)?.remove(entry.as_bytes())?;
         self.forget_parts(entry)?;
+        self.forget_findings(entry)?;
         let mut pairs = self.transaction.open_table(PAIRS)?;
         let (first, last) = span::<32>(entry.as_bytes());
         let mut others = Vec::new();

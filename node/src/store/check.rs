@@ -198,6 +198,7 @@ impl Snapshot {
         for row in self.transaction.open_table(PARTS)?.iter()? {
             found.note(rows::decode::<PartRow>("parts", row?.1.value()).map(|_| ()))?;
         }
+        self.check_findings(|checked| found.note(checked))?;
         Ok(())
     }
 }

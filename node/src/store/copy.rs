@@ -5,13 +5,15 @@
 
 use super::batch::{Batch, Durability};
 use super::error::Error;
+use super::findings;
 use super::read;
 use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::{
-    CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, INVITATIONS, LEDGER,
-    META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, QUARANTINE, QUEUED, RECEIPTS, RECORDS,
-    REFUSALS, RELEASES, STRETCHES, TASKS, TOMBSTONES, USES, VIEWS, WORKSPACES, part,
+    CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD,
+    INVITATIONS, LEDGER, META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, QUARANTINE,
+    QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, STRETCHES, TASKS, TOMBSTONES, UNSETTLED, USES,
+    VIEWS, WORKSPACES, part,
 };
 use klnode_crdt::ids::EntryId;
 use redb::{
@@ -85,6 +87,17 @@ pub(super) fn copy(
     copy.table(RECEIPTS, |_, _| Ok(true))?;
     copy.table(TASKS, |_, _| Ok(true))?;
     copy.table(PARTS, |_, _| Ok(true))?;
+    // Findings that went into what is left out, to leave out that they are to be compared.
+    let mut dropped = BTreeSet::new();
+    copy.table(FINDINGS, |at, row| {
+        let keep =
+            without.is_empty() || findings::is_free_of(row, |entry| without.contains(&entry))?;
+        if !keep {
+            dropped.insert(*at);
+        }
+        Ok(keep)
+    })?;
+    copy.table(UNSETTLED, |at, _| Ok(!dropped.contains(at)))?;
     copy.table(REFUSALS, |_, _| Ok(true))?;
     copy.table(CURSORS, |_, _| Ok(true))?;
     copy.table(OVERLAYS, |key, _| Ok(!of(key)))?;

@@ -12,6 +12,7 @@ mod batch;
 mod check;
 mod copy;
 mod error;
+pub mod findings;
 mod frozen;
 mod layout;
 mod medium;

@@ -4,6 +4,7 @@
 //! a field under the same version byte if an earlier one may skip it, and raises the byte if not.
 
 use super::error::Error;
+use super::findings::FindingRow;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
 use super::tasks::{PartRow, TaskRow};
 use klnode_crdt::equivocation::RawProof;
@@ -246,6 +247,7 @@ pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "callers" => again::<CallerRow>(table, bytes),
         "tasks" => again::<TaskRow>(table, bytes),
         "parts" => again::<PartRow>(table, bytes),
+        "findings" => again::<FindingRow>(table, bytes),
         _ => None,
     }
 }

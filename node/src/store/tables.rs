@@ -34,6 +34,8 @@
 //! | `pairs` | entry 16, entry 16 | how strongly two entries are served together; both ways round |
 //! | `tasks` | task 16: the moment it began 6, random 10 | a piece of work, and how it ended; the oldest go when there are too many |
 //! | `parts` | task 16, entry 16 | what the entry was in the task: served, observed, confirmed |
+//! | `findings` | task 16, number 4 | what an agent found in the task, and what became of it; goes with the task, or when there are too many; its texts go when an entry they went into is forgotten |
+//! | `unsettled` | task 16, number 4 | moment 8: since when the finding is to be compared; goes when it was |
 //! | `callers` | sequence number 8 | who asked for that record here; goes when the record goes |
 //!
 //! Records stand in the order of their commits, so that long rows are appended and not spread over
@@ -88,12 +90,17 @@ pub(super) const USES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::
 pub(super) const PAIRS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("pairs");
 pub(super) const TASKS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("tasks");
 pub(super) const PARTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("parts");
+pub(super) const FINDINGS: TableDefinition<'_, &[u8; 20], &[u8]> = TableDefinition::new("findings");
+pub(super) const UNSETTLED: TableDefinition<'_, &[u8; 20], &[u8; 8]> =
+    TableDefinition::new("unsettled");
 pub(super) const CALLERS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("callers");
 
 /// What was served is remembered so many times.
 pub(super) const LEDGER_ROWS_MAX: u64 = 100_000;
 /// So many tasks are remembered.
 pub(super) const TASKS_MAX: u64 = 100_000;
+/// So many findings are remembered.
+pub(super) const FINDINGS_MAX: u64 = 10_000;
 
 pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
 pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";

@@ -39,6 +39,9 @@ pub struct TaskRow {
     /// How it was finished, if it was.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub end: Option<EndRow>,
+    /// Other tasks whose findings were shown in it.
+    #[serde(rename = "f", default, skip_serializing_if = "Vec::is_empty")]
+    pub handed: Vec<TaskId>,
 }
 
 /// How a task was finished.
@@ -177,6 +180,7 @@ impl Batch {
             let (first, last) = span::<32>(&oldest);
             let mut parts = self.transaction.open_table(PARTS)?;
             parts.retain_in::<&[u8; 32], _>(&first..=&last, |_, _| false)?;
+            self.drop_findings_of(&oldest)?;
         }
         Ok(())
     }

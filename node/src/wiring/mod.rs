@@ -4,6 +4,7 @@
 
 mod embedder;
 mod eval;
+mod findings;
 mod home;
 mod log;
 mod node;

@@ -7,6 +7,7 @@
 mod anchors;
 mod entries;
 mod events;
+mod findings;
 mod history;
 mod metrics;
 mod openapi;
@@ -47,6 +48,7 @@ fn operator() -> OpenApiRouter<Service> {
         .routes(routes!(peers::join))
         .routes(routes!(peers::decide))
         .routes(routes!(peers::set_filter))
+        .routes(routes!(findings::dismiss))
         .routes(routes!(quarantine::release))
         .routes(routes!(quarantine::reject))
         .routes(routes!(workspaces::create))
@@ -71,6 +73,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(tasks::list, tasks::begin))
         .routes(routes!(tasks::show))
         .routes(routes!(tasks::finish))
+        .routes(routes!(findings::list, findings::record))
         .merge(portable::described())
         .routes(routes!(peers::list))
         .routes(routes!(peers::show))
