@@ -11,6 +11,7 @@ mod backup;
 mod border;
 mod crash;
 mod doctor;
+mod findings;
 mod forgetting;
 mod full_disk;
 mod fuzzing;

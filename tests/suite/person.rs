@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 /// What changes something and is everybody's. A route that is neither here nor an operator's fails
 /// a test: whoever adds one decides.
-const EVERYBODYS: [&str; 16] = [
+const EVERYBODYS: [&str; 17] = [
     "patch /v1/entries/{entry}",
     "post /v1/anchors/check",
     "post /v1/backup",
@@ -31,12 +31,13 @@ const EVERYBODYS: [&str; 16] = [
     "post /v1/search",
     "post /v1/sync",
     "post /v1/tasks",
+    "post /v1/tasks/{task}/findings",
     "post /v1/tasks/{task}/finish",
     "post /v1/workspaces/{name}/use",
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 8] = [
+const OPERATORS: [&str; 9] = [
     "patch /v1/workspaces/{name}",
     "post /v1/invitations",
     "post /v1/join",
@@ -44,6 +45,7 @@ const OPERATORS: [&str; 8] = [
     "post /v1/peers/{peer}/filter",
     "post /v1/quarantine/{digest}/reject",
     "post /v1/quarantine/{digest}/release",
+    "post /v1/tasks/{task}/findings/{number}/dismiss",
     "post /v1/workspaces",
 ];
 

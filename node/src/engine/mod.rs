@@ -15,6 +15,7 @@ mod local;
 mod peers;
 mod run;
 mod served;
+mod settle;
 mod step;
 mod tasks;
 mod validate;

@@ -87,17 +87,7 @@ pub(super) fn copy(
     copy.table(RECEIPTS, |_, _| Ok(true))?;
     copy.table(TASKS, |_, _| Ok(true))?;
     copy.table(PARTS, |_, _| Ok(true))?;
-    // Findings that went into what is left out, to leave out that they are to be compared.
-    let mut dropped = BTreeSet::new();
-    copy.table(FINDINGS, |at, row| {
-        let keep =
-            without.is_empty() || findings::is_free_of(row, |entry| without.contains(&entry))?;
-        if !keep {
-            dropped.insert(*at);
-        }
-        Ok(keep)
-    })?;
-    copy.table(UNSETTLED, |at, _| Ok(!dropped.contains(at)))?;
+    copy.findings(without)?;
     copy.table(REFUSALS, |_, _| Ok(true))?;
     copy.table(CURSORS, |_, _| Ok(true))?;
     copy.table(OVERLAYS, |key, _| Ok(!of(key)))?;
@@ -145,6 +135,20 @@ impl Copy<'_> {
             batch.commit()?;
         }
         Ok(())
+    }
+
+    /// Findings, but for those that went into what is left out.
+    fn findings(&mut self, without: &BTreeSet<EntryId>) -> Result<(), Error> {
+        let mut dropped = BTreeSet::new();
+        self.table(FINDINGS, |at, row| {
+            let is_gone = |entry| without.contains(&entry);
+            let keep = without.is_empty() || findings::is_free_of(row, is_gone)?;
+            if !keep {
+                dropped.insert(*at);
+            }
+            Ok(keep)
+        })?;
+        self.table(UNSETTLED, |at, _| Ok(!dropped.contains(at)))
     }
 
     /// A table that is not copied would be lost in silence.

@@ -14,7 +14,7 @@ use klnode_federation::proto::{message, pairing as exchange};
 use std::fmt::Debug;
 
 /// The tables whose values are more than fixed-width numbers, in the order of their numbers here.
-pub const TABLES: [&str; 19] = [
+pub const TABLES: [&str; 20] = [
     "records",
     "views",
     "equivocations",
@@ -33,6 +33,7 @@ pub const TABLES: [&str; 19] = [
     "callers",
     "tasks",
     "parts",
+    "findings",
     "no such table",
 ];
 
