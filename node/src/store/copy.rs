@@ -5,7 +5,6 @@
 
 use super::batch::{Batch, Durability};
 use super::error::Error;
-use super::findings;
 use super::read;
 use super::rows::Seq;
 use super::snapshot::Snapshot;
@@ -139,15 +138,11 @@ impl Copy<'_> {
 
     /// Findings, but for those that went into what is left out.
     fn findings(&mut self, without: &BTreeSet<EntryId>) -> Result<(), Error> {
-        let mut dropped = BTreeSet::new();
-        self.table(FINDINGS, |at, row| {
-            let is_gone = |entry| without.contains(&entry);
-            let keep = without.is_empty() || findings::is_free_of(row, is_gone)?;
-            if !keep {
-                dropped.insert(*at);
-            }
-            Ok(keep)
-        })?;
+        let dropped = match without.is_empty() {
+            true => BTreeSet::new(),
+            false => self.from.findings_quoting(without)?,
+        };
+        self.table(FINDINGS, |at, _| Ok(!dropped.contains(at)))?;
         self.table(UNSETTLED, |at, _| Ok(!dropped.contains(at)))
     }
 

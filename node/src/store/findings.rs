@@ -13,6 +13,7 @@ use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use redb::{ReadableTable, ReadableTableMetadata};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Which finding: the task it was recorded in, and its number there, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -157,9 +158,29 @@ fn decode(row: &[u8]) -> Result<FindingRow, Error> {
     rows::decode("findings", row)
 }
 
-/// Whether the texts of a row may be copied into a store in which these entries are forgotten.
-pub(super) fn is_free_of(row: &[u8], gone: impl Fn(EntryId) -> bool) -> Result<bool, Error> {
-    Ok(!decode(row)?.entries.into_iter().any(gone))
+/// Findings that went into an entry that is gone or spoke for it, and their echoes.
+fn quoting(
+    table: &impl ReadableTable<&'static [u8; 20], &'static [u8]>,
+    is_gone: impl Fn(&EntryId) -> bool,
+) -> Result<BTreeSet<FindingKey>, Error> {
+    let (mut quoting, mut echoes) = (BTreeSet::new(), Vec::new());
+    for row in table.iter()? {
+        let (at, row) = row?;
+        let (at, row) = (FindingKey::from_bytes(at.value()), decode(row.value())?);
+        let of = row.fate.as_ref().and_then(|fate| fate.of);
+        echoes.extend(of.map(|of| (at, of)));
+        if row.entries.iter().any(&is_gone) {
+            quoting.insert(at);
+        }
+    }
+    let mut known = 0;
+    while known < quoting.len() {
+        known = quoting.len();
+        let more = echoes.iter().filter(|(_, of)| quoting.contains(of));
+        let more: Vec<FindingKey> = more.map(|(at, _)| *at).collect();
+        quoting.extend(more);
+    }
+    Ok(quoting)
 }
 
 fn finding(
@@ -220,6 +241,16 @@ impl Snapshot {
     /// Whether a finding is still to be compared.
     pub fn is_unsettled(&self, at: FindingKey) -> Result<bool, Error> {
         Ok(self.transaction.open_table(UNSETTLED)?.get(&at.to_bytes())?.is_some())
+    }
+
+    /// The keys of findings that these entries take along when they are left out.
+    pub(super) fn findings_quoting(
+        &self,
+        gone: &BTreeSet<EntryId>,
+    ) -> Result<BTreeSet<[u8; 20]>, Error> {
+        let findings = self.transaction.open_table(FINDINGS)?;
+        let quoting = quoting(&findings, |entry| gone.contains(entry))?;
+        Ok(quoting.into_iter().map(FindingKey::to_bytes).collect())
     }
 
     /// Reads every row, for whoever checks the store.
@@ -291,21 +322,15 @@ impl Batch {
         Ok(())
     }
 
-    /// No finding keeps the words that went into a forgotten entry.
+    /// No finding keeps the words that went into a forgotten entry, and no echo of one.
     pub(super) fn forget_findings(&self, entry: EntryId) -> Result<(), Error> {
         let mut table = self.transaction.open_table(FINDINGS)?;
-        let mut quoting = Vec::new();
-        for row in table.iter()? {
-            let (at, row) = row?;
-            let row = decode(row.value())?;
-            if row.entries.contains(&entry) {
-                quoting.push((*at.value(), row));
-            }
-        }
+        let quoting = quoting(&table, |one| *one == entry)?;
         let mut unsettled = self.transaction.open_table(UNSETTLED)?;
-        for (at, row) in quoting {
-            table.insert(&at, rows::encode(&row.forget()).as_slice())?;
-            unsettled.remove(&at)?;
+        for at in quoting {
+            let Some(row) = finding(&table, at)? else { continue };
+            table.insert(&at.to_bytes(), rows::encode(&row.forget()).as_slice())?;
+            unsettled.remove(&at.to_bytes())?;
         }
         Ok(())
     }
