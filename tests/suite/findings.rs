@@ -9,7 +9,7 @@ use klnode::engine::{
 };
 use klnode::index::embed::{self, Embedder};
 use klnode::query::{Comparer, Lens, Numbers, Reader};
-use klnode::store::findings::Became;
+use klnode::store::findings::{Became, FindingKey};
 use klnode::store::rows::Seq;
 use klnode_config::Config;
 use klnode_crdt::ids::{TaskId, WorkspaceId};
@@ -565,4 +565,32 @@ fn findings_of_different_workspaces_do_not_meet() {
         let settled = node.run(command).unwrap();
         assert_eq!(settled, Receipt::Finding(FindingDone::Settled(None)), "it waits");
     }
+}
+
+#[test]
+fn an_echo_is_forgotten_with_what_it_echoes() {
+    let mut node = Node::start(1, 1);
+    let tasks = [("reviewer", SQL[0]), ("reviewer", SQL[1]), ("auditor", SQL[1])]
+        .map(|(agent, said)| find(&mut node, agent, said, WorkspaceId::MAIN));
+    let other = find(&mut node, "auditor", CACHE[0], WorkspaceId::MAIN);
+    let [first, echo, third] = tasks.map(|task| FindingKey { task, number: 1 });
+    let mut settle = |finding, others: &[FindingKey]| {
+        let (entry, others) = (None, others.to_vec());
+        let compared = Compared { finding, is_dismissed: false, entry, others };
+        match node.run(Command::Finding(Box::new(FindingAct::Settle(compared)))) {
+            Ok(Receipt::Finding(FindingDone::Settled(fate))) => fate,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(settle(first, &[]), None);
+    assert_eq!(settle(echo, &[first]).unwrap().of, Some(first));
+    let entry = settle(third, &[first]).unwrap().entry.unwrap();
+    node.run(Command::Forget { entry, grounds: None }).unwrap();
+    let snapshot = node.engine.store().snapshot().unwrap();
+    for at in [first, echo, third] {
+        let row = snapshot.finding(at).unwrap().unwrap();
+        assert!(row.is_forgotten() && row.text.is_empty() && row.anchors.is_empty(), "{row:?}");
+    }
+    let kept = snapshot.findings_of(other).unwrap();
+    assert_eq!(kept[0].1.text, CACHE[0], "what has nothing to do with it stays");
 }
