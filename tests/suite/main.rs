@@ -31,6 +31,7 @@ mod replication_hostile;
 mod schedules;
 mod search;
 mod session;
+mod settling;
 mod signatures;
 mod society;
 mod store;
