@@ -14,6 +14,7 @@
 //! | [`posterior`] | what do so many successes and failures say? |
 //! | [`confidence`] | how far is an entry believed, and through whom? |
 //! | [`outcome`] | what does the end of a task add, and to which entries? |
+//! | [`finding`], [`compounding`] | what must a finding hold, and is it knowledge or an echo? |
 //! | [`hop`], [`trust`] | how far away is an author, how far trusted, and what does that weigh? |
 //! | [`thompson`] | which sample of its confidence does an entry get for this query? |
 //! | [`cooccurrence`] | how strongly do two entries belong together? |
@@ -30,10 +31,12 @@
 pub mod admission;
 pub mod briefing;
 pub mod budget;
+pub mod compounding;
 pub mod confidence;
 pub mod conflict;
 pub mod cooccurrence;
 pub mod decay;
+pub mod finding;
 pub mod hop;
 pub mod outcome;
 pub mod posterior;

@@ -5,8 +5,8 @@
 //! changelog, under wire or store compatibility.
 
 use klnode::engine::{
-    CheckoutAct, Command, Finish, NewEntry, NewTask, PeerAct, Receipt, Source, TaskAct, TaskDone,
-    Verdict,
+    CheckoutAct, Command, FindingAct, Finish, NewEntry, NewFinding, NewTask, PeerAct, Receipt,
+    Source, TaskAct, TaskDone, Verdict,
 };
 use klnode::store::Label;
 use klnode::store::peers::rows::{Cursor, RefusalRow};
@@ -201,6 +201,8 @@ fn dump(disk: Disk) -> String {
     fixed::<21>("usage", &database, &mut out);
     fixed::<16>("checkouts", &database, &mut out);
     fixed::<16>("promotions", &database, &mut out);
+    fixed::<20>("findings", &database, &mut out);
+    narrow::<20, 8>("unsettled", &database, &mut out);
     out
 }
 
@@ -231,6 +233,16 @@ fn work(node: &mut Node, entry: EntryId) {
     let begun = node.run(Command::Task(Box::new(TaskAct::Begin(begin)))).unwrap();
     let Receipt::Task(TaskDone::Began(task)) = begun else { panic!("{begun:?}") };
     node.run(Command::Served(served(task.to_string(), entry))).unwrap();
+    let found = NewFinding {
+        text: "What was found.".into(),
+        severity: "high".into(),
+        confidence: 0.75,
+        anchors: vec!["path:src/lib.rs".into()],
+        verify: vec!["look".into()],
+        dismissal: Some("reason".into()),
+        workspace: WorkspaceId::MAIN,
+    };
+    node.run(Command::Finding(Box::new(FindingAct::Record(task, found)))).unwrap();
     let outcome = Outcome { verdict: outcome::Verdict::Success, quality: 0.5 };
     let finish = Finish { outcome, used: vec![], cost: None, rounds: Some(2), strategy: None };
     node.run(Command::Task(Box::new(TaskAct::Finish(task, finish)))).unwrap();

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 /// What changes something and is everybody's. A route that is neither here nor an operator's fails
 /// a test: whoever adds one decides.
-const EVERYBODYS: [&str; 22] = [
+const EVERYBODYS: [&str; 23] = [
     "patch /v1/entries/{entry}",
     "post /v1/anchors/check",
     "post /v1/backup",
@@ -35,6 +35,7 @@ const EVERYBODYS: [&str; 22] = [
     "post /v1/search",
     "post /v1/sync",
     "post /v1/tasks",
+    "post /v1/tasks/{task}/findings",
     "post /v1/tasks/{task}/finish",
     "post /v1/threads/archive",
     "post /v1/workspaces/{name}/checkouts",
@@ -42,7 +43,7 @@ const EVERYBODYS: [&str; 22] = [
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 10] = [
+const OPERATORS: [&str; 11] = [
     "patch /v1/workspaces/{name}",
     "post /v1/entries/{entry}/confirm/person",
     "post /v1/entries/{entry}/promote/procedural",
@@ -52,6 +53,7 @@ const OPERATORS: [&str; 10] = [
     "post /v1/peers/{peer}/filter",
     "post /v1/quarantine/{digest}/reject",
     "post /v1/quarantine/{digest}/release",
+    "post /v1/tasks/{task}/findings/{number}/dismiss",
     "post /v1/workspaces",
 ];
 

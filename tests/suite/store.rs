@@ -340,6 +340,32 @@ fn a_store_of_schema_3_opens_and_learns_of_tasks() {
 }
 
 #[test]
+fn a_store_of_schema_4_opens_and_learns_of_findings() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store.redb");
+    drop(open(&path).expect("made"));
+    {
+        let database = redb::Database::open(&path).unwrap();
+        let write = database.begin_write().unwrap();
+        let findings: redb::TableDefinition<'_, &[u8; 20], &[u8]> =
+            redb::TableDefinition::new("findings");
+        let unsettled: redb::TableDefinition<'_, &[u8; 20], &[u8; 8]> =
+            redb::TableDefinition::new("unsettled");
+        assert!(write.delete_table(findings).unwrap() && write.delete_table(unsettled).unwrap());
+        let meta: redb::TableDefinition<'_, &[u8; 8], &[u8]> = redb::TableDefinition::new("meta");
+        let number: &[u8] = &4_u32.to_be_bytes();
+        write.open_table(meta).unwrap().insert(b"schema\0\0", number).unwrap();
+        write.commit().unwrap();
+    }
+    let store = open(&path).expect("migrated");
+    let snapshot = store.snapshot().unwrap();
+    assert_eq!(
+        (snapshot.findings().unwrap().count(), snapshot.unsettled().unwrap().count()),
+        (0, 0)
+    );
+}
+
+#[test]
 fn who_asked_for_a_record_goes_with_the_record() {
     let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
     let caller = |pid| CallerRow { uid: Some(1_000), pid: Some(pid), ..CallerRow::default() };

@@ -17,6 +17,8 @@ pub struct Provenance {
     pub task_expires_after: Interval,
     /// Observations of each kind that count for one entry, caller and day outside any task.
     pub outside_observations_per_day_max: Whole<1, 1_000_000>,
+    /// How long after the end of their task findings are compared.
+    pub findings_compared_after: Interval,
 }
 
 /// `[anchors]`: what follows from a look at what entries depend on.

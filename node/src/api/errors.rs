@@ -137,9 +137,13 @@ impl From<Rejection> for ApiError {
         let (kind, hint) = match &rejection {
             Rejection::Invalid { .. }
             | Rejection::InvalidTask { .. }
+            | Rejection::InvalidFinding { .. }
             | Rejection::Refused(_)
             | Rejection::Judged(_) => (Kind::Invalid, None),
             Rejection::NoSuchTask(_) => (Kind::NotFound, Some(TASKS_HINT)),
+            Rejection::NoSuchFinding { .. } => {
+                (Kind::NotFound, Some("`klnode task findings` shows those there are"))
+            }
             Rejection::TaskEnded { .. } => {
                 (Kind::Invalid, Some("`klnode task begin` begins another"))
             }

@@ -7,6 +7,7 @@ mod anchors;
 mod authors;
 mod briefing;
 mod events;
+mod findings;
 mod history;
 pub mod peers;
 mod places;
@@ -18,6 +19,7 @@ pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAto
 pub use authors::{Contribution, Proposed, Rival};
 pub use briefing::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
 pub use events::{Event, EventsQuery};
+pub use findings::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 pub use places::{
     Accept, Accepted, Added, ArchiveThread, ArchivedThread, Linked, MapCheckout, MappedCheckout,

@@ -18,6 +18,7 @@ pub mod doctor;
 mod entry;
 pub mod eval;
 mod export;
+mod finding;
 pub mod front_matter;
 pub mod help;
 mod history;

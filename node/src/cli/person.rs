@@ -131,6 +131,7 @@ impl Verb {
             Self::Workspace(verb) => verb.needs_person(),
             Self::Quarantine(verb) => verb.needs_person(),
             Self::Promote(promote) => promote.needs_person(),
+            Self::Task(verb) => verb.needs_person(),
             _ => false,
         }
     }

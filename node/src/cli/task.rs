@@ -1,5 +1,6 @@
 //! `klnode task`: pieces of work, from their beginning to their end.
 
+use super::finding;
 use super::read::escape;
 use super::when::moment;
 use super::{Reply, VerbError};
@@ -33,6 +34,23 @@ pub enum TaskVerb {
     ///
     /// Example: klnode task show 01a0c4506c00beeb8da1658eec67f893
     Show(OneTask),
+    /// Record what was found in a task. When it is finished, the node compares it with what others
+    /// found: two agents that found the same independently make an entry.
+    ///
+    /// Example: klnode task finding 01a0c4506c00beeb8da1658eec67f893 --text "Auth middleware swallows
+    /// cancellation." --severity high --confidence 0.8 --anchor 'text:auth.go~"http.Do"' --verify
+    /// "look for ctx.Err() after http.Do()"
+    Finding(finding::Record),
+    /// List what was found in a task, and what became of it.
+    ///
+    /// Example: klnode task findings 01a0c4506c00beeb8da1658eec67f893 --inherited
+    Findings(finding::List),
+    /// Hold a finding to be a false positive: an entry warns of it from then on.
+    ///
+    /// Where there is a person's key, this needs its passphrase.
+    ///
+    /// Example: klnode task dismiss 01a0c4506c00beeb8da1658eec67f893 2 --reason "checked upstream"
+    Dismiss(finding::Dismissal),
 }
 
 /// A task to begin.
@@ -100,13 +118,18 @@ pub struct OneTask {
 }
 
 impl TaskVerb {
+    pub(super) fn needs_person(&self) -> bool {
+        matches!(self, Self::Dismiss(_))
+    }
+
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         match self {
             Self::Begin(Begin { agent, goal, thread, parent }) => {
                 let new = NewTask { agent, goal, thread, parent };
                 let begun: Task = client.send_json(Method::POST, "/v1/tasks", &new).await?;
                 let text = format!("{}\n", begun.task);
-                Ok(Reply::new(&begun, text))
+                let notes = finding::handed_down(&begun);
+                Ok(Reply::new(&begun, text).noting(notes))
             }
             Self::Finish(finish) => finish.run(client).await,
             Self::List(List { limit, open }) => {
@@ -120,6 +143,9 @@ impl TaskVerb {
                 let text = whole(&task);
                 Ok(Reply::new(&task, text))
             }
+            Self::Finding(record) => record.run(client).await,
+            Self::Findings(list) => list.run(client).await,
+            Self::Dismiss(dismissal) => dismissal.run(client).await,
         }
     }
 }
@@ -136,7 +162,7 @@ impl Finish {
     }
 }
 
-fn path(task: &str, rest: &str) -> String {
+pub(super) fn path(task: &str, rest: &str) -> String {
     format!("/v1/tasks/{}{rest}", escape(task))
 }
 
@@ -232,11 +258,15 @@ fn whole(task: &Task) -> String {
     if task.entries.is_empty() {
         put("served", "nothing yet; `klnode search --task` asks in it".to_owned());
     }
+    for found in &task.findings {
+        put("found", finding::line(found));
+    }
+    put("handed", task.handed_down.map(|count| format!("{count} from above")).unwrap_or_default());
     text
 }
 
 /// A text on one line: nothing in it moves a cursor.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

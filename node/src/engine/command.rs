@@ -1,6 +1,7 @@
 //! What the engine is asked, and what it answers.
 
 use super::archive::Looks;
+use super::findings::{FindingAct, FindingDone};
 use super::peers::PeerAct;
 use super::places::{CheckoutAct, Promotion};
 use super::tasks::{TaskAct, TaskDone};
@@ -91,6 +92,8 @@ pub enum Command {
     Looked(Looks),
     /// Does something about a task.
     Task(Box<TaskAct>),
+    /// Does something about what was found in a task.
+    Finding(Box<FindingAct>),
     /// Notes what concerns peers, all of it or nothing.
     Peers(Vec<PeerAct>),
     /// Gives unused pages back to the file system, once the rest of its group is committed.
@@ -120,6 +123,15 @@ impl Command {
         match self {
             Self::As { command, .. } => command.act(),
             act => act,
+        }
+    }
+
+    /// Whether findings may have to be compared after it.
+    pub fn unsettles(&self) -> bool {
+        match self.act() {
+            Self::Task(act) => matches!(**act, TaskAct::Finish(..)),
+            Self::Finding(act) => matches!(**act, FindingAct::Dismiss(..)),
+            _ => false,
         }
     }
 
@@ -245,6 +257,8 @@ pub enum Receipt {
     Task(TaskDone),
     /// An observation was noted and not counted: the same caller said the same today.
     Noted,
+    /// What was done about a finding.
+    Finding(FindingDone),
 }
 
 /// Why a command was not carried out. Nothing of it was written.
@@ -291,6 +305,22 @@ pub enum Rejection {
         field: &'static str,
         /// What is wrong, and the limit.
         problem: String,
+    },
+    /// Something about a finding.
+    #[error("write the finding: {field} {problem}")]
+    InvalidFinding {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong, and the limit.
+        problem: String,
+    },
+    /// No finding of that number.
+    #[error("find finding {number} of task {task}: there is none, or it was forgotten")]
+    NoSuchFinding {
+        /// In which task.
+        task: TaskId,
+        /// Which.
+        number: u32,
     },
     /// Not this node's to forget.
     #[error("forget entry {0}: only its creator, or owner or admin of its workspace, may")]

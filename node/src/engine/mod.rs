@@ -12,12 +12,14 @@ mod archive;
 mod command;
 mod crowd;
 mod evidence;
+mod findings;
 mod ingest;
 mod local;
 mod peers;
 mod places;
 mod run;
 mod served;
+mod settle;
 mod step;
 mod tasks;
 mod usage;
@@ -27,6 +29,9 @@ pub use archive::Looks;
 pub use command::{
     Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };
+pub use findings::{
+    Compared, FALSE_POSITIVE_TAG, FINDING_TAG, FindingAct, FindingDone, NewFinding,
+};
 pub(crate) use ingest::takes_back;
 pub use local::rehearse;
 pub use peers::PeerAct;
@@ -34,4 +39,5 @@ pub(crate) use peers::refusal;
 pub use places::{CheckoutAct, Promotion};
 pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};
+pub(crate) use tasks::CHAIN_TASKS_MAX;
 pub use tasks::{Confirmation, Finish, Finished, NewTask, TaskAct, TaskDone, TaskParams};

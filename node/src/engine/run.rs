@@ -56,6 +56,7 @@ enum Waiting {
 pub struct Handle {
     requests: mpsc::Sender<Request>,
     head: watch::Receiver<Seq>,
+    unsettled: watch::Receiver<u64>,
     store: Store,
 }
 
@@ -121,6 +122,11 @@ impl Handle {
         self.head.clone()
     }
 
+    /// Changes after every commit that may have left findings to compare; which, the store says.
+    pub fn unsettled(&self) -> watch::Receiver<u64> {
+        self.unsettled.clone()
+    }
+
     /// The store, for reading.
     pub fn store(&self) -> &Store {
         &self.store
@@ -142,10 +148,11 @@ pub fn spawn(
 ) -> Running {
     let (requests, inbox) = mpsc::channel(limits.queue_max.max(1));
     let (publish, head) = watch::channel(engine.head());
-    let handle = Handle { requests, head, store: engine.store().clone() };
+    let (unsettle, unsettled) = watch::channel(0);
+    let handle = Handle { requests, head, unsettled, store: engine.store().clone() };
     let thread = std::thread::Builder::new()
         .name("klnode-writer".into())
-        .spawn(move || serve(engine, inbox, limits, &publish, now))
+        .spawn(move || serve(engine, inbox, limits, (&publish, &unsettle), now))
         .expect("the system has room for one more thread");
     Running { handle, thread }
 }
@@ -172,7 +179,7 @@ fn serve(
     mut engine: Engine,
     mut inbox: mpsc::Receiver<Request>,
     limits: Limits,
-    publish: &watch::Sender<Seq>,
+    (publish, unsettle): (&watch::Sender<Seq>, &watch::Sender<u64>),
     now: impl Fn() -> WallTime,
 ) -> Engine {
     // Ends when the inbox is closed and empty: then every command has its answer.
@@ -201,6 +208,9 @@ fn serve(
             false => engine.step(&commands, now()),
         };
         publish.send_if_modified(|head| std::mem::replace(head, engine.head()) != engine.head());
+        if commands.iter().any(Command::unsettles) {
+            unsettle.send_modify(|times| *times = times.wrapping_add(1));
+        }
         answer(waiting, answers.into_iter());
     }
     engine

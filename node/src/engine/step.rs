@@ -286,6 +286,7 @@ impl Ingest<'_> {
                 self.confirm_primed(batch, *entry)?;
             }
             Command::Task(act) => return self.about_task(batch, act),
+            Command::Finding(act) => return self.about_finding(batch, act),
             Command::Peers(acts) => return self.note_peers(batch, acts),
         }
         Ok(Receipt::Done(batch.head()?))

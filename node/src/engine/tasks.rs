@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Tasks in a chain, from one to the first that it is a part of.
-const CHAIN_TASKS_MAX: usize = 32;
+pub(crate) const CHAIN_TASKS_MAX: usize = 32;
 /// Bytes of an agent's name, a goal, a thread or a strategy.
 const TEXT_BYTES_MAX: usize = 4 * 1024;
 
@@ -207,6 +207,7 @@ impl Ingest<'_> {
             served: 0,
             end: None,
             session: self.caller.session,
+            handed: Vec::new(),
         };
         batch.put_task(task, &row)?;
         Ok(TaskDone::Began(task))
@@ -278,12 +279,9 @@ impl Ingest<'_> {
         self.must_hold(batch, entry)?;
         self.open_task(batch, task)?;
         let root = root(batch, task)?;
-        let confirmation = match met_in_chain(batch, task, entry)? {
+        let confirmation = match self.met(batch, task, entry)? {
             _ if is_lowered => Confirmation::Lowered,
             Some(met) => met,
-            None if self.was_served_in_session(batch, task, entry)? => {
-                Confirmation::ServedToSession
-            }
             None if batch.task_part(root, entry)?.is_confirmed => Confirmation::Again,
             None => Confirmation::Independent,
         };
@@ -291,6 +289,18 @@ impl Ingest<'_> {
             self.confirm_primed(batch, entry)?;
             return Ok(confirmation);
         }
+        self.count_confirmation(batch, task, root, entry)?;
+        Ok(confirmation)
+    }
+
+    /// Counts an independent confirmation, and the success that it is.
+    pub(super) fn count_confirmation(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        root: TaskId,
+        entry: EntryId,
+    ) -> Result<(), Rejection> {
         self.confirm_independent(batch, entry, Some(task))?;
         let part = batch.task_part(task, entry)?;
         if !part.is_observed {
@@ -300,8 +310,21 @@ impl Ingest<'_> {
         }
         let part = batch.task_part(root, entry)?;
         batch.put_task_part(root, entry, PartRow { is_confirmed: true, ..part })?;
-        self.speak_for_in(batch, root, entry, By::Independent)?;
-        Ok(confirmation)
+        Ok(self.speak_for_in(batch, root, entry, By::Independent)?)
+    }
+
+    /// Where whoever works in a task has met an entry before, if they have.
+    pub(super) fn met(
+        &self,
+        batch: &Batch,
+        task: TaskId,
+        entry: EntryId,
+    ) -> Result<Option<Confirmation>, Error> {
+        if let Some(met) = met_in_chain(batch, task, entry)? {
+            return Ok(Some(met));
+        }
+        let is_known = self.was_served_in_session(batch, task, entry)?;
+        Ok(is_known.then_some(Confirmation::ServedToSession))
     }
 
     /// Whether an entry was served to the session that speaks, or to one in which a task of the
@@ -354,6 +377,7 @@ impl Ingest<'_> {
             strategy: finish.strategy.clone(),
         };
         batch.put_task(task, &TaskRow { end: Some(end), ..row })?;
+        self.release_findings(batch, task)?;
         let was_served = |entry: &EntryId| served.iter().any(|one| one.entry == *entry);
         let unserved = finish.used.iter().filter(|entry| !was_served(entry)).copied().collect();
         Ok(TaskDone::Finished(Finished { credits, unserved, archived }))
@@ -396,7 +420,7 @@ impl Ingest<'_> {
 }
 
 /// A task and those it is a part of, itself first.
-fn chain(batch: &Batch, task: TaskId) -> Result<Vec<TaskId>, Error> {
+pub(super) fn chain(batch: &Batch, task: TaskId) -> Result<Vec<TaskId>, Error> {
     let (mut chain, mut last) = (vec![task], task);
     while let Some(parent) = batch.task(last)?.and_then(|row| row.parent) {
         if chain.len() >= CHAIN_TASKS_MAX {
@@ -409,7 +433,7 @@ fn chain(batch: &Batch, task: TaskId) -> Result<Vec<TaskId>, Error> {
 }
 
 /// The task at the top of a chain.
-fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
+pub(super) fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
     Ok(chain(batch, task)?.last().copied().unwrap_or(task))
 }
 
@@ -452,7 +476,7 @@ pub(super) fn taken(written: Result<Receipt, Rejection>) -> Result<bool, Rejecti
     }
 }
 
-fn invalid(field: &'static str, problem: impl Into<String>) -> Rejection {
+pub(super) fn invalid(field: &'static str, problem: impl Into<String>) -> Rejection {
     Rejection::InvalidTask { field, problem: problem.into() }
 }
 

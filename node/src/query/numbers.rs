@@ -55,6 +55,8 @@ pub struct Numbers {
     task_expires_after: Duration,
     /// The thread where none is named.
     thread_default: ThreadDefault,
+    /// Findings are compared so long after their task was finished.
+    findings_compared_after: Duration,
 }
 
 impl Numbers {
@@ -92,6 +94,7 @@ impl Numbers {
             preview_characters_max: config.retrieval.tiers.preview_characters_max.as_usize(),
             task_expires_after: config.provenance.task_expires_after.get(),
             thread_default: config.threads.default,
+            findings_compared_after: config.provenance.findings_compared_after.get(),
         }
     }
 }
@@ -131,6 +134,11 @@ impl Numbers {
             ThreadDefault::None => None,
             ThreadDefault::Branch => branch.map(str::to_owned),
         }
+    }
+
+    /// How long after the end of their task findings are compared.
+    pub fn findings_compared_after(&self) -> Duration {
+        self.findings_compared_after
     }
 
     /// The length of a one-liner.

@@ -9,11 +9,11 @@ use super::rows::{
     self, CallerRow, OverlayRow, PairRow, QuarantineRow, RecordRow, Seq, ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, HeldKey,
-    INVITATIONS, LEDGER, LEDGER_ROWS_MAX, META, META_AUTHOR, META_HEAD, OUTCOMES, OUTGOING,
-    OVERLAYS, PAIRS, PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS,
-    REFUSALS, RELEASES, SESSIONS, STRETCHES, SUCCESSORS, TASKS, TOMBSTONES, USAGE, USES, VIEWS,
-    WORKSPACES, held_key, key, part, span,
+    CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD,
+    HeldKey, INVITATIONS, LEDGER, LEDGER_ROWS_MAX, META, META_AUTHOR, META_HEAD, OUTCOMES,
+    OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS,
+    RECORDS, REFUSALS, RELEASES, SESSIONS, STRETCHES, SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED,
+    USAGE, USES, VIEWS, WORKSPACES, held_key, key, part, span,
 };
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;
@@ -102,6 +102,8 @@ impl Batch {
         t.open_table(CHECKOUTS)?;
         t.open_table(PROMOTIONS)?;
         t.open_table(SUCCESSORS)?;
+        t.open_table(FINDINGS)?;
+        t.open_table(UNSETTLED)?;
         t.open_table(CALLERS)?;
         t.open_table(SESSIONS)?;
         t.open_table(PRIMED)?;
@@ -418,6 +420,7 @@ impl Batch {
         self.transaction.open_table(USES)?.remove(entry.as_bytes())?;
         self.forget_parts(entry)?;
         self.forget_primed(entry)?;
+        self.forget_findings(entry)?;
         let mut pairs = self.transaction.open_table(PAIRS)?;
         let (first, last) = span::<32>(entry.as_bytes());
         let mut others = Vec::new();

@@ -215,6 +215,7 @@ impl Snapshot {
             let read = rows::decode::<PromotionRow>("promotions", row.value());
             found.note(read.and_then(|_| has_view("promotion", *entry.value())))?;
         }
+        self.check_findings(|checked| found.note(checked))?;
         Ok(())
     }
 }

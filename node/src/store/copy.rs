@@ -9,10 +9,10 @@ use super::read;
 use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::{
-    CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD,
+    CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD,
     INVITATIONS, LEDGER, META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED,
     PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, SESSIONS, STRETCHES,
-    SUCCESSORS, TASKS, TOMBSTONES, USAGE, USES, VIEWS, WORKSPACES, part,
+    SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED, USAGE, USES, VIEWS, WORKSPACES, part,
 };
 use klnode_crdt::ids::EntryId;
 use redb::{
@@ -86,6 +86,7 @@ pub(super) fn copy(
     copy.table(RECEIPTS, |_, _| Ok(true))?;
     copy.table(TASKS, |_, _| Ok(true))?;
     copy.table(PARTS, |_, _| Ok(true))?;
+    copy.findings(without)?;
     copy.table(REFUSALS, |_, _| Ok(true))?;
     copy.table(CURSORS, |_, _| Ok(true))?;
     copy.table(OVERLAYS, |key, _| Ok(!of(key)))?;
@@ -139,6 +140,16 @@ impl Copy<'_> {
             batch.commit()?;
         }
         Ok(())
+    }
+
+    /// Findings, but for those that went into what is left out.
+    fn findings(&mut self, without: &BTreeSet<EntryId>) -> Result<(), Error> {
+        let dropped = match without.is_empty() {
+            true => BTreeSet::new(),
+            false => self.from.findings_quoting(without)?,
+        };
+        self.table(FINDINGS, |at, _| Ok(!dropped.contains(at)))?;
+        self.table(UNSETTLED, |at, _| Ok(!dropped.contains(at)))
     }
 
     /// A table that is not copied would be lost in silence.

@@ -13,6 +13,7 @@ mod batch;
 mod check;
 mod copy;
 mod error;
+pub mod findings;
 mod frozen;
 mod label;
 mod layout;

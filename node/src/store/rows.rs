@@ -4,6 +4,7 @@
 //! a field under the same version byte if an earlier one may skip it, and raises the byte if not.
 
 use super::error::Error;
+use super::findings::FindingRow;
 use super::label::Label;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
 use super::places::{CheckoutRow, PromotionRow};
@@ -375,6 +376,7 @@ pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "usage" => again::<UsageRow>(table, bytes),
         "checkouts" => again::<CheckoutRow>(table, bytes),
         "promotions" => again::<PromotionRow>(table, bytes),
+        "findings" => again::<FindingRow>(table, bytes),
         _ => None,
     }
 }

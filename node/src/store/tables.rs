@@ -37,6 +37,8 @@
 //! | `checkouts` | hash of an identity 16 | a checkout that is mapped to a workspace |
 //! | `promotions` | entry 16 | what the entry was promoted from, and who signed for it |
 //! | `successors` | entry 16, entry 16 | 0: somebody says that the second takes the first's place |
+//! | `findings` | task 16, number 4 | what an agent found in the task, and what became of it; goes with the task, or when there are too many; its texts go when an entry they went into is forgotten |
+//! | `unsettled` | task 16, number 4 | moment 8: since when the finding is to be compared; goes when it was |
 //! | `callers` | sequence number 8 | who asked for that record here; goes when the record goes |
 //! | `sessions` | session hash 16 | when it was last served; the oldest go when there are too many |
 //! | `primed` | session hash 16, entry 16 | moment 8: when the entry was served to the session |
@@ -100,6 +102,9 @@ pub(super) const PROMOTIONS: TableDefinition<'_, &[u8; 16], &[u8]> =
     TableDefinition::new("promotions");
 pub(super) const SUCCESSORS: TableDefinition<'_, &[u8; 32], u8> =
     TableDefinition::new("successors");
+pub(super) const FINDINGS: TableDefinition<'_, &[u8; 20], &[u8]> = TableDefinition::new("findings");
+pub(super) const UNSETTLED: TableDefinition<'_, &[u8; 20], &[u8; 8]> =
+    TableDefinition::new("unsettled");
 pub(super) const CALLERS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("callers");
 pub(super) const SESSIONS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("sessions");
 pub(super) const PRIMED: TableDefinition<'_, &[u8; 32], &[u8; 8]> = TableDefinition::new("primed");
@@ -119,6 +124,8 @@ pub(super) const PRIMED_ROWS_MAX: u64 = 1_000_000;
 pub(super) const USAGE_DAYS_MAX: u32 = 400;
 /// Names that are told apart on one day, for each of callers, authors and peers.
 pub(super) const USAGE_NAMES_MAX: usize = 64;
+/// So many findings are remembered.
+pub(super) const FINDINGS_MAX: u64 = 10_000;
 
 pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
 pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";

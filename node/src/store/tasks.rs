@@ -43,6 +43,9 @@ pub struct TaskRow {
     /// The session in which it was begun: what was served there primes it.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Label>,
+    /// Other tasks whose findings were shown in it.
+    #[serde(rename = "f", default, skip_serializing_if = "Vec::is_empty")]
+    pub handed: Vec<TaskId>,
 }
 
 /// How a task was finished.
@@ -184,6 +187,7 @@ impl Batch {
             let (first, last) = span::<32>(&oldest);
             let mut parts = self.transaction.open_table(PARTS)?;
             parts.retain_in::<&[u8; 32], _>(&first..=&last, |_, _| false)?;
+            self.drop_findings_of(&oldest)?;
         }
         Ok(())
     }

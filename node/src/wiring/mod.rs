@@ -5,6 +5,7 @@
 mod connect;
 mod embedder;
 mod eval;
+mod findings;
 mod home;
 mod hook;
 mod log;

@@ -4,6 +4,7 @@
 
 use super::Failure;
 use super::embedder::embedder_settings;
+use super::findings;
 use super::home::{Home, entropy};
 use crate::api::person::Person;
 use crate::api::{Metrics, Service};
@@ -38,6 +39,7 @@ pub(super) struct Node(Engine);
 pub(super) struct Running {
     engine: engine::Running,
     index: index::Running,
+    findings: findings::Running,
     replication: Option<replicate::Running>,
 }
 
@@ -73,6 +75,12 @@ impl Node {
                 Some(replicate::start(options, handle.clone())?)
             }
         };
+        let findings = findings::start(findings::Setup {
+            engine: handle.clone(),
+            index: index.index(),
+            reader: reader.clone(),
+            now,
+        });
         let service = Service {
             engine: handle,
             index: index.index(),
@@ -86,7 +94,7 @@ impl Node {
             person: Arc::new(Person::new(&home.layout(), now())),
             metrics: Arc::new(Metrics::default()),
         };
-        Ok((service, Running { engine, index, replication }))
+        Ok((service, Running { engine, index, findings, replication }))
     }
 }
 
@@ -96,7 +104,9 @@ impl Running {
         if let Some(replication) = self.replication {
             replication.stop();
         }
+        let findings = self.findings.tell();
         self.index.stop();
+        findings.wait();
         drop(self.engine.stop());
     }
 }

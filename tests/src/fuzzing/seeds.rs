@@ -6,6 +6,7 @@ use super::{TABLES, meeting};
 use crate::node::START;
 use klnode::api::portable::line::{Line, SignedRecord};
 use klnode::store::Label;
+use klnode::store::findings::{Became, DismissalRow, FateRow, FindingKey, FindingRow};
 use klnode::store::peers::rows::{
     Approval, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
 };
@@ -329,6 +330,7 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         served: 1,
         end: Some(end),
         session: Label::parse("session"),
+        handed: vec![TaskId::from_bytes([8; 16])],
     };
     let caller = CallerRow {
         uid: Some(1_000),
@@ -363,7 +365,32 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         ("usage", wire::encode(&usage)),
         ("checkouts", wire::encode(&checkout)),
         ("promotions", wire::encode(&promotion)),
+        ("findings", wire::encode(&found())),
     ]
+}
+
+fn found() -> FindingRow {
+    let of = FindingKey { task: TaskId::from_bytes([7; 16]), number: 2 };
+    let fate = FateRow {
+        became: Became::Reinforced,
+        entry: Some(origin(1).id()),
+        of: Some(of),
+        reason: "echo".into(),
+    };
+    FindingRow {
+        agent: "agent".into(),
+        text: "What was found.".into(),
+        severity: "high".into(),
+        confidence: 0.75,
+        anchors: vec!["path:src/lib.rs".into()],
+        verify: vec!["look".into()],
+        dismissal: Some(DismissalRow { reason: "reason".into(), is_operators: true }),
+        workspace: WorkspaceId::MAIN,
+        at: START,
+        echoes: 1,
+        fate: Some(fate),
+        entries: vec![origin(1).id()],
+    }
 }
 
 fn peer_rows() -> Vec<(&'static str, Vec<u8>)> {

@@ -14,7 +14,7 @@ use klnode_federation::proto::{message, pairing as exchange};
 use std::fmt::Debug;
 
 /// The tables whose values are more than fixed-width numbers, in the order of their numbers here.
-pub const TABLES: [&str; 23] = [
+pub const TABLES: [&str; 24] = [
     "records",
     "views",
     "equivocations",
@@ -37,6 +37,7 @@ pub const TABLES: [&str; 23] = [
     "usage",
     "checkouts",
     "promotions",
+    "findings",
     "no such table",
 ];
 

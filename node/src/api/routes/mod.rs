@@ -9,6 +9,7 @@ mod briefing;
 mod checkouts;
 mod entries;
 mod events;
+mod findings;
 mod history;
 mod lifecycle;
 mod metrics;
@@ -55,6 +56,7 @@ fn operator() -> OpenApiRouter<Service> {
         .routes(routes!(peers::join))
         .routes(routes!(peers::decide))
         .routes(routes!(peers::set_filter))
+        .routes(routes!(findings::dismiss))
         .routes(routes!(quarantine::release))
         .routes(routes!(quarantine::reject))
         .routes(routes!(promotion::promote_to_procedural))
@@ -87,6 +89,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(tasks::list, tasks::begin))
         .routes(routes!(tasks::show))
         .routes(routes!(tasks::finish))
+        .routes(routes!(findings::list, findings::record))
         .merge(portable::described())
         .routes(routes!(peers::list))
         .routes(routes!(peers::show))

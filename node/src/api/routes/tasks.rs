@@ -1,6 +1,6 @@
 //! Tasks: begun, looked at, finished.
 
-use super::{named, resolve};
+use super::{findings, named, resolve};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind, TASKS_HINT};
@@ -42,7 +42,11 @@ pub(super) async fn begin(
         return Err(ApiError::new(Kind::Failed, "tell which task was begun", None));
     };
     let row = find(&service, task)?;
-    Ok(Answer(service.task(task, &row, (service.now)())))
+    let handed_down = match parent {
+        Some(_) => Some(findings::handed_down(&service.snapshot()?, task)?),
+        None => None,
+    };
+    Ok(Answer(Task { handed_down, ..service.task(task, &row, (service.now)()) }))
 }
 
 /// Lists tasks, the newest first.
@@ -99,7 +103,12 @@ pub(super) async fn show(
                 observed: part.is_observed,
             });
         }
-        Ok(Task { entries, ..service.task(task, &row, now) })
+        let handed_down = match row.parent {
+            Some(_) => Some(findings::handed_down(&snapshot, task)?),
+            None => None,
+        };
+        let findings = findings::findings_of(&snapshot, &reading, task)?;
+        Ok(Task { entries, findings, handed_down, ..service.task(task, &row, now) })
     })
     .await
     .map(Answer)
@@ -171,7 +180,7 @@ pub(super) fn open_task(service: &Service, name: &str) -> Result<TaskId, ApiErro
     }
 }
 
-fn find(service: &Service, task: TaskId) -> Result<TaskRow, ApiError> {
+pub(super) fn find(service: &Service, task: TaskId) -> Result<TaskRow, ApiError> {
     let row = service.snapshot()?.task(task)?;
     Ok(row.ok_or(engine::Rejection::NoSuchTask(task))?)
 }
@@ -220,6 +229,8 @@ impl Service {
             strategy: end.and_then(|end| end.strategy.clone()),
             served: row.served,
             entries: Vec::new(),
+            findings: Vec::new(),
+            handed_down: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tasks as they travel.
 
-use super::Outcome;
+use super::{Outcome, TaskFinding};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -62,6 +62,13 @@ pub struct Task {
     /// What was served in it, in the order of serving, where one task is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<TaskEntry>,
+    /// What was found in it, and what became of it, where one task is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<TaskFinding>,
+    /// How many findings of the tasks above it were handed down to it, where one task is shown or
+    /// begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_down: Option<u32>,
 }
 
 /// An entry that was served in a task.

@@ -1,0 +1,232 @@
+//! Findings: recorded in a task, listed, handed down, dismissed.
+
+use super::tasks::{find, open_task, task_named};
+use crate::api::apart::apart;
+use crate::api::caller::Caller;
+use crate::api::errors::{ApiError, Kind};
+use crate::api::exchange::{Answer, Answered, Body, Params};
+use crate::api::server::Service;
+use crate::api::translate;
+use crate::api::types::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
+use crate::engine::{self, CHAIN_TASKS_MAX, Command, FindingAct, FindingDone, Receipt};
+use crate::query::{Reading, complaint};
+use crate::store::Snapshot;
+use crate::store::findings::{Became, FindingKey, FindingRow};
+use axum::extract::{Path, State};
+use klnode_crdt::ids::{EntryId, TaskId};
+
+/// Records what was found in a task. What becomes of it is decided after the task has ended.
+#[utoipa::path(post, path = "/v1/tasks/{task}/findings", request_body = NewFinding,
+    responses((status = 200, body = TaskFinding)))]
+pub(super) async fn record(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(task): Path<String>,
+    Body(new): Body<NewFinding>,
+) -> Answered<TaskFinding> {
+    let task = task_named(&task)?;
+    let NewFinding { text, severity, confidence, anchors, verify, dismiss, workspace } = new;
+    clean("text", &text)?;
+    for anchor in &anchors {
+        clean("anchors", anchor)?;
+    }
+    for step in &verify {
+        clean("verify", step)?;
+    }
+    clean("dismiss", dismiss.as_deref().unwrap_or_default())?;
+    let workspace = translate::workspace_named(&service.workspace_for(workspace.as_deref())?)?;
+    let new = engine::NewFinding {
+        text,
+        severity,
+        confidence,
+        anchors,
+        verify,
+        dismissal: dismiss,
+        workspace,
+    };
+    let FindingDone::Recorded(at) =
+        service.about_finding(caller, FindingAct::Record(task, new)).await?
+    else {
+        return Err(ApiError::new(Kind::Failed, "tell which finding was recorded", None));
+    };
+    told(service, at).await
+}
+
+/// Lists the findings of a task, and with `inherited` those of the tasks above it.
+#[utoipa::path(get, path = "/v1/tasks/{task}/findings", params(FindingsQuery),
+    responses((status = 200, body = Findings)))]
+pub(super) async fn list(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(task): Path<String>,
+    Params(FindingsQuery { inherited, reader }): Params<FindingsQuery>,
+) -> Answered<Findings> {
+    let task = task_named(&task)?;
+    find(&service, task)?;
+    let above = if inherited { above(&service.snapshot()?, task)? } else { Vec::new() };
+    if let Some(reader) = reader {
+        let to = open_task(&service, &reader)?;
+        // Noted before anything is shown: what was seen cannot be unseen.
+        for of in [task].iter().chain(&above).filter(|of| **of != to) {
+            service.about_finding(caller, FindingAct::Show { of: *of, to }).await?;
+        }
+    }
+    apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let reading = service.reader.at(&snapshot, (service.now)())?;
+        let mut findings = findings_of(&snapshot, &reading, task)?;
+        let own = findings.len();
+        for task in above {
+            findings.extend(findings_of(&snapshot, &reading, task)?);
+        }
+        let handed_down = u32::try_from(findings.len() - own).unwrap_or(u32::MAX);
+        Ok(Findings { findings, handed_down })
+    })
+    .await
+    .map(Answer)
+}
+
+/// Holds a finding to be a false positive, by the operator's word: it is told as one at once.
+#[utoipa::path(post, path = "/v1/tasks/{task}/findings/{number}/dismiss", request_body = Dismiss,
+    responses((status = 200, body = TaskFinding)))]
+pub(super) async fn dismiss(
+    State(service): State<Service>,
+    caller: Caller,
+    Path((task, number)): Path<(String, String)>,
+    Body(Dismiss { reason }): Body<Dismiss>,
+) -> Answered<TaskFinding> {
+    let task = task_named(&task)?;
+    clean("reason", &reason)?;
+    let number = number.parse().map_err(|_| {
+        let message = format!("find finding `{number}`: it is no number");
+        ApiError::new(Kind::Invalid, message, Some("findings are numbered from 1"))
+    })?;
+    let at = FindingKey { task, number };
+    service.about_finding(caller, FindingAct::Dismiss(at, reason)).await?;
+    told(service, at).await
+}
+
+/// A finding passes the same border as an entry: nothing that the scan refuses is kept.
+fn clean(field: &'static str, text: &str) -> Result<(), ApiError> {
+    match complaint(field, text) {
+        None => Ok(()),
+        Some(why) => Err(ApiError::new(Kind::Invalid, format!("write the finding: {why}"), None)),
+    }
+}
+
+/// One finding as it stands.
+async fn told(service: Service, at: FindingKey) -> Answered<TaskFinding> {
+    apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let missing = engine::Rejection::NoSuchFinding { task: at.task, number: at.number };
+        let row = snapshot.finding(at)?.ok_or(missing)?;
+        let reading = service.reader.at(&snapshot, (service.now)())?;
+        finding(&snapshot, &reading, at, row)
+    })
+    .await
+    .map(Answer)
+}
+
+/// The tasks above one, the nearest first.
+fn above(snapshot: &Snapshot, task: TaskId) -> Result<Vec<TaskId>, ApiError> {
+    let (mut above, mut last) = (Vec::new(), task);
+    while let Some(parent) = snapshot.task(last)?.and_then(|row| row.parent) {
+        if above.len() >= CHAIN_TASKS_MAX {
+            break;
+        }
+        above.push(parent);
+        last = parent;
+    }
+    Ok(above)
+}
+
+/// How many findings stand above a task.
+pub(super) fn handed_down(snapshot: &Snapshot, task: TaskId) -> Result<u32, ApiError> {
+    let mut count = 0;
+    for task in above(snapshot, task)? {
+        count += snapshot.findings_of(task)?.len();
+    }
+    Ok(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// The findings of a task, as they are answered.
+pub(super) fn findings_of(
+    snapshot: &Snapshot,
+    reading: &Reading<'_>,
+    task: TaskId,
+) -> Result<Vec<TaskFinding>, ApiError> {
+    let rows = snapshot.findings_of(task)?.into_iter();
+    rows.map(|(at, row)| finding(snapshot, reading, at, row)).collect()
+}
+
+fn finding(
+    snapshot: &Snapshot,
+    reading: &Reading<'_>,
+    at: FindingKey,
+    row: FindingRow,
+) -> Result<TaskFinding, ApiError> {
+    let (became, reason) = match &row.fate {
+        Some(fate) => {
+            let of = fate.of.map(|of| format!(" (finding {} of task {})", of.number, of.task));
+            (name(fate.became), format!("{}{}", fate.reason, of.unwrap_or_default()))
+        }
+        None => ("waiting", waits(snapshot, at)?.to_owned()),
+    };
+    let entry = row.fate.as_ref().and_then(|fate| fate.entry);
+    Ok(TaskFinding {
+        task: at.task.to_string(),
+        number: at.number,
+        agent: row.agent,
+        text: row.text,
+        severity: row.severity,
+        confidence: row.confidence,
+        anchors: row.anchors,
+        verify: row.verify,
+        dismissed: row.dismissal.map(|dismissal| dismissal.reason),
+        at: row.at.as_millis(),
+        became: became.to_owned(),
+        reason,
+        entry: entry.map(|entry| entry.to_string()),
+        code: entry.map(|entry| code(reading, entry)).transpose()?.flatten(),
+        echoes: row.echoes,
+    })
+}
+
+fn code(reading: &Reading<'_>, entry: EntryId) -> Result<Option<String>, ApiError> {
+    Ok(reading.read(entry)?.as_ref().map(translate::code))
+}
+
+/// What a finding waits for.
+fn waits(snapshot: &Snapshot, at: FindingKey) -> Result<&'static str, ApiError> {
+    let is_over = snapshot.task(at.task)?.is_some_and(|task| task.end.is_some());
+    Ok(match (snapshot.is_unsettled(at)?, is_over) {
+        (true, _) => "it is about to be compared",
+        (false, true) => "nobody else has found it yet",
+        (false, false) => "its task is not finished",
+    })
+}
+
+fn name(became: Became) -> &'static str {
+    match became {
+        Became::New => "new_entry",
+        Became::Confirmed => "confirmed",
+        Became::Reinforced => "reinforced",
+        Became::FalsePositive => "false_positive",
+        Became::Refused => "refused",
+        Became::Forgotten => "forgotten",
+    }
+}
+
+impl Service {
+    /// Has the writer do something about a finding.
+    async fn about_finding(
+        &self,
+        caller: Caller,
+        act: FindingAct,
+    ) -> Result<FindingDone, ApiError> {
+        match self.submit(caller, Command::Finding(Box::new(act))).await? {
+            Receipt::Finding(done) => Ok(done),
+            _ => Err(ApiError::new(Kind::Failed, "tell what became of the finding", None)),
+        }
+    }
+}

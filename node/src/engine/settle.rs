@@ -1,0 +1,336 @@
+//! What becomes of a finding that was compared, decided and written in one transaction.
+//!
+//! Separate from the other acts on findings because this one alone leads to entries and counts.
+
+use super::command::{NewEntry, Receipt, Rejection};
+use super::findings::{Compared, FALSE_POSITIVE_TAG, FINDING_TAG, FindingDone};
+use super::ingest::Ingest;
+use super::tasks::{chain, root, taken};
+use crate::store::findings::{Became, FateRow, FindingKey, FindingRow};
+use crate::store::tasks::PartRow;
+use crate::store::{Batch, Error};
+use klnode_crdt::claims::{Citation, TextSet};
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
+use klnode_crdt::kind::Kind;
+use klnode_crdt::limits::TITLE_CHARS_MAX;
+use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::tally::Observation;
+use klnode_crdt::writer::Claim;
+use klnode_scoring::compounding::{self, Echo, Finder, Known, Primed, Settlement};
+use klnode_scoring::finding::{ANCHORS_MAX, VERIFY_STEPS_MAX, headline};
+use std::collections::BTreeSet;
+
+/// Another finding that says the same.
+struct Other {
+    at: FindingKey,
+    row: FindingRow,
+    finder: Finder,
+}
+
+impl Ingest<'_> {
+    pub(super) fn settle(
+        &mut self,
+        batch: &Batch,
+        compared: &Compared,
+    ) -> Result<FindingDone, Rejection> {
+        let at = compared.finding;
+        if !batch.is_unsettled(at)? {
+            return Ok(FindingDone::Unchanged);
+        }
+        let Some(row) = batch.finding(at)?.filter(|row| !row.is_forgotten()) else {
+            batch.drop_unsettled(at)?;
+            return Ok(FindingDone::Unchanged);
+        };
+        if row.is_dismissed() != compared.is_dismissed {
+            // It was dismissed since, and is to be compared as that.
+            return Ok(FindingDone::Unchanged);
+        }
+        let finder = finder(batch, at.task, &row)?;
+        let others = self.others(batch, &row, compared)?;
+        let known = self.known_entry(batch, compared, &others)?;
+        let fate = if is_operators(&row) {
+            self.tell(batch, (at, &row), known, &others)?
+        } else {
+            let facts = match known {
+                None => None,
+                Some(entry) => Some(self.facts(batch, (at, &finder), entry, compared, &others)?),
+            };
+            let finders: Vec<Finder> = others.iter().map(|one| one.finder.clone()).collect();
+            let settlement = compounding::settle(&finder, facts, &finders);
+            self.carry_out(batch, (at, &row), settlement, known, &others)?
+        };
+        batch.put_finding(at, &with_fate(row, fate.clone()))?;
+        batch.drop_unsettled(at)?;
+        Ok(FindingDone::Settled(fate))
+    }
+
+    /// What the operator dismissed is told as a false positive: by the entry that does so, else by a
+    /// new one.
+    fn tell(
+        &mut self,
+        batch: &Batch,
+        (at, row): (FindingKey, &FindingRow),
+        known: Option<EntryId>,
+        others: &[Other],
+    ) -> Result<Option<FateRow>, Rejection> {
+        if known.is_none() {
+            return self.compound(batch, (at, row), None, others);
+        }
+        let reason = "the operator says so".to_owned();
+        Ok(Some(FateRow { became: Became::FalsePositive, entry: known, of: None, reason }))
+    }
+
+    /// The others that say the same and may speak: those of tasks that are over.
+    fn others(
+        &self,
+        batch: &Batch,
+        row: &FindingRow,
+        compared: &Compared,
+    ) -> Result<Vec<Other>, Error> {
+        let mut others = Vec::new();
+        for at in compared.others.iter().filter(|at| **at != compared.finding) {
+            let Some(other) = batch.finding(*at)? else { continue };
+            let is_over = batch.task(at.task)?.is_some_and(|task| task.end.is_some());
+            let fits = other.is_dismissed() == row.is_dismissed()
+                && other.workspace == row.workspace
+                && !other.is_forgotten();
+            if fits && is_over {
+                let finder = finder(batch, at.task, &other)?;
+                others.push(Other { at: *at, row: other, finder });
+            }
+        }
+        Ok(others)
+    }
+
+    /// The entry that says the same: the one that was found so, or one that a finding went into that
+    /// says the same.
+    fn known_entry(
+        &self,
+        batch: &Batch,
+        compared: &Compared,
+        others: &[Other],
+    ) -> Result<Option<EntryId>, Error> {
+        let found = compared.entry.as_ref().map(|(entry, _)| *entry);
+        let through = others.iter().filter_map(|other| other.row.fate.as_ref()?.entry);
+        for entry in found.into_iter().chain(through) {
+            if batch.view_row(entry)?.is_some_and(|row| !row.is_forgotten) {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes what follows from a settlement, and says what the finding became.
+    fn carry_out(
+        &mut self,
+        batch: &Batch,
+        (at, row): (FindingKey, &FindingRow),
+        settlement: Settlement,
+        known: Option<EntryId>,
+        others: &[Other],
+    ) -> Result<Option<FateRow>, Rejection> {
+        let fate = |became, entry, reason: &str| {
+            Some(FateRow { became, entry, of: None, reason: reason.to_owned() })
+        };
+        let with = |became| if row.is_dismissed() { Became::FalsePositive } else { became };
+        Ok(match (settlement, known) {
+            (Settlement::Confirm, Some(entry)) => {
+                let root = root(batch, at.task)?;
+                match self.count_confirmation(batch, at.task, root, entry) {
+                    Ok(()) => fate(with(Became::Confirmed), known, "it was found independently"),
+                    Err(refusal) => Some(refused(refusal)?),
+                }
+            }
+            (Settlement::Echo(why), Some(entry)) => {
+                self.confirm_primed(batch, entry)?;
+                fate(with(Became::Reinforced), known, primed(why))
+            }
+            (Settlement::Create(with_other), _) => {
+                return self.compound(batch, (at, row), others.get(with_other), others);
+            }
+            (Settlement::Reinforce(of, why), _) => match others.get(of) {
+                Some(Other { at, row, .. }) => {
+                    let echoes = row.echoes.saturating_add(1);
+                    batch.put_finding(*at, &FindingRow { echoes, ..row.clone() })?;
+                    let reason = echoed(why).to_owned();
+                    let became = Became::Reinforced;
+                    Some(FateRow { became, entry: None, of: Some(*at), reason })
+                }
+                None => None,
+            },
+            (Settlement::Wait | Settlement::Confirm | Settlement::Echo(_), _) => None,
+        })
+    }
+
+    /// Makes an entry of a finding and the independent one that says the same; the operator's word
+    /// needs no other.
+    fn compound(
+        &mut self,
+        batch: &Batch,
+        (at, row): (FindingKey, &FindingRow),
+        with: Option<&Other>,
+        others: &[Other],
+    ) -> Result<Option<FateRow>, Rejection> {
+        let mut sources = vec![(at, row)];
+        sources.extend(with.map(|other| (other.at, &other.row)));
+        let entry = match self.create(batch, &new_entry(&sources)) {
+            Ok(Receipt::Created(entry)) => entry,
+            Ok(_) => return Ok(None),
+            Err(refusal) => return refused(refusal).map(Some),
+        };
+        let became = if row.is_dismissed() { Became::FalsePositive } else { Became::New };
+        let fate = FateRow { became, entry: Some(entry), of: None, reason: String::new() };
+        for (source, _) in &sources {
+            // Each root task has had its say about the entry.
+            let root = root(batch, source.task)?;
+            let part = batch.task_part(root, entry)?;
+            let part = PartRow { is_confirmed: true, is_counted: true, ..part };
+            batch.put_task_part(root, entry, part)?;
+        }
+        if let Some(other) = with {
+            for of in [Observation::Confirmation, Observation::Success] {
+                let observed = self.observe(batch, entry, (of, Thousandths::ONE), Some(at.task));
+                taken(observed)?;
+            }
+            let part = batch.task_part(at.task, entry)?;
+            batch.put_task_part(at.task, entry, PartRow { is_observed: true, ..part })?;
+            let told = with_fate(other.row.clone(), Some(fate.clone()));
+            batch.put_finding(other.at, &told)?;
+            batch.drop_unsettled(other.at)?;
+        }
+        // Others that waited have an entry to speak for now.
+        let is_with = |other: &Other| with.is_some_and(|with| with.at == other.at);
+        for other in others.iter().filter(|other| !is_with(other)) {
+            batch.put_unsettled(other.at, self.now)?;
+        }
+        Ok(Some(fate))
+    }
+
+    /// What is known of an entry that says the same as a finding.
+    fn facts(
+        &self,
+        batch: &Batch,
+        (at, finder): (FindingKey, &Finder),
+        entry: EntryId,
+        compared: &Compared,
+        others: &[Other],
+    ) -> Result<Known, Error> {
+        let root = root(batch, at.task)?;
+        let cited = compared.entry.as_ref().filter(|(found, _)| *found == entry);
+        let own = finder.agent.trim().to_lowercase();
+        let is_cited = cited
+            .is_some_and(|(_, agents)| agents.iter().any(|by| by.trim().to_lowercase() == own));
+        let sources = others.iter().filter(|other| other.row.entries.contains(&entry));
+        let echoes: Vec<Echo> =
+            sources.filter_map(|other| compounding::echo(finder, &other.finder)).collect();
+        Ok(Known {
+            is_served: self.met(batch, at.task, entry)?.is_some(),
+            is_confirmed: batch.task_part(root, entry)?.is_confirmed,
+            is_own: is_cited || echoes.contains(&Echo::Agent),
+            is_handed: echoes.contains(&Echo::Handed),
+        })
+    }
+}
+
+fn finder(batch: &Batch, task: TaskId, row: &FindingRow) -> Result<Finder, Error> {
+    let chain = chain(batch, task)?;
+    let mut handed = BTreeSet::new();
+    for link in &chain {
+        handed.extend(batch.task(*link)?.map(|task| task.handed).unwrap_or_default());
+    }
+    Ok(Finder { agent: row.agent.clone(), chain, handed })
+}
+
+fn is_operators(row: &FindingRow) -> bool {
+    row.dismissal.as_ref().is_some_and(|dismissal| dismissal.is_operators)
+}
+
+fn with_fate(mut row: FindingRow, fate: Option<FateRow>) -> FindingRow {
+    let entry = fate.as_ref().and_then(|fate| fate.entry);
+    if let Some(entry) = entry.filter(|entry| !row.entries.contains(entry)) {
+        row.entries.push(entry);
+    }
+    FindingRow { fate, ..row }
+}
+
+/// What an entry cannot take is told with the finding; a fault of the store stops everything.
+fn refused(refusal: Rejection) -> Result<FateRow, Rejection> {
+    if let fault @ Rejection::Store(_) = refusal {
+        return Err(fault);
+    }
+    let reason = format!("cannot {refusal}");
+    Ok(FateRow { became: Became::Refused, entry: None, of: None, reason })
+}
+
+/// The entry that findings make, in the words of the finder who is surest.
+fn new_entry(sources: &[(FindingKey, &FindingRow)]) -> NewEntry {
+    let mut best: Vec<&FindingRow> = sources.iter().map(|(_, row)| *row).collect();
+    best.sort_by(|a, b| {
+        b.confidence.total_cmp(&a.confidence).then(b.text.len().cmp(&a.text.len()))
+    });
+    let said = best.first().copied();
+    let text = said.map(|row| row.text.as_str()).unwrap_or_default();
+    let reasons: Vec<&str> =
+        best.iter().filter_map(|row| row.dismissal.as_ref()).map(|of| of.reason.as_str()).collect();
+    let (title, content, polarity) = if reasons.is_empty() {
+        (headline(text, TITLE_CHARS_MAX), text.to_owned(), "positive")
+    } else {
+        let before = "False positive: ";
+        let title = format!("{before}{}", headline(text, TITLE_CHARS_MAX - before.len()));
+        (title, format!("{text}\n\nDismissed: {}", reasons.join(" / ")), "negative")
+    };
+    let tag = match reasons.is_empty() {
+        true => format!("severity/{}", said.map(|row| row.severity.as_str()).unwrap_or_default()),
+        false => FALSE_POSITIVE_TAG.to_owned(),
+    };
+    let anchors: BTreeSet<&String> = best.iter().flat_map(|row| &row.anchors).collect();
+    let steps = said.map(|row| row.verify.as_slice()).unwrap_or_default();
+    let sets = [FINDING_TAG.to_owned(), tag].map(|tag| (TextSet::TAGS, tag)).into_iter();
+    let sets = sets.chain(
+        anchors.into_iter().take(ANCHORS_MAX).map(|anchor| (TextSet::ANCHORS, anchor.clone())),
+    );
+    let sets = sets.chain(
+        steps.iter().take(VERIFY_STEPS_MAX).map(|step| (TextSet::VERIFY_STEPS, step.clone())),
+    );
+    NewEntry {
+        workspace: said.map_or(WorkspaceId::MAIN, |row| row.workspace),
+        memory: Memory::Semantic,
+        kind: Kind::Finding,
+        title,
+        content,
+        registers: vec![(Register::POLARITY, polarity.to_owned())],
+        claims: sets.map(|(set, text)| Claim::Add(set, text)).collect(),
+        citations: sources.iter().map(|(at, row)| citation(*at, row)).collect(),
+        source: None,
+    }
+}
+
+/// The task in which something was found is the evidence for it.
+fn citation(at: FindingKey, row: &FindingRow) -> Citation {
+    Citation {
+        evidence_type: "run".into(),
+        evidence_ref: format!("task {}, finding {}", at.task, at.number),
+        cited_by: row.agent.clone(),
+        cited_at: row.at,
+        is_context: false,
+    }
+}
+
+fn primed(why: Primed) -> &'static str {
+    match why {
+        Primed::Served => "the entry was served in its task or above it",
+        Primed::Again => "its root task has confirmed the entry before",
+        Primed::Agent => "the same agent has found it before",
+        Primed::Handed => "a finding that the entry is made of was shown in its task",
+    }
+}
+
+fn echoed(why: Echo) -> &'static str {
+    match why {
+        Echo::Root => "both were found in one root task",
+        Echo::Handed => "one was shown in the other's task",
+        Echo::Agent => "the same agent found both",
+    }
+}

@@ -1,0 +1,134 @@
+//! Findings as the writer settles them: once, within a workspace, forgotten with what they echo.
+//! Without processes or threads, as a simulator would.
+
+use crate::findings::{CACHE, SQL};
+use klnode::engine::{
+    Command, Compared, FindingAct, FindingDone, Finish, NewFinding, NewTask, Receipt, TaskAct,
+    TaskDone,
+};
+use klnode::index::embed::{self, Embedder};
+use klnode::query::{Comparer, Lens, Numbers, Reader};
+use klnode::store::findings::{Became, FindingKey};
+use klnode::store::rows::Seq;
+use klnode_config::Config;
+use klnode_crdt::ids::{TaskId, WorkspaceId};
+use klnode_scoring::outcome::{Outcome, Verdict};
+use klnode_scoring::relevance::Calibration;
+use klnode_tests::node::Node;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn begin(node: &mut Node, agent: &str) -> TaskId {
+    let new = NewTask { agent: agent.into(), goal: "goal".into(), thread: None, parent: None };
+    match node.run(Command::Task(Box::new(TaskAct::Begin(new)))) {
+        Ok(Receipt::Task(TaskDone::Began(task))) => task,
+        other => panic!("the task was not begun: {other:?}"),
+    }
+}
+
+fn find(node: &mut Node, agent: &str, said: &str, workspace: WorkspaceId) -> TaskId {
+    let task = begin(node, agent);
+    let new = NewFinding {
+        text: said.into(),
+        severity: "low".into(),
+        confidence: 0.5,
+        anchors: vec!["path:a".into()],
+        verify: vec!["look".into()],
+        dismissal: None,
+        workspace,
+    };
+    node.run(Command::Finding(Box::new(FindingAct::Record(task, new)))).unwrap();
+    let outcome = Outcome { verdict: Verdict::Success, quality: 0.5 };
+    let finish = Finish { outcome, used: vec![], cost: None, rounds: None, strategy: None };
+    node.run(Command::Task(Box::new(TaskAct::Finish(task, finish)))).unwrap();
+    task
+}
+
+/// One pass over what is due, by the built-in table and without an index.
+fn pass(node: &Node, reader: &Reader, embedder: &Arc<dyn Embedder>) -> Vec<Command> {
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let lens = Lens {
+        embedder: &**embedder,
+        calibration: Calibration::BUILT_IN,
+        vectors: None,
+        known: Seq(0),
+    };
+    Comparer::default().compare(reader, &lens, &snapshot, node.now).unwrap().commands
+}
+
+#[test]
+fn a_finding_is_settled_once_whatever_is_handed_to_the_writer_again() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let reader = Reader::new(node.author(), Numbers::new(&Config::default()));
+    let first = find(&mut node, "reviewer", SQL[0], WorkspaceId::MAIN);
+    find(&mut node, "auditor", SQL[1], WorkspaceId::MAIN);
+    assert!(pass(&node, &reader, &embedder).is_empty(), "not before its time");
+    node.now = node.now.plus(Duration::from_secs(2));
+    let commands = pass(&node, &reader, &embedder);
+    assert_eq!(commands.len(), 2);
+    let mut done = Vec::new();
+    for command in commands.iter().chain(&commands) {
+        match node.run(command.clone()) {
+            Ok(Receipt::Finding(of)) => done.push(of),
+            other => panic!("{other:?}"),
+        }
+    }
+    let FindingDone::Settled(Some(fate)) = &done[0] else { panic!("{done:?}") };
+    assert_eq!(fate.became, Became::New);
+    assert!(done[1..].iter().all(|of| *of == FindingDone::Unchanged), "{done:?}");
+    let entry = fate.entry.unwrap();
+    assert_eq!(node.successes(entry), 1);
+    assert!(pass(&node, &reader, &embedder).is_empty());
+    let snapshot = node.engine.store().snapshot().unwrap();
+    assert_eq!(snapshot.entries().unwrap().count(), 1);
+    assert!(snapshot.check().unwrap().is_empty());
+    let at = snapshot.findings_of(first).unwrap()[0].0;
+    drop(snapshot);
+    let (entry, others) = (None, Vec::new());
+    let again = Compared { finding: at, is_dismissed: false, entry, others };
+    let again = node.run(Command::Finding(Box::new(FindingAct::Settle(again)))).unwrap();
+    assert_eq!(again, Receipt::Finding(FindingDone::Unchanged));
+}
+
+#[test]
+fn findings_of_different_workspaces_do_not_meet() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let reader = Reader::new(node.author(), Numbers::new(&Config::default()));
+    find(&mut node, "reviewer", SQL[0], WorkspaceId::MAIN);
+    find(&mut node, "auditor", SQL[1], WorkspaceId::LOCAL);
+    node.now = node.now.plus(Duration::from_secs(2));
+    for command in pass(&node, &reader, &embedder) {
+        let settled = node.run(command).unwrap();
+        assert_eq!(settled, Receipt::Finding(FindingDone::Settled(None)), "it waits");
+    }
+}
+
+#[test]
+fn an_echo_is_forgotten_with_what_it_echoes() {
+    let mut node = Node::start(1, 1);
+    let tasks = [("reviewer", SQL[0]), ("reviewer", SQL[1]), ("auditor", SQL[1])]
+        .map(|(agent, said)| find(&mut node, agent, said, WorkspaceId::MAIN));
+    let other = find(&mut node, "auditor", CACHE[0], WorkspaceId::MAIN);
+    let [first, echo, third] = tasks.map(|task| FindingKey { task, number: 1 });
+    let mut settle = |finding, others: &[FindingKey]| {
+        let (entry, others) = (None, others.to_vec());
+        let compared = Compared { finding, is_dismissed: false, entry, others };
+        match node.run(Command::Finding(Box::new(FindingAct::Settle(compared)))) {
+            Ok(Receipt::Finding(FindingDone::Settled(fate))) => fate,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(settle(first, &[]), None);
+    assert_eq!(settle(echo, &[first]).unwrap().of, Some(first));
+    let entry = settle(third, &[first]).unwrap().entry.unwrap();
+    node.run(Command::Forget { entry, grounds: None }).unwrap();
+    let snapshot = node.engine.store().snapshot().unwrap();
+    for at in [first, echo, third] {
+        let row = snapshot.finding(at).unwrap().unwrap();
+        assert!(row.is_forgotten() && row.text.is_empty() && row.anchors.is_empty(), "{row:?}");
+    }
+    let kept = snapshot.findings_of(other).unwrap();
+    assert_eq!(kept[0].1.text, CACHE[0], "what has nothing to do with it stays");
+}
