@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// More is not read of what a client says.
 const INPUT_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -69,6 +69,7 @@ pub(super) fn run(
         briefing_tokens: config.hooks.briefing_tokens.get(),
         answer_tokens: config.hooks.answer_tokens.get(),
         layout: layout.clone(),
+        now: SystemTime::now(),
     };
     let client = Client::new(&config.api.socket.in_home(home.path()));
     let (done, waiting) = mpsc::channel();
