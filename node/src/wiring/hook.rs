@@ -75,7 +75,7 @@ pub(super) fn run(
     let (done, waiting) = mpsc::channel();
     std::thread::spawn(move || {
         // Nobody waits any more after the deadline.
-        let _ = done.send(work(&call, client));
+        let _ = done.send(work(&call, &client));
     });
     let left = config.hooks.deadline.get().saturating_sub(started.elapsed());
     match waiting.recv_timeout(left) {
@@ -89,7 +89,7 @@ pub(super) fn run(
     }
 }
 
-fn work(call: &Call, client: Client) -> (String, Said) {
+fn work(call: &Call, client: &Client) -> (String, Said) {
     let said = |noted: &str| Said { context: None, noted: noted.to_owned() };
     let name = call.event.client_name().to_owned();
     let mut bytes = Vec::new();

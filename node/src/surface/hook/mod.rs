@@ -127,8 +127,8 @@ fn trouble(error: &ClientError) -> String {
 
 impl Call {
     /// Does what the moment calls for.
-    pub async fn run(&self, client: Client, input: &Input) -> Said {
-        let client = client.named(CLIENT, input.session.as_deref());
+    pub async fn run(&self, client: &Client, input: &Input) -> Said {
+        let client = client.clone().named(CLIENT, input.session.as_deref());
         let session = input.session.as_deref().map(|id| Session::new(&self.layout, id));
         match self.event {
             Event::SessionStart => self.brief(&client, session.as_ref(), input).await,
@@ -152,7 +152,10 @@ impl Call {
     async fn brief(&self, client: &Client, session: Option<&Session>, input: &Input) -> Said {
         let mut path = format!("/v1/briefing?budget_tokens={}", self.briefing_tokens);
         let checkout = checkout(input);
-        for (key, value) in [("workspace", &self.workspace), ("checkout", &checkout)] {
+        // Tasks of other sessions are nothing to this one.
+        let thread = input.session.as_deref().map(session::short);
+        let fields = [("workspace", &self.workspace), ("checkout", &checkout), ("thread", &thread)];
+        for (key, value) in fields {
             if let Some(value) = value {
                 path.push_str(&format!("&{key}={}", escape(value)));
             }
