@@ -149,7 +149,8 @@ fn a_session_is_served_in_a_task_and_its_end_counts_as_the_operator_says() {
     home.tell(&["prompt"], &prompt("apple pie with cinnamon")).is_silent();
     assert_eq!(home.task()["served"], 1);
 
-    let found = home.tell(&["tool-error"], &failure("assertion failed\nzqbilling gateway: 503"));
+    let found =
+        home.tell(&["tool-error"], &failure("\nerror: the zqbilling gateway answers 503\n"));
     assert!(found.context("PostToolUseFailure").contains(&code));
     home.tell(&["tool-error"], &json!({"tool_response": {"stdout": "zqbilling 503"}})).is_silent();
 

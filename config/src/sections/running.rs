@@ -107,7 +107,7 @@ pub struct Hooks {
     /// How long a hook may take.
     pub deadline: Interval,
     /// Tokens that a briefing may take.
-    pub briefing_tokens: Whole<1, 100_000>,
+    pub briefing_tokens: Whole<100, 20_000>,
     /// Tokens that an answer may take.
     pub answer_tokens: Whole<1, 100_000>,
 }

@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 /// More is not read of what a client says.
 const INPUT_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -69,12 +69,13 @@ pub(super) fn run(
         briefing_tokens: config.hooks.briefing_tokens.get(),
         answer_tokens: config.hooks.answer_tokens.get(),
         layout: layout.clone(),
+        now: SystemTime::now(),
     };
     let client = Client::new(&config.api.socket.in_home(home.path()));
     let (done, waiting) = mpsc::channel();
     std::thread::spawn(move || {
         // Nobody waits any more after the deadline.
-        let _ = done.send(work(&call, client));
+        let _ = done.send(work(&call, &client));
     });
     let left = config.hooks.deadline.get().saturating_sub(started.elapsed());
     match waiting.recv_timeout(left) {
@@ -88,7 +89,7 @@ pub(super) fn run(
     }
 }
 
-fn work(call: &Call, client: Client) -> (String, Said) {
+fn work(call: &Call, client: &Client) -> (String, Said) {
     let said = |noted: &str| Said { context: None, noted: noted.to_owned() };
     let name = call.event.client_name().to_owned();
     let mut bytes = Vec::new();

@@ -221,7 +221,8 @@ pub fn without_item(text: &str, from: &Node, number: usize) -> String {
             if text[end..comma].trim().is_empty() {
                 cuts.push(begin..comma_end);
             } else {
-                cuts.extend([begin..end, comma..comma + 1]);
+                // A comment stays, and stays on its line.
+                cuts.extend([start..end, comma..comma + 1]);
             }
         }
         (None, Some(before)) => {

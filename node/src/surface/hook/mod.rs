@@ -20,6 +20,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use session::Session;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// By which name the node knows the client.
 const CLIENT: &str = "claude-code";
@@ -84,6 +85,8 @@ pub struct Call {
     pub answer_tokens: u32,
     /// The home.
     pub layout: Layout,
+    /// The clock.
+    pub now: SystemTime,
 }
 
 /// What a hook says, and what its log does.
@@ -124,8 +127,8 @@ fn trouble(error: &ClientError) -> String {
 
 impl Call {
     /// Does what the moment calls for.
-    pub async fn run(&self, client: Client, input: &Input) -> Said {
-        let client = client.named(CLIENT, input.session.as_deref());
+    pub async fn run(&self, client: &Client, input: &Input) -> Said {
+        let client = client.clone().named(CLIENT, input.session.as_deref());
         let session = input.session.as_deref().map(|id| Session::new(&self.layout, id));
         match self.event {
             Event::SessionStart => self.brief(&client, session.as_ref(), input).await,
@@ -149,13 +152,16 @@ impl Call {
     async fn brief(&self, client: &Client, session: Option<&Session>, input: &Input) -> Said {
         let mut path = format!("/v1/briefing?budget_tokens={}", self.briefing_tokens);
         let checkout = checkout(input);
-        for (key, value) in [("workspace", &self.workspace), ("checkout", &checkout)] {
+        // Tasks of other sessions are nothing to this one.
+        let thread = input.session.as_deref().map(session::short);
+        let fields = [("workspace", &self.workspace), ("checkout", &checkout), ("thread", &thread)];
+        for (key, value) in fields {
             if let Some(value) = value {
                 path.push_str(&format!("&{key}={}", escape(value)));
             }
         }
         let (briefing, begun) =
-            tokio::join!(client.get::<Value>(&path), begin(client, session, input));
+            tokio::join!(client.get::<Value>(&path), self.begin(client, session, input));
         let briefing = match briefing {
             Ok(briefing) => briefing,
             Err(error) => return Said::nothing(format!("{}{begun}", trouble(&error))),
@@ -166,6 +172,29 @@ impl Call {
         }
         let noted = format!("briefed with {} characters{begun}", text.chars().count());
         Said { context: Some(frame::briefing(text)), noted }
+    }
+
+    /// Begins a task for a session that has none, and says so for the log.
+    async fn begin(
+        &self,
+        client: &Client,
+        session: Option<&Session>,
+        input: &Input,
+    ) -> &'static str {
+        let Some(session) = session.filter(|session| session.task().is_none()) else { return "" };
+        let folder = input.cwd.as_deref().and_then(std::path::Path::file_name);
+        let folder = folder.map(|name| name.to_string_lossy().into_owned());
+        let goal = match folder {
+            Some(folder) => format!("a session in {}", frame::one_line(&folder, 60)),
+            None => "a session".to_owned(),
+        };
+        let new = NewTask { agent: CLIENT.to_owned(), goal, thread: None, parent: None };
+        let begun: Result<Task, _> = client.send_json(Method::POST, "/v1/tasks", &new).await;
+        match begun {
+            Ok(begun) if session.keep(&begun.task, self.now) => ", task begun",
+            Ok(_) => ", task begun and lost",
+            Err(_) => "",
+        }
     }
 
     /// What is known about a text, if anything is.
@@ -240,24 +269,6 @@ impl Call {
 
 async fn ask(client: &Client, search: &Search) -> Result<SearchAnswer, ClientError> {
     client.send_json(Method::POST, "/v1/search", search).await
-}
-
-/// Begins a task for a session that has none, and says so for the log.
-async fn begin(client: &Client, session: Option<&Session>, input: &Input) -> &'static str {
-    let Some(session) = session.filter(|session| session.task().is_none()) else { return "" };
-    let folder = input.cwd.as_deref().and_then(std::path::Path::file_name);
-    let folder = folder.map(|name| name.to_string_lossy().into_owned());
-    let goal = match folder {
-        Some(folder) => format!("a session in {}", frame::one_line(&folder, 60)),
-        None => "a session".to_owned(),
-    };
-    let new = NewTask { agent: CLIENT.to_owned(), goal, thread: None, parent: None };
-    let begun: Result<Task, _> = client.send_json(Method::POST, "/v1/tasks", &new).await;
-    match begun {
-        Ok(begun) if session.keep(&begun.task) => ", task begun",
-        Ok(_) => ", task begun and lost",
-        Err(_) => "",
-    }
 }
 
 /// The root of the checkout that the agent works in.

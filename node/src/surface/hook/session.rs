@@ -8,7 +8,7 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Files that are looked at when a session begins.
 const SWEPT_MAX: usize = 256;
@@ -48,8 +48,8 @@ impl Session {
     }
 
     /// Keeps a task for it; whether that went well.
-    pub(super) fn keep(&self, task: &str) -> bool {
-        self.sweep();
+    pub(super) fn keep(&self, task: &str, now: SystemTime) -> bool {
+        self.sweep(now);
         // It may be there already.
         let _ = DirBuilder::new().mode(0o700).create(&self.folder);
         let file =
@@ -63,11 +63,11 @@ impl Session {
     }
 
     /// Removes what sessions left behind that never ended.
-    fn sweep(&self) {
+    fn sweep(&self, now: SystemTime) {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten().take(SWEPT_MAX);
         for file in files.filter(|file| file.file_name().to_string_lossy().starts_with("task-")) {
             let written = file.metadata().and_then(|found| found.modified());
-            let age = written.ok().and_then(|written| written.elapsed().ok());
+            let age = written.ok().and_then(|written| now.duration_since(written).ok());
             if age.is_some_and(|age| age > AGE_MAX) {
                 let _ = fs::remove_file(file.path());
             }
@@ -87,14 +87,17 @@ mod tests {
         for id in ["b3f1-4c", "../../etc/passwd", "", &"x".repeat(65)] {
             let session = Session::new(&layout, id);
             assert_eq!(session.task(), None);
-            assert!(session.keep(&task));
+            assert!(session.keep(&task, SystemTime::now()));
             assert_eq!(session.file.parent(), Some(layout.run_folder().as_path()), "{id}");
             assert_eq!(Session::new(&layout, id).task().as_deref(), Some(task.as_str()));
             session.forget();
             assert_eq!(session.task(), None);
         }
         let session = Session::new(&layout, "s");
-        assert!(session.keep("no task"));
+        assert!(session.keep("no task", SystemTime::now()));
         assert_eq!(session.task(), None);
+        let later = SystemTime::now() + AGE_MAX + Duration::from_secs(1);
+        assert!(Session::new(&layout, "t").keep(&task, later));
+        assert_eq!(fs::read_dir(layout.run_folder()).unwrap().count(), 1, "what is old goes");
     }
 }
