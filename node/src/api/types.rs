@@ -10,6 +10,7 @@ mod history;
 pub mod peers;
 mod quarantine;
 mod tasks;
+mod upkeep;
 
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
 pub use authors::{Contribution, Proposed, Rival};
@@ -17,6 +18,10 @@ pub use events::{Event, EventsQuery};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
 pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};
+pub use upkeep::{
+    Noted, UpkeepCluster, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepService,
+    UpkeepStatus,
+};
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -197,6 +202,12 @@ pub struct Entry {
     /// Whether the text has been seen to work, here or by members who are trusted.
     #[serde(default)]
     pub corroborated: bool,
+    /// Entries that this node holds to be the same: what was observed of them is counted here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<String>,
+    /// The entry under which this one is shown in answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<String>,
     /// Registers with more than one unreplaced value, by name.
     pub contested: Vec<String>,
     /// Claims by authors whose word is not shown.

@@ -75,6 +75,8 @@ pub(super) fn whole(entry: &Entry) -> String {
             put(&checked.outcome, format!("{} ({})", finding.atom, finding.reason));
         }
     }
+    put("same as", entry.merged.join(", "));
+    put("shown under", entry.merged_into.clone().unwrap_or_default());
     put("contested", entry.contested.join(", "));
     for of in &entry.contributions {
         put("counted by", counted(of));

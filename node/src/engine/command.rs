@@ -2,6 +2,7 @@
 
 use super::peers::PeerAct;
 use super::tasks::{TaskAct, TaskDone};
+use super::upkeep::{UpkeepAct, UpkeepDone};
 use crate::store;
 use crate::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::Citation;
@@ -77,6 +78,8 @@ pub enum Command {
     },
     /// Does something about a task.
     Task(Box<TaskAct>),
+    /// Does something about upkeep.
+    Upkeep(Box<UpkeepAct>),
     /// Notes what concerns peers, all of it or nothing.
     Peers(Vec<PeerAct>),
     /// Gives unused pages back to the file system, once the rest of its group is committed.
@@ -95,6 +98,7 @@ impl Command {
     pub fn is_incidental(&self) -> bool {
         match self.act() {
             Self::Served(_) => true,
+            Self::Upkeep(act) => act.is_incidental(),
             Self::Peers(acts) => acts.iter().all(PeerAct::is_incidental),
             _ => false,
         }
@@ -223,6 +227,8 @@ pub enum Receipt {
     Ingested(Vec<Ingested>),
     /// What was done about a task.
     Task(TaskDone),
+    /// What upkeep did.
+    Upkeep(UpkeepDone),
 }
 
 /// Why a command was not carried out. Nothing of it was written.
@@ -268,6 +274,19 @@ pub enum Rejection {
         /// Which field.
         field: &'static str,
         /// What is wrong, and the limit.
+        problem: String,
+    },
+    /// No row of that number.
+    #[error("find number {0} of upkeep")]
+    NoSuchUpkeep(u64),
+    /// What a row of upkeep tells does not allow for it.
+    #[error("{verb} number {number} of upkeep: {problem}")]
+    UnfitUpkeep {
+        /// What was asked for.
+        verb: &'static str,
+        /// Which row.
+        number: u64,
+        /// Why not.
         problem: String,
     },
     /// Not this node's to forget.

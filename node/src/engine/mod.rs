@@ -16,6 +16,7 @@ mod run;
 mod served;
 mod step;
 mod tasks;
+mod upkeep;
 mod validate;
 
 pub use command::{
@@ -28,3 +29,4 @@ pub(crate) use peers::refusal;
 pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};
 pub use tasks::{Confirmation, Finish, Finished, NewTask, TaskAct, TaskDone, TaskParams};
+pub use upkeep::{Note, UpkeepAct, UpkeepDone};

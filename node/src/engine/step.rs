@@ -274,6 +274,7 @@ impl Ingest<'_> {
                 self.confirm_primed(batch, *entry)?;
             }
             Command::Task(act) => return self.about_task(batch, act),
+            Command::Upkeep(act) => return self.upkeep(batch, act),
             Command::Peers(acts) => return self.note_peers(batch, acts),
         }
         Ok(Receipt::Done(batch.head()?))

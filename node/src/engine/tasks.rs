@@ -242,7 +242,7 @@ impl Ingest<'_> {
         self.must_hold(batch, entry)?;
         self.open_task(batch, task)?;
         let part = batch.task_part(task, entry)?;
-        if part.is_observed {
+        if is_observed(batch, task, entry)? {
             return Ok(TaskDone::CountedBefore);
         }
         self.observe(batch, entry, (of, amount), Some(task))?;
@@ -284,7 +284,7 @@ impl Ingest<'_> {
         let one = |of| (of, Thousandths::ONE);
         self.observe(batch, entry, one(Observation::Confirmation), Some(task))?;
         let part = batch.task_part(task, entry)?;
-        if !part.is_observed {
+        if !is_observed(batch, task, entry)? {
             self.observe(batch, entry, one(Observation::Success), Some(task))?;
             batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
         }
@@ -340,7 +340,7 @@ impl Ingest<'_> {
         let mut counted = Vec::new();
         for credit in credits {
             let part = batch.task_part(task, credit.entry)?;
-            if part.is_observed || credit.amount == Thousandths(0) {
+            if is_observed(batch, task, credit.entry)? || credit.amount == Thousandths(0) {
                 continue;
             }
             let observed = self.observe(batch, credit.entry, (of, credit.amount), Some(task));
@@ -425,14 +425,28 @@ fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
     Ok(chain(batch, task)?.last().copied().unwrap_or(task))
 }
 
-/// The nearest task of a chain in which an entry was served.
+/// The nearest task of a chain in which an entry was served, or one that says the same.
 fn served_in_chain(batch: &Batch, task: TaskId, entry: EntryId) -> Result<Option<TaskId>, Error> {
+    let group = batch.group(entry)?;
     for one in chain(batch, task)? {
-        if batch.task_part(one, entry)?.order.is_some() {
-            return Ok(Some(one));
+        for equal in &group {
+            if batch.task_part(one, *equal)?.order.is_some() {
+                return Ok(Some(one));
+            }
         }
     }
     Ok(None)
+}
+
+/// Whether an entry, or one that this node holds to be the same, was observed in a task: cells of
+/// a group are summed, so a task counts once for all of it.
+fn is_observed(batch: &Batch, task: TaskId, entry: EntryId) -> Result<bool, Error> {
+    for equal in batch.group(entry)? {
+        if batch.task_part(task, equal)?.is_observed {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What was served in a task, in the order of serving.

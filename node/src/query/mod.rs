@@ -6,6 +6,7 @@ mod cancel;
 mod candidates;
 mod checkout;
 pub mod doctor;
+mod equals;
 mod excerpt;
 mod gate;
 mod judge;
@@ -18,6 +19,7 @@ mod rivals;
 mod search;
 mod settings;
 mod standing;
+pub mod upkeep;
 
 pub use anchors::{Looked, malformed};
 pub use border::{complaint, inspect, redacted, said, scanner};

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Hits that are compared with each other, from the first on.
 const COMPARED_MAX: usize = 40;
 /// How near in meaning two texts are that are about the same thing.
-const RELATED_MIN: f64 = 0.45;
+pub(super) const RELATED_MIN: f64 = 0.45;
 
 /// Two hits that say opposite things.
 pub(super) struct Rivalry {
@@ -196,7 +196,8 @@ impl<'a> Sided<'a> {
     }
 }
 
-fn polarity(view: &View) -> Polarity {
+/// Which way an entry speaks.
+pub(super) fn polarity(view: &View) -> Polarity {
     match view.text(Register::POLARITY) {
         Some("positive") => Polarity::Positive,
         Some("negative") => Polarity::Negative,

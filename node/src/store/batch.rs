@@ -11,8 +11,8 @@ use super::rows::{
 use super::tables::{
     CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS,
     LEDGER, LEDGER_ROWS_MAX, META, META_HEAD, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS,
-    QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, STRETCHES, TASKS, TOMBSTONES, USES,
-    VIEWS, WORKSPACES, held_key, key, part, span,
+    QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, SAME, SERVICES, STRETCHES, SUBJECTS,
+    TASKS, TOMBSTONES, UPKEEP, USES, VIEWS, WORKSPACES, held_key, key, part, span,
 };
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;
@@ -99,6 +99,10 @@ impl Batch {
         t.open_table(TASKS)?;
         t.open_table(PARTS)?;
         t.open_table(CALLERS)?;
+        t.open_table(SAME)?;
+        t.open_table(UPKEEP)?;
+        t.open_table(SUBJECTS)?;
+        t.open_table(SERVICES)?;
         Ok(())
     }
 
@@ -389,6 +393,8 @@ impl Batch {
     fn forget_uses(&self, entry: EntryId) -> Result<(), Error> {
         self.transaction.open_table(USES)?.remove(entry.as_bytes())?;
         self.forget_parts(entry)?;
+        self.forget_same(entry)?;
+        self.forget_upkeep(entry)?;
         let mut pairs = self.transaction.open_table(PAIRS)?;
         let (first, last) = span::<32>(entry.as_bytes());
         let mut others = Vec::new();

@@ -9,10 +9,11 @@ use super::read;
 use super::rows::{self, OverlayRow, QuarantineRow, Seq, ServedRow, ViewRow};
 use super::snapshot::{Change, Snapshot};
 use super::tables::{
-    EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, PARTS, QUARANTINE, RECORDS, TASKS, TOMBSTONES,
-    VIEWS, held_key, part, span,
+    EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, PARTS, QUARANTINE, RECORDS, SERVICES, TASKS,
+    TOMBSTONES, UPKEEP, VIEWS, held_key, part, span,
 };
 use super::tasks::{PartRow, TaskRow};
+use super::upkeep::{ServiceRow, UpkeepRow};
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
@@ -197,6 +198,16 @@ impl Snapshot {
         }
         for row in self.transaction.open_table(PARTS)?.iter()? {
             found.note(rows::decode::<PartRow>("parts", row?.1.value()).map(|_| ()))?;
+        }
+        self.check_upkeep(found)
+    }
+
+    fn check_upkeep(&self, found: &mut Examined) -> Result<(), Error> {
+        for row in self.transaction.open_table(UPKEEP)?.iter()? {
+            found.note(rows::decode::<UpkeepRow>("upkeep", row?.1.value()).map(|_| ()))?;
+        }
+        for row in self.transaction.open_table(SERVICES)?.iter()? {
+            found.note(rows::decode::<ServiceRow>("services", row?.1.value()).map(|_| ()))?;
         }
         Ok(())
     }

@@ -11,8 +11,10 @@ use super::snapshot::Snapshot;
 use super::tables::{
     CALLERS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, HEADS, HELD, INVITATIONS, LEDGER,
     META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, QUARANTINE, QUEUED, RECEIPTS, RECORDS,
-    REFUSALS, RELEASES, STRETCHES, TASKS, TOMBSTONES, USES, VIEWS, WORKSPACES, part,
+    REFUSALS, RELEASES, SAME, SERVICES, STRETCHES, SUBJECTS, TASKS, TOMBSTONES, UPKEEP, USES,
+    VIEWS, WORKSPACES, part,
 };
+use super::upkeep;
 use klnode_crdt::ids::EntryId;
 use redb::{
     Database, Key, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle, Value,
@@ -91,6 +93,10 @@ pub(super) fn copy(
     copy.table(LEDGER, |_, _| Ok(true))?;
     copy.table(USES, |key, _| Ok(!of(key)))?;
     copy.table(PAIRS, |key, _| Ok(!of(key) && !of(&key[16..])))?;
+    copy.table(SAME, |key, _| Ok(!of(key) && !of(&key[16..])))?;
+    copy.table(UPKEEP, |_, row| upkeep::is_about_none(row, without))?;
+    copy.table(SUBJECTS, |key, _| Ok(!of(&key[1..]) && !of(&key[17..])))?;
+    copy.table(SERVICES, |_, _| Ok(true))?;
     copy.table(CALLERS, |seq, _| Ok(!left_out.contains(seq)))?;
     copy.finish()
 }

@@ -19,10 +19,12 @@ mod open;
 pub mod peers;
 mod read;
 pub mod rows;
+pub mod same;
 mod snapshot;
 pub mod tables;
 pub mod tasks;
 mod unfinished;
+pub mod upkeep;
 
 pub(crate) use batch::Waiting;
 pub use batch::{Batch, Durability};

@@ -6,6 +6,7 @@
 use super::error::Error;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
 use super::tasks::{PartRow, TaskRow};
+use super::upkeep::{ServiceRow, UpkeepRow};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::key::Signature;
@@ -246,6 +247,8 @@ pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "callers" => again::<CallerRow>(table, bytes),
         "tasks" => again::<TaskRow>(table, bytes),
         "parts" => again::<PartRow>(table, bytes),
+        "upkeep" => again::<UpkeepRow>(table, bytes),
+        "services" => again::<ServiceRow>(table, bytes),
         _ => None,
     }
 }

@@ -34,6 +34,10 @@
 //! | `pairs` | entry 16, entry 16 | how strongly two entries are served together; both ways round |
 //! | `tasks` | task 16: the moment it began 6, random 10 | a piece of work, and how it ended; the oldest go when there are too many |
 //! | `parts` | task 16, entry 16 | what the entry was in the task: served, observed, confirmed |
+//! | `same` | entry 16, entry 16 | an own edge says that both are the same: 1 if it stands on the first, 2 on the second, 3 on both; both ways round |
+//! | `upkeep` | number 8 | something that upkeep did or found; the oldest go when there are too many |
+//! | `subjects` | matter 1, entry 16, entry 16 | stage 1, number 8 in `upkeep`: what has become of it; the lesser entry first, zeros for no second |
+//! | `services` | service 1 | how far a service of upkeep is |
 //! | `callers` | sequence number 8 | who asked for that record here; goes when the record goes |
 //!
 //! Records stand in the order of their commits, so that long rows are appended and not spread over
@@ -90,10 +94,20 @@ pub(super) const TASKS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition:
 pub(super) const PARTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("parts");
 pub(super) const CALLERS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("callers");
 
+pub(super) const SAME: TableDefinition<'_, &[u8; 32], u8> = TableDefinition::new("same");
+pub(super) const UPKEEP: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("upkeep");
+pub(super) const SUBJECTS: TableDefinition<'_, &[u8; 33], &[u8; 9]> =
+    TableDefinition::new("subjects");
+pub(super) const SERVICES: TableDefinition<'_, &[u8; 1], &[u8]> = TableDefinition::new("services");
+
 /// What was served is remembered so many times.
 pub(super) const LEDGER_ROWS_MAX: u64 = 100_000;
 /// So many tasks are remembered.
 pub(super) const TASKS_MAX: u64 = 100_000;
+/// What upkeep did and found is remembered so many times.
+pub(super) const UPKEEP_ROWS_MAX: u64 = 100_000;
+/// So many pairs and entries are remembered as noted or decided; then nothing more is noted.
+pub(super) const SUBJECTS_MAX: u64 = 200_000;
 
 pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
 pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";

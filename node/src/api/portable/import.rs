@@ -331,7 +331,7 @@ fn conclude(
             Ok(Receipt::Created(_)) => is_taken = true,
             Ok(Receipt::Known(_)) => {}
             // Marks are set on what is held already, too.
-            Ok(Receipt::Done(_) | Receipt::Task(_)) => is_taken = true,
+            Ok(Receipt::Done(_) | Receipt::Task(_) | Receipt::Upkeep(_)) => is_taken = true,
             Ok(Receipt::Ingested(ingested)) => {
                 for of in ingested {
                     match of {

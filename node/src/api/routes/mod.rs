@@ -15,6 +15,7 @@ mod quarantine;
 mod search;
 mod status;
 mod tasks;
+mod upkeep;
 mod workspaces;
 
 use super::description;
@@ -71,6 +72,11 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(tasks::list, tasks::begin))
         .routes(routes!(tasks::show))
         .routes(routes!(tasks::finish))
+        .routes(routes!(upkeep::show))
+        .routes(routes!(upkeep::run))
+        .routes(routes!(upkeep::undo))
+        .routes(routes!(upkeep::accept))
+        .routes(routes!(upkeep::dismiss))
         .merge(portable::described())
         .routes(routes!(peers::list))
         .routes(routes!(peers::show))
@@ -142,7 +148,7 @@ impl Service {
         checkout: Option<&Path>,
     ) -> Result<Entry, ApiError> {
         let reading = self.reader.at(snapshot, (self.now)())?;
-        let found = reading.read(entry)?;
+        let found = reading.read_shown(entry)?;
         let mut found = found
             .ok_or_else(|| ApiError::new(Kind::NotFound, format!("find entry {entry}"), None))?;
         if snapshot.tombstone(entry)?.is_some() {
