@@ -35,4 +35,6 @@ mod society;
 mod store;
 mod tasks;
 mod tidy;
+mod upkeep;
+mod upkeep_rules;
 mod writers;

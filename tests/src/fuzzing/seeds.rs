@@ -9,9 +9,10 @@ use klnode::store::peers::rows::{
     Approval, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
 };
 use klnode::store::rows::{
-    CallerRow, OverlayRow, PairRow, QuarantineRow, ServedRow, UseRow, ViewRow,
+    CallerRow, OverlayRow, PairRow, QuarantineRow, Seq, ServedRow, UseRow, ViewRow,
 };
 use klnode::store::tasks::{EndRow, PartRow, TaskRow};
+use klnode::store::upkeep::{Matter, Service, ServiceRow, Stage, UpkeepRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::gcounter::Thousandths;
@@ -303,6 +304,23 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         served: 1,
         end: Some(end),
     };
+    let upkeep = UpkeepRow {
+        service: Service::Duplicates,
+        matter: Matter::Sameness,
+        stage: Stage::Undone,
+        at: START,
+        entries: vec![origin(1).id(), EntryId::from_bytes([7; 16])],
+        why: "nearness 0.991, and nothing differs".into(),
+        is_foreign: true,
+        decided: Some(START),
+    };
+    let service = ServiceRow {
+        position: Seq(9),
+        walk: Some(EntryId::from_bytes([7; 16])),
+        through: START,
+        examined: 12,
+        noted: 3,
+    };
     let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
     vec![
         ("records", wire::encode(&claim())),
@@ -316,6 +334,8 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         ("callers", wire::encode(&CallerRow { uid: Some(1_000), pid: Some(4_242) })),
         ("tasks", wire::encode(&task)),
         ("parts", wire::encode(&part)),
+        ("upkeep", wire::encode(&upkeep)),
+        ("services", wire::encode(&service)),
     ]
 }
 

@@ -14,7 +14,7 @@ use klnode_federation::proto::{message, pairing as exchange};
 use std::fmt::Debug;
 
 /// The tables whose values are more than fixed-width numbers, in the order of their numbers here.
-pub const TABLES: [&str; 19] = [
+pub const TABLES: [&str; 21] = [
     "records",
     "views",
     "equivocations",
@@ -33,6 +33,8 @@ pub const TABLES: [&str; 19] = [
     "callers",
     "tasks",
     "parts",
+    "upkeep",
+    "services",
     "no such table",
 ];
 

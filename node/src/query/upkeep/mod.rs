@@ -220,7 +220,9 @@ impl Upkeep {
                 let part = self.params.changed_fraction_min * snapshot.entry_count()? as f64;
                 let part = (part.ceil() as u64).max(self.params.changed_fraction_entries_min);
                 let enough = self.params.changed_entries_min.min(part).max(1);
-                let enough = if is_long_ago { 1 } else { enough };
+                // A service that never looked has no day to go by: a young store is left to grow.
+                let has_looked = row.through > WallTime::default();
+                let enough = if is_long_ago && has_looked { 1 } else { enough };
                 Ok(changed::count(snapshot, row.position, enough)? >= enough)
             }
         }
