@@ -330,5 +330,5 @@ fn the_thresholds_of_the_built_in_model_are_those_of_the_labelled_pairs() {
     let is_near = |a: f64, b: f64| (a - b).abs() < 0.015;
     assert!(is_near(measured.merge, kept.merge), "{measured:?}");
     assert!(is_near(measured.propose, kept.propose), "{measured:?}");
-    assert!(merged >= 10, "only {merged} of the duplicates merge by themselves");
+    assert!(merged >= 8, "only {merged} of the duplicates merge by themselves");
 }

@@ -103,6 +103,7 @@ impl Args {
     async fn keep(&self, client: &Client, progress: &mut dyn Progress) -> Result<Reply, VerbError> {
         let wanted = |name: &&&str| self.service.as_deref().is_none_or(|one| one == **name);
         let (mut services, mut noted) = (Vec::new(), Vec::new());
+        let total = SERVICES.iter().filter(wanted).count() as u64 * 1_000;
         for (at, name) in (0_u64..).zip(SERVICES.iter().filter(wanted)) {
             let mut kept = Kept::new(name);
             let mut from = self.all.then(UpkeepPlace::default);
@@ -112,7 +113,7 @@ impl Args {
                 let ran: UpkeepRan =
                     client.send_json(Method::POST, "/v1/upkeep/run", &order).await?;
                 let share = ran.done.saturating_mul(1_000) / ran.total.max(1);
-                progress.tell("looking after the store", at * 1_000 + share, Some(4_000));
+                progress.tell("looking after the store", at * 1_000 + share, Some(total));
                 kept.add(&ran);
                 noted.extend(ran.noted);
                 if ran.through {

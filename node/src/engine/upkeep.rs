@@ -35,6 +35,9 @@ pub enum UpkeepAct {
         over: Vec<u64>,
         /// Pairs that have faded.
         faded: Vec<(EntryId, EntryId)>,
+        /// Entries with own edges that are not followed yet: their author became *mine* after
+        /// they came.
+        edges: Vec<EntryId>,
     },
     /// Undoes what was done, for good.
     Undo(u64),
@@ -81,7 +84,10 @@ pub enum UpkeepDone {
 impl Ingest<'_> {
     pub(super) fn upkeep(&mut self, batch: &Batch, act: &UpkeepAct) -> Result<Receipt, Rejection> {
         let done = match act {
-            UpkeepAct::Pass { service, row, notes, over, faded } => {
+            UpkeepAct::Pass { service, row, notes, over, faded, edges } => {
+                for entry in edges {
+                    self.refresh_edges(batch, *entry)?;
+                }
                 for (one, two) in faded {
                     batch.drop_pair(*one, *two)?;
                 }
@@ -252,6 +258,17 @@ impl Ingest<'_> {
         if !has_edge && !batch.has_same(entry)? {
             return Ok(());
         }
+        self.refresh_edges(batch, entry)
+    }
+
+    /// Whose edges apply has changed: those of somebody who is no longer *mine* go.
+    pub(super) fn refresh_all_edges(&self, batch: &Batch) -> Result<(), Error> {
+        let entries = batch.same_entries()?;
+        entries.into_iter().try_for_each(|entry| self.refresh_edges(batch, entry))
+    }
+
+    /// Reads anew which own edges stand on an entry.
+    fn refresh_edges(&self, batch: &Batch, entry: EntryId) -> Result<(), Error> {
         let mut edges = BTreeSet::new();
         for author in &self.writer.mine {
             let own = batch.whole_holding(entry, *author, &[Facet::Claims, Facet::Retraction])?;

@@ -56,6 +56,12 @@ impl Batch {
         group(&self.transaction.open_table(SAME)?, entry)
     }
 
+    /// Every entry that an own edge touches, by id.
+    pub(crate) fn same_entries(&self) -> Result<BTreeSet<EntryId>, Error> {
+        let table = self.transaction.open_table(SAME)?;
+        table.iter()?.map(|row| Ok(EntryId::from_bytes(part(row?.0.value(), 0)))).collect()
+    }
+
     /// Whether any own edge touches an entry.
     pub(crate) fn has_same(&self, entry: EntryId) -> Result<bool, Error> {
         Ok(!near(&self.transaction.open_table(SAME)?, entry)?.is_empty())

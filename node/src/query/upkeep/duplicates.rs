@@ -13,6 +13,7 @@ use crate::query::rivals::polarity;
 use crate::store::Error;
 use crate::store::rows::Seq;
 use crate::store::upkeep::{Matter, ServiceRow, Stage};
+use klnode_crdt::claims::Relation;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::view::View;
 use klnode_scoring::duplicates::{Doubt, Text, Thresholds, Verdict, Whose, compare};
@@ -66,6 +67,9 @@ impl Work<'_> {
         let filter = Filter::all().workspaces([scope.workspace]).memories([scope.memory]);
         let near = meaning.vectors.nearest_to(entry, NEIGHBOURS, &filter).unwrap_or_default();
         let group = self.reading.snapshot.group(entry)?;
+        if self.own_edges(&one.view).any(|to| !group.contains(&to)) {
+            self.found.edges.push(entry);
+        }
         let thresholds = thresholds(meaning);
         for (other, cosine) in near {
             let cosine = f64::from(cosine);
@@ -85,6 +89,13 @@ impl Work<'_> {
             self.judge_pair(&one, &two, cosine, thresholds);
         }
         Ok(())
+    }
+
+    /// Where the `same_as` edges lead that this node or *mine* have drawn on an entry.
+    fn own_edges<'v>(&'v self, view: &'v View) -> impl Iterator<Item = EntryId> + 'v {
+        let mine = &self.reading.society.mine;
+        let own = view.links.iter().filter(|(_, authors)| !authors.is_disjoint(mine));
+        own.filter(|(link, _)| link.relation == Relation::SAME_AS).map(|(link, _)| link.to)
     }
 
     fn judge_pair(&mut self, one: &Subject, two: &Subject, cosine: f64, of: Option<Thresholds>) {

@@ -96,6 +96,7 @@ struct Gathered {
     notes: Vec<Note>,
     over: Vec<u64>,
     faded: Vec<(EntryId, EntryId)>,
+    edges: Vec<EntryId>,
     examined: u64,
     is_through: bool,
     done: u64,
@@ -188,7 +189,7 @@ impl Upkeep {
             Service::Pairs => work.pairs(from, &mut self.pairs())?,
             Service::Stale => work.stale(from)?,
         };
-        let Gathered { notes, over, faded, examined, is_through, done, total, waits_for } =
+        let Gathered { notes, over, faded, edges, examined, is_through, done, total, waits_for } =
             work.found;
         row.examined = row.examined.saturating_add(examined);
         if is_through && waits_for.is_none() {
@@ -196,7 +197,7 @@ impl Upkeep {
         }
         self.passes.fetch_add(1, Ordering::Relaxed);
         self.examined.fetch_add(examined, Ordering::Relaxed);
-        let act = UpkeepAct::Pass { service, row, notes, over, faded };
+        let act = UpkeepAct::Pass { service, row, notes, over, faded, edges };
         Ok(Pass { act, row, examined, is_through, done, total, waits_for })
     }
 
