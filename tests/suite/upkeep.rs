@@ -76,6 +76,8 @@ fn near_equal_entries_answer_as_one_with_their_evidence_until_that_is_undone() {
     let merged = found(home, query);
     assert_eq!(ids(&merged), [one.as_str()], "the first that was written stands for both");
     assert!((merged[0].1 - 7.0).abs() < 0.01, "both successes count: {merged:?}");
+    let hit = json(home, &["search", query, "--all"])["hits"][0].clone();
+    assert_eq!((&hit["merged"][0], &hit["id"]), (&object!(two), &object!(one)), "{hit}");
     let shown = json(home, &["show", &one]);
     assert_eq!(shown["merged"], object!([two]));
     let under = json(home, &["show", &two]);

@@ -469,6 +469,7 @@ fn caveat(caveat: &Caveat) -> String {
         Caveat::Unchecked => "what it depends on was not checked".into(),
         Caveat::FailedWork => "from work that failed".into(),
         Caveat::CompetesWith { code, why, .. } => format!("competes with {code}: {why}"),
+        Caveat::Merged(count) => format!("stands for {count} more that say the same"),
         Caveat::Proposals(1) => "1 proposal by others".into(),
         Caveat::Proposals(count) => format!("{count} proposals by others"),
         Caveat::Foreign { by } => format!("foreign: by {by}"),

@@ -144,6 +144,8 @@ pub enum Caveat {
         /// Why this one is listed where it is.
         why: String,
     },
+    /// It stands for so many more that say the same.
+    Merged(usize),
     /// So many claims by authors whose word is not shown.
     Proposals(usize),
     /// Somebody else wrote the text.

@@ -450,6 +450,9 @@ fn own_caveats(read: &Read) -> Vec<Caveat> {
     if view.text(Register::FAILED_WORK).is_some_and(|flag| flag == "true") {
         caveats.push(Caveat::FailedWork);
     }
+    if !read.found.merged.is_empty() {
+        caveats.push(Caveat::Merged(read.found.merged.len()));
+    }
     if !view.proposals.is_empty() {
         caveats.push(Caveat::Proposals(view.proposals.len()));
     }
