@@ -129,6 +129,7 @@ pub(crate) fn rules(config: &Config) -> Vec<Rule> {
     rules.extend(retrieval(config));
     rules.extend(retrieval_weights(config));
     rules.extend(conflict(config));
+    rules.extend(upkeep(config));
     rules
 }
 
@@ -248,6 +249,14 @@ fn retrieval(c: &Config) -> Vec<Rule> {
         ),
         Rule::Below(term!(c.cooccurrence.prune_below), term!(c.cooccurrence.weight_initial)),
         Rule::AtMost(term!(c.cooccurrence.weight_initial), term!(c.cooccurrence.weight_max)),
+    ]
+}
+
+fn upkeep(c: &Config) -> Vec<Rule> {
+    let floor = term!(c.upkeep.changed_fraction_entries_min);
+    vec![
+        Rule::AtMost(floor, term!(c.upkeep.changed_entries_min)),
+        Rule::AtMost(term!(c.upkeep.look_interval), term!(c.upkeep.interval)),
     ]
 }
 

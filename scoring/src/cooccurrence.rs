@@ -3,6 +3,9 @@
 //! The weight of a pair is local, fades by the day, and is touched only by what was served and by
 //! what succeeded. Separate from the signal it feeds, which saturates it.
 
+use klnode_crdt::ids::EntryId;
+use std::collections::{BTreeMap, BTreeSet};
+
 /// The numbers of co-occurrence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
@@ -59,9 +62,46 @@ pub fn met(faded: Option<f64>, meeting: Meeting, params: &Params) -> f64 {
     faded.map_or(params.weight_initial, |weight| weight * factor).min(params.weight_max)
 }
 
+/// Entries that hang together by these pairs, each cluster by id, the largest first. A pair alone is
+/// no cluster: that two belong together is what their weight says.
+#[must_use]
+pub fn clusters(pairs: &[(EntryId, EntryId)]) -> Vec<Vec<EntryId>> {
+    let mut near: BTreeMap<EntryId, BTreeSet<EntryId>> = BTreeMap::new();
+    for (one, two) in pairs {
+        near.entry(*one).or_default().insert(*two);
+        near.entry(*two).or_default().insert(*one);
+    }
+    let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
+    for entry in near.keys() {
+        let (mut cluster, mut next) = (BTreeSet::new(), vec![*entry]);
+        while let Some(one) = next.pop() {
+            if seen.insert(one) {
+                cluster.insert(one);
+                next.extend(near.get(&one).into_iter().flatten());
+            }
+        }
+        if cluster.len() > 2 {
+            found.push(cluster.into_iter().collect::<Vec<_>>());
+        }
+    }
+    found.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    found
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Meeting, Params, faded, met};
+    use super::{Meeting, Params, clusters, faded, met};
+    use klnode_crdt::ids::EntryId;
+
+    #[test]
+    fn a_cluster_is_what_hangs_together_and_more_than_a_pair() {
+        let id = |byte| EntryId::from_bytes([byte; 16]);
+        let pairs = [(1, 2), (2, 3), (7, 8), (4, 5), (5, 6), (6, 9)];
+        let found = clusters(&pairs.map(|(one, two)| (id(one), id(two))));
+        let expect = [[4, 5, 6, 9].map(id).to_vec(), [1, 2, 3].map(id).to_vec()];
+        assert_eq!(found, expect);
+        assert!(clusters(&[]).is_empty());
+    }
 
     fn near(given: f64, expect: f64) -> bool {
         (given - expect).abs() < 1e-6

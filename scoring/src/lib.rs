@@ -25,6 +25,7 @@
 //! | [`status`] | where does an entry stand, and why? |
 //! | [`predicate`] | does what an entry depends on still hold in this checkout? |
 //! | [`conflict`] | do two entries contradict, and which comes first? |
+//! | [`duplicates`] | do two entries say the same, and which of them is shown? |
 //! | [`budget`] | how much of which entries fits into an answer? |
 //! | [`briefing`] | what of a workspace matters now, without a question? |
 
@@ -36,6 +37,7 @@ pub mod confidence;
 pub mod conflict;
 pub mod cooccurrence;
 pub mod decay;
+pub mod duplicates;
 pub mod finding;
 pub mod hop;
 pub mod outcome;

@@ -5,7 +5,7 @@ use klnode::api::person::Person;
 use klnode::api::{Bound, Limits, Metrics, Service, Token};
 use klnode::engine::{self, Engine, Judge, Running, Setup};
 use klnode::index::{self, embed, vectors};
-use klnode::query::{Numbers, Reader};
+use klnode::query::{Numbers, Reader, upkeep};
 use klnode::replicate::Examiner;
 use klnode::store::{Layout, Options, Store};
 use klnode_config::Config;
@@ -86,6 +86,8 @@ impl Served {
             now,
         };
         let index = index::start(setup, handle.store().clone(), handle.head()).expect("starts");
+        let params = upkeep::Params::new(&Config::default().upkeep);
+        let upkeep = Arc::new(upkeep::Upkeep::new(reader.clone(), params));
         let service = Service {
             engine: handle,
             index: index.index(),
@@ -97,6 +99,7 @@ impl Served {
             home: Arc::new(folder.path().to_owned()),
             now,
             person: Arc::new(Person::new(&Layout::new(folder.path()), now())),
+            upkeep,
             metrics: metrics.clone(),
         };
         let (stop, stopped) = oneshot::channel();

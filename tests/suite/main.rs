@@ -48,5 +48,7 @@ mod society;
 mod store;
 mod tasks;
 mod tidy;
+mod upkeep;
+mod upkeep_rules;
 mod usage;
 mod writers;

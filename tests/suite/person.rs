@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 /// What changes something and is everybody's. A route that is neither here nor an operator's fails
 /// a test: whoever adds one decides.
-const EVERYBODYS: [&str; 23] = [
+const EVERYBODYS: [&str; 27] = [
     "patch /v1/entries/{entry}",
     "post /v1/anchors/check",
     "post /v1/backup",
@@ -38,6 +38,10 @@ const EVERYBODYS: [&str; 23] = [
     "post /v1/tasks/{task}/findings",
     "post /v1/tasks/{task}/finish",
     "post /v1/threads/archive",
+    "post /v1/upkeep/run",
+    "post /v1/upkeep/{number}/accept",
+    "post /v1/upkeep/{number}/dismiss",
+    "post /v1/upkeep/{number}/undo",
     "post /v1/workspaces/{name}/checkouts",
     "post /v1/workspaces/{name}/use",
     "put /v1/entries/{entry}/overlay",

@@ -11,6 +11,7 @@ mod judgement;
 mod retrieval;
 mod running;
 mod sharing;
+mod upkeep;
 
 use serde::Deserialize;
 
@@ -25,6 +26,7 @@ pub use retrieval::{
 };
 pub use running::{Api, Engine, Hooks, Index, Log, Mcp, Network, Threads};
 pub use sharing::{Budget, Federation, Filter, Filters};
+pub use upkeep::Upkeep;
 
 /// Every setting of a node. `Config::default()` is what `default.toml` says.
 ///
@@ -75,6 +77,8 @@ pub struct Config {
     pub conflict: Conflict,
     /// Entries that say the same.
     pub duplicates: Duplicates,
+    /// What the node does by itself.
+    pub upkeep: Upkeep,
     /// What may leave and what may enter.
     pub filter: Filters,
     /// Replication with peers.

@@ -101,7 +101,7 @@ fn complete(path: &str, method: &HttpMethod, operation: &mut Operation) {
             }
         }
     }
-    if path.contains("{task}") {
+    if path.contains("{task}") || path.contains("{number}") {
         kinds.push(Kind::NotFound);
     }
     if path.contains("{digest}") {

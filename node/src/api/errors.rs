@@ -140,6 +140,12 @@ impl From<Rejection> for ApiError {
             | Rejection::InvalidFinding { .. }
             | Rejection::Refused(_)
             | Rejection::Judged(_) => (Kind::Invalid, None),
+            Rejection::NoSuchUpkeep(_) => {
+                (Kind::NotFound, Some("`klnode maintain list` shows the numbers"))
+            }
+            Rejection::UnfitUpkeep { .. } => {
+                (Kind::Invalid, Some("`klnode maintain list` says what each number is"))
+            }
             Rejection::NoSuchTask(_) => (Kind::NotFound, Some(TASKS_HINT)),
             Rejection::NoSuchFinding { .. } => {
                 (Kind::NotFound, Some("`klnode task findings` shows those there are"))

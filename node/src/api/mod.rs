@@ -29,6 +29,7 @@ mod steady;
 mod token;
 mod translate;
 pub mod types;
+pub mod upkeep;
 
 pub use bound::{Bound, ServeError};
 pub use caller::{CLIENT_HEADER, Caller, SESSION_HEADER};

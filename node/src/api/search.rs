@@ -200,6 +200,9 @@ pub struct Hit {
     /// Claims by authors whose word is not shown.
     #[serde(default)]
     pub proposals: usize,
+    /// Entries that this node holds to be the same: they are counted with it, and not listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<String>,
     /// Hits that say the opposite.
     #[serde(default)]
     pub competing_with: Vec<Rival>,
@@ -415,6 +418,7 @@ fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers
         corroborated: entry.corroborated,
         contested: entry.contested,
         proposals: entry.proposals,
+        merged: entry.merged,
         pinned: entry.pinned,
         note: entry.note,
     }

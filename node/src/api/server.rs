@@ -15,6 +15,7 @@ use super::{account, caller, exchange, routes};
 use crate::engine::{Command, Handle, Receipt};
 use crate::index::Index;
 use crate::query::Reader;
+use crate::query::upkeep::Upkeep;
 use crate::replicate::{self, Examiner};
 use crate::store::{self, Snapshot};
 use axum::{Extension, Router, middleware};
@@ -60,6 +61,8 @@ pub struct Service {
     pub examiner: Arc<Examiner>,
     /// Who must agree to what opens this node to others.
     pub person: Arc<Person>,
+    /// What the node does by itself.
+    pub upkeep: Arc<Upkeep>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
 }

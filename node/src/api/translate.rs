@@ -222,6 +222,8 @@ pub(super) fn entry(found: &Found) -> types::Entry {
             .filter_map(|(register, _)| register.name().map(str::to_owned))
             .collect(),
         proposals: view.proposals.len(),
+        merged: found.merged.iter().map(ToString::to_string).collect(),
+        merged_into: found.merged_into.map(|entry| entry.to_string()),
         contributions: Vec::new(),
         proposed: Vec::new(),
         links: Vec::new(),

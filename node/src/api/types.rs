@@ -13,6 +13,7 @@ pub mod peers;
 mod places;
 mod quarantine;
 mod tasks;
+mod upkeep;
 mod usage;
 
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
@@ -27,6 +28,10 @@ pub use places::{
 };
 pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
 pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};
+pub use upkeep::{
+    Noted, UpkeepCluster, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepService,
+    UpkeepStatus,
+};
 pub use usage::{Usage, UsageBy, UsageDay, UsageQuery, Used};
 
 use serde::{Deserialize, Serialize};
@@ -223,6 +228,12 @@ pub struct Entry {
     /// Whether it may enter an answer that nobody looks at first: `open`, `last_places` or `shut`.
     #[serde(default)]
     pub gate: String,
+    /// Entries that this node holds to be the same: what was observed of them is counted here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<String>,
+    /// The entry under which this one is shown in answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<String>,
     /// Registers with more than one unreplaced value, by name.
     pub contested: Vec<String>,
     /// Claims by authors whose word is not shown.

@@ -89,6 +89,8 @@ pub(super) fn whole(entry: &Entry) -> String {
     for (name, value) in beside(entry) {
         put(&name, value);
     }
+    put("same as", entry.merged.join(", "));
+    put("shown under", entry.merged_into.clone().unwrap_or_default());
     put("contested", entry.contested.join(", "));
     for of in &entry.contributions {
         put("counted by", counted(of));

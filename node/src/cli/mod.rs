@@ -26,6 +26,7 @@ pub mod hook;
 pub mod identity;
 mod import;
 mod invite;
+mod maintain;
 pub mod mcp;
 mod peer;
 pub mod person;
@@ -257,6 +258,12 @@ pub enum Verb {
     /// Example: klnode quarantine list
     #[command(subcommand)]
     Quarantine(quarantine::QuarantineVerb),
+    /// Look after the store now: duplicates, contradictions, pairs, stale entries.
+    ///
+    /// The node does this by itself when enough has changed. What it did can be listed and undone.
+    ///
+    /// Example: klnode maintain --dry-run duplicates
+    Maintain(maintain::Args),
     /// Write every entry to a file, as lines of JSON with the signed records.
     ///
     /// The file holds everything, `local` and the tombstones of what was forgotten included; it is
@@ -485,6 +492,7 @@ pub async fn run(
         Verb::Sync(sync) => sync.run(client).await,
         Verb::Workspace(verb) => verb.run(client).await,
         Verb::Quarantine(verb) => verb.run(client).await,
+        Verb::Maintain(args) => args.run(client, progress).await,
         Verb::Export(export) => export.run(client, progress).await,
         Verb::Import(import) => import.run(client, progress).await,
     }

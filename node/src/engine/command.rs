@@ -5,6 +5,7 @@ use super::findings::{FindingAct, FindingDone};
 use super::peers::PeerAct;
 use super::places::{CheckoutAct, Promotion};
 use super::tasks::{TaskAct, TaskDone};
+use super::upkeep::{UpkeepAct, UpkeepDone};
 use crate::store;
 use crate::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
 use klnode_crdt::claims::Citation;
@@ -94,6 +95,8 @@ pub enum Command {
     Task(Box<TaskAct>),
     /// Does something about what was found in a task.
     Finding(Box<FindingAct>),
+    /// Does something about upkeep.
+    Upkeep(Box<UpkeepAct>),
     /// Notes what concerns peers, all of it or nothing.
     Peers(Vec<PeerAct>),
     /// Gives unused pages back to the file system, once the rest of its group is committed.
@@ -113,6 +116,7 @@ impl Command {
         match self.act() {
             Self::Served(_) => true,
             Self::Looked(looks) => !looks.is_counted,
+            Self::Upkeep(act) => act.is_incidental(),
             Self::Peers(acts) => acts.iter().all(PeerAct::is_incidental),
             _ => false,
         }
@@ -259,6 +263,8 @@ pub enum Receipt {
     Noted,
     /// What was done about a finding.
     Finding(FindingDone),
+    /// What upkeep did.
+    Upkeep(UpkeepDone),
 }
 
 /// Why a command was not carried out. Nothing of it was written.
@@ -321,6 +327,19 @@ pub enum Rejection {
         task: TaskId,
         /// Which.
         number: u32,
+    },
+    /// No row of that number.
+    #[error("find number {0} of upkeep")]
+    NoSuchUpkeep(u64),
+    /// What a row of upkeep tells does not allow for it.
+    #[error("{verb} number {number} of upkeep: {problem}")]
+    UnfitUpkeep {
+        /// What was asked for.
+        verb: &'static str,
+        /// Which row.
+        number: u64,
+        /// Why not.
+        problem: String,
     },
     /// Not this node's to forget.
     #[error("forget entry {0}: only its creator, or owner or admin of its workspace, may")]

@@ -96,7 +96,7 @@ impl Ingest<'_> {
     ) -> Result<Receipt, Rejection> {
         let done = match act {
             FindingAct::Record(task, new) => self.record_finding(batch, *task, new)?,
-            FindingAct::Dismiss(at, reason) => self.dismiss(batch, *at, reason)?,
+            FindingAct::Dismiss(at, reason) => self.dismiss_finding(batch, *at, reason)?,
             FindingAct::Show { of, to } => self.show_findings(batch, *of, *to)?,
             FindingAct::Settle(compared) => self.settle(batch, compared)?,
         };
@@ -144,7 +144,7 @@ impl Ingest<'_> {
     }
 
     /// The operator's word needs no second: the finding is to be settled whatever its task does.
-    fn dismiss(
+    fn dismiss_finding(
         &mut self,
         batch: &Batch,
         at: FindingKey,

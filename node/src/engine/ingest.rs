@@ -110,6 +110,7 @@ impl Ingest<'_> {
             }
         }
         let ingested = self.apply(batch, &before, &after, record, &changes)?;
+        self.follow_edges(batch, record)?;
         self.pass_on(batch, record, source)?;
         if is_own_past {
             self.meet_own_past(batch, &before, record)?;

@@ -22,6 +22,7 @@ mod served;
 mod settle;
 mod step;
 mod tasks;
+mod upkeep;
 mod usage;
 mod validate;
 
@@ -41,3 +42,4 @@ pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};
 pub(crate) use tasks::CHAIN_TASKS_MAX;
 pub use tasks::{Confirmation, Finish, Finished, NewTask, TaskAct, TaskDone, TaskParams};
+pub use upkeep::{Note, UpkeepAct, UpkeepDone};

@@ -93,10 +93,13 @@ impl Ingest<'_> {
         let boot = self.writer.boot;
         match act {
             PeerAct::Put(peer, row) => {
-                match row.counts_as_mine() {
+                let has_changed = match row.counts_as_mine() {
                     true => self.writer.mine.insert(*peer),
                     false => self.writer.mine.remove(peer),
                 };
+                if has_changed {
+                    self.refresh_all_edges(batch)?;
+                }
                 let held = batch.peer(*peer)?.map(|held| held.approval);
                 if row.approval == Approval::Approved && held != Some(Approval::Approved) {
                     // What was proved before it came concerns it too.

@@ -287,6 +287,7 @@ impl Ingest<'_> {
             }
             Command::Task(act) => return self.about_task(batch, act),
             Command::Finding(act) => return self.about_finding(batch, act),
+            Command::Upkeep(act) => return self.upkeep(batch, act),
             Command::Peers(acts) => return self.note_peers(batch, acts),
         }
         Ok(Receipt::Done(batch.head()?))

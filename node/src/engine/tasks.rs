@@ -249,7 +249,7 @@ impl Ingest<'_> {
         self.must_hold(batch, entry)?;
         self.open_task(batch, task)?;
         let part = batch.task_part(task, entry)?;
-        if part.is_observed {
+        if is_observed(batch, task, entry)? {
             return Ok(TaskDone::CountedBefore);
         }
         self.observe(batch, entry, (of, amount), Some(task))?;
@@ -303,7 +303,7 @@ impl Ingest<'_> {
     ) -> Result<(), Rejection> {
         self.confirm_independent(batch, entry, Some(task))?;
         let part = batch.task_part(task, entry)?;
-        if !part.is_observed {
+        if !is_observed(batch, task, entry)? {
             let success = (Observation::Success, Thousandths::ONE);
             self.observe(batch, entry, success, Some(task))?;
             batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
@@ -327,7 +327,7 @@ impl Ingest<'_> {
         Ok(is_known.then_some(Confirmation::ServedToSession))
     }
 
-    /// Whether an entry was served to the session that speaks, or to one in which a task of the
+    /// Whether an entry, or one that says the same, was served to the session that speaks, or to one in which a task of the
     /// chain was begun.
     fn was_served_in_session(
         &self,
@@ -339,9 +339,11 @@ impl Ingest<'_> {
         for one in chain(batch, task)? {
             sessions.extend(batch.task(one)?.and_then(|row| row.session));
         }
-        for session in &sessions {
-            if batch.is_primed(session, entry)? {
-                return Ok(true);
+        for equal in batch.group(entry)? {
+            for session in &sessions {
+                if batch.is_primed(session, equal)? {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
@@ -397,7 +399,7 @@ impl Ingest<'_> {
         let mut counted = Vec::new();
         for credit in credits {
             let part = batch.task_part(task, credit.entry)?;
-            if part.is_observed || credit.amount == Thousandths(0) {
+            if is_observed(batch, task, credit.entry)? || credit.amount == Thousandths(0) {
                 continue;
             }
             let observed = self.observe(batch, credit.entry, (of, credit.amount), Some(task));
@@ -437,23 +439,37 @@ pub(super) fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
     Ok(chain(batch, task)?.last().copied().unwrap_or(task))
 }
 
-/// How the nearest task of a chain met an entry: it was served there, or written. Who wrote it
-/// confirms nothing by saying it again.
+/// How the nearest task of a chain met an entry, or one that says the same: it was served there, or
+/// written. Who wrote it confirms nothing by saying it again.
 fn met_in_chain(
     batch: &Batch,
     task: TaskId,
     entry: EntryId,
 ) -> Result<Option<Confirmation>, Error> {
+    let group = batch.group(entry)?;
     for one in chain(batch, task)? {
-        let part = batch.task_part(one, entry)?;
-        if part.order.is_some() {
-            return Ok(Some(Confirmation::Served(one)));
-        }
-        if part.is_made {
-            return Ok(Some(Confirmation::Written(one)));
+        for equal in &group {
+            let part = batch.task_part(one, *equal)?;
+            if part.order.is_some() {
+                return Ok(Some(Confirmation::Served(one)));
+            }
+            if part.is_made {
+                return Ok(Some(Confirmation::Written(one)));
+            }
         }
     }
     Ok(None)
+}
+
+/// Whether an entry, or one that this node holds to be the same, was observed in a task: cells of
+/// a group are summed, so a task counts once for all of it.
+fn is_observed(batch: &Batch, task: TaskId, entry: EntryId) -> Result<bool, Error> {
+    for equal in batch.group(entry)? {
+        if batch.task_part(task, equal)?.is_observed {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What was served in a task, in the order of serving.

@@ -2,6 +2,7 @@
 
 use super::Reading;
 use super::gate::{self, Corroboration, Gate};
+use super::reading::Seen;
 use super::standing::Standing;
 use crate::store::Error;
 use crate::store::rows::{OverlayRow, ViewRow};
@@ -53,11 +54,12 @@ struct Local {
 
 pub(super) fn judge(
     reading: &Reading<'_>,
-    (entry, row): (EntryId, &ViewRow),
-    view: &View,
+    seen: &Seen,
     overlay: &OverlayRow,
     author: Option<&Standing>,
 ) -> Result<Judged, Error> {
+    let Seen { entry, row, view, uses } = seen;
+    let entry = *entry;
     let (today, mine, numbers) =
         (reading.now.day(), &reading.society.mine, &reading.reader.numbers);
     let archived = view.archived_by.iter().filter(|(author, _)| mine.contains(author));
@@ -82,7 +84,6 @@ pub(super) fn judge(
     let newest = |counts: &Counts| counts.successes.iter().map(|cell| cell.age_days).min();
     let own = view.counts.iter().filter(|(author, _)| mine.contains(author));
     let revived_days = own.filter_map(|(_, counts)| newest(counts)).min();
-    let uses = reading.snapshot.uses(entry)?;
     let revived = revived_days.map(|days| Day(today.0.saturating_sub(days)));
     let scan = severity(reading, view, overlay);
     let facts = Facts {

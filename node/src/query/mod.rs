@@ -7,6 +7,7 @@ mod cancel;
 mod candidates;
 mod checkout;
 pub mod doctor;
+mod equals;
 mod excerpt;
 mod findings;
 mod gate;
@@ -23,6 +24,7 @@ mod search;
 mod settings;
 mod standing;
 mod succession;
+pub mod upkeep;
 
 pub use anchors::{Looked, malformed};
 pub use border::{complaint, inspect, redacted, said, scanner};

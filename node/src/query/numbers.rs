@@ -51,6 +51,8 @@ pub struct Numbers {
     /// How long one-liners and previews are, in characters.
     pub(super) summary_characters_max: usize,
     pub(super) preview_characters_max: usize,
+    /// The longer text of equals is shown if it exceeds the survivor's by this factor.
+    pub(super) longer_text_factor: f64,
     /// A task that is not finished by then never is.
     task_expires_after: Duration,
     /// The thread where none is named.
@@ -92,6 +94,7 @@ impl Numbers {
                 .collect(),
             summary_characters_max: config.retrieval.tiers.summary_characters_max.as_usize(),
             preview_characters_max: config.retrieval.tiers.preview_characters_max.as_usize(),
+            longer_text_factor: config.duplicates.longer_text_factor.get(),
             task_expires_after: config.provenance.task_expires_after.get(),
             thread_default: config.threads.default,
             findings_compared_after: config.provenance.findings_compared_after.get(),

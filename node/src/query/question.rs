@@ -155,6 +155,8 @@ pub enum Caveat {
         /// Its citation code.
         code: String,
     },
+    /// It stands for so many more that say the same.
+    Merged(usize),
     /// So many claims by authors whose word is not shown.
     Proposals(usize),
     /// Somebody else wrote the text.
@@ -180,6 +182,7 @@ impl fmt::Display for Caveat {
             Self::FailedWork => out.write_str("from work that failed"),
             Self::CompetesWith { code, why, .. } => write!(out, "competes with {code}: {why}"),
             Self::SupersededBy { code, .. } => write!(out, "superseded by {code}"),
+            Self::Merged(count) => write!(out, "stands for {count} more that say the same"),
             Self::Proposals(1) => out.write_str("1 proposal by others"),
             Self::Proposals(count) => write!(out, "{count} proposals by others"),
             Self::Foreign { by } => write!(out, "foreign: by {by}"),

@@ -8,7 +8,7 @@ use super::numbers::Numbers;
 use super::standing::{Kept, Standing};
 use crate::store::peers::Society;
 use crate::store::peers::rows::OutcomeRow;
-use crate::store::rows::OverlayRow;
+use crate::store::rows::{OverlayRow, UseRow, ViewRow};
 use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
@@ -41,6 +41,14 @@ pub struct Reading<'a> {
     pub(super) outcomes: RefCell<BTreeMap<AuthorId, Arc<Vec<OutcomeRow>>>>,
 }
 
+/// What is judged.
+pub(super) struct Seen {
+    pub(super) entry: EntryId,
+    pub(super) row: ViewRow,
+    pub(super) view: View,
+    pub(super) uses: UseRow,
+}
+
 /// An entry as it is answered.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -56,6 +64,10 @@ pub struct Found {
     pub overlay: OverlayRow,
     /// When it was first seen here.
     pub first_seen: WallTime,
+    /// Entries that this node holds to be the same, and that are counted with this one.
+    pub merged: Vec<EntryId>,
+    /// The entry under which this one is shown, where it is shown under another.
+    pub merged_into: Option<EntryId>,
 }
 
 impl Found {
@@ -103,14 +115,27 @@ impl Reader {
 impl Reading<'_> {
     /// Reads one entry; nothing if this node has never heard of it.
     pub fn read(&self, entry: EntryId) -> Result<Option<Found>, Error> {
+        let Some((row, view)) = self.view(entry)? else { return Ok(None) };
+        let uses = self.snapshot.uses(entry)?;
+        self.judged(Seen { entry, row, view, uses }).map(Some)
+    }
+
+    /// An entry as it is shown, before anything is judged.
+    pub(super) fn view(&self, entry: EntryId) -> Result<Option<(ViewRow, View)>, Error> {
         let Some(row) = self.snapshot.view_row(entry)? else { return Ok(None) };
         let entitlement = self.society.entitlement(row.workspace);
         let view = self.snapshot.entry(entry)?.to_entry().view(self.now, &entitlement);
-        let author = view.author(&self.society.mine);
+        Ok(Some((row, view)))
+    }
+
+    pub(super) fn judged(&self, seen: Seen) -> Result<Found, Error> {
+        let author = seen.view.author(&self.society.mine);
         let author = author.map(|author| self.standing(author)).transpose()?;
-        let overlay = self.snapshot.overlay(entry)?;
-        let judged = judge::judge(self, (entry, &row), &view, &overlay, author.as_deref())?;
-        Ok(Some(Found { entry, view, judged, author, overlay, first_seen: row.first_seen }))
+        let overlay = self.snapshot.overlay(seen.entry)?;
+        let judged = judge::judge(self, &seen, &overlay, author.as_deref())?;
+        let Seen { entry, row, view, .. } = seen;
+        let (first_seen, merged, merged_into) = (row.first_seen, Vec::new(), None);
+        Ok(Found { entry, view, judged, author, overlay, first_seen, merged, merged_into })
     }
 
     /// Elements that authors whose word is not shown would have in an entry's sets.

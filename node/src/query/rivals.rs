@@ -211,6 +211,7 @@ impl<'a> Sided<'a> {
     }
 }
 
+/// Which way an entry speaks.
 pub(super) fn polarity(view: &View) -> Polarity {
     match view.text(Register::POLARITY) {
         Some("positive") => Polarity::Positive,

@@ -178,14 +178,16 @@ impl Reading<'_> {
     ) -> Result<Vec<Read>, SearchError> {
         let enough = question.hits_max.max(READ_AT_A_TIME);
         let (checkout, mut looks) = (OnceCell::new(), LOOKS_MAX);
-        let mut read = Vec::new();
+        let (mut read, mut shown) = (Vec::new(), BTreeSet::new());
         for batch in found.best_first.chunks(READ_AT_A_TIME).take(READ_MAX / READ_AT_A_TIME + 1) {
             let mut found: Vec<Read> = Vec::new();
             for candidate in batch {
                 if cancel.is_cancelled() {
                     return Err(SearchError::GivenUp);
                 }
-                found.extend(self.read_one(question, candidate)?);
+                // Of those that say the same one answers for all, with the best of their relevances.
+                let one = self.read_one(question, candidate)?;
+                found.extend(one.filter(|read| shown.insert(read.found.entry)));
             }
             let has_any = found.iter().any(|read| read.looked.check == signals::Check::Unchecked);
             if let Some(folder) = question.checkout.as_deref().filter(|_| has_any && looks > 0) {
@@ -210,7 +212,7 @@ impl Reading<'_> {
         question: &Question,
         candidate: &Candidate,
     ) -> Result<Option<Read>, SearchError> {
-        let Some(found) = self.read(candidate.entry)? else { return Ok(None) };
+        let Some(found) = self.read_whole(candidate.entry)? else { return Ok(None) };
         let status = found.judged.standing.status;
         // What has become stale is not, if a look shows that what it depends on holds.
         let may_be_shown = status == Status::Stale && question.checkout.is_some();
@@ -516,6 +518,9 @@ pub(super) fn own_caveats(
     caveats.extend(checked(freshness, looked));
     if view.text(Register::FAILED_WORK).is_some_and(|flag| flag == "true") {
         caveats.push(Caveat::FailedWork);
+    }
+    if !found.merged.is_empty() {
+        caveats.push(Caveat::Merged(found.merged.len()));
     }
     if !view.proposals.is_empty() {
         caveats.push(Caveat::Proposals(view.proposals.len()));

@@ -12,8 +12,8 @@ use super::tables::{
     CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD,
     HeldKey, INVITATIONS, LEDGER, LEDGER_ROWS_MAX, META, META_AUTHOR, META_HEAD, OUTCOMES,
     OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS,
-    RECORDS, REFUSALS, RELEASES, SESSIONS, STRETCHES, SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED,
-    USAGE, USES, VIEWS, WORKSPACES, held_key, key, part, span,
+    RECORDS, REFUSALS, RELEASES, SAME, SERVICES, SESSIONS, STRETCHES, SUBJECTS, SUCCESSORS, TASKS,
+    TOMBSTONES, UNSETTLED, UPKEEP, USAGE, USES, VIEWS, WORKSPACES, held_key, key, part, span,
 };
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;
@@ -108,6 +108,10 @@ impl Batch {
         t.open_table(SESSIONS)?;
         t.open_table(PRIMED)?;
         t.open_table(USAGE)?;
+        t.open_table(SAME)?;
+        t.open_table(UPKEEP)?;
+        t.open_table(SUBJECTS)?;
+        t.open_table(SERVICES)?;
         Ok(())
     }
 
@@ -421,6 +425,8 @@ impl Batch {
         self.forget_parts(entry)?;
         self.forget_primed(entry)?;
         self.forget_findings(entry)?;
+        self.forget_same(entry)?;
+        self.forget_upkeep(entry)?;
         let mut pairs = self.transaction.open_table(PAIRS)?;
         let (first, last) = span::<32>(entry.as_bytes());
         let mut others = Vec::new();

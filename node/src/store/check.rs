@@ -12,9 +12,10 @@ use super::sessions::SessionRow;
 use super::snapshot::{Change, Snapshot};
 use super::tables::{
     CHECKOUTS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, OVERLAYS, PARTS, PROMOTIONS, QUARANTINE,
-    RECORDS, SESSIONS, TASKS, TOMBSTONES, USAGE, VIEWS, held_key, part, span,
+    RECORDS, SERVICES, SESSIONS, TASKS, TOMBSTONES, UPKEEP, USAGE, VIEWS, held_key, part, span,
 };
 use super::tasks::{PartRow, TaskRow};
+use super::upkeep::{ServiceRow, UpkeepRow};
 use super::usage::UsageRow;
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
@@ -216,6 +217,16 @@ impl Snapshot {
             found.note(read.and_then(|_| has_view("promotion", *entry.value())))?;
         }
         self.check_findings(|checked| found.note(checked))?;
+        self.check_upkeep(found)
+    }
+
+    fn check_upkeep(&self, found: &mut Examined) -> Result<(), Error> {
+        for row in self.transaction.open_table(UPKEEP)?.iter()? {
+            found.note(rows::decode::<UpkeepRow>("upkeep", row?.1.value()).map(|_| ()))?;
+        }
+        for row in self.transaction.open_table(SERVICES)?.iter()? {
+            found.note(rows::decode::<ServiceRow>("services", row?.1.value()).map(|_| ()))?;
+        }
         Ok(())
     }
 }

@@ -11,9 +11,11 @@ use super::snapshot::Snapshot;
 use super::tables::{
     CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD,
     INVITATIONS, LEDGER, META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED,
-    PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, SESSIONS, STRETCHES,
-    SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED, USAGE, USES, VIEWS, WORKSPACES, part,
+    PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, SAME, SERVICES,
+    SESSIONS, STRETCHES, SUBJECTS, SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED, UPKEEP, USAGE, USES,
+    VIEWS, WORKSPACES, part,
 };
+use super::upkeep;
 use klnode_crdt::ids::EntryId;
 use redb::{
     Database, Key, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle, Value,
@@ -96,6 +98,10 @@ pub(super) fn copy(
     copy.table(CHECKOUTS, |_, _| Ok(true))?;
     copy.table(PROMOTIONS, |key, _| Ok(!of(key)))?;
     copy.table(SUCCESSORS, |key, _| Ok(!of(key) && !of(&key[16..])))?;
+    copy.table(SAME, |key, _| Ok(!of(key) && !of(&key[16..])))?;
+    copy.table(UPKEEP, |_, row| upkeep::is_about_none(row, without))?;
+    copy.table(SUBJECTS, |key, _| Ok(!of(&key[1..]) && !of(&key[17..])))?;
+    copy.table(SERVICES, |_, _| Ok(true))?;
     copy.table(CALLERS, |seq, _| Ok(!left_out.contains(seq)))?;
     copy.table(SESSIONS, |_, _| Ok(true))?;
     copy.table(PRIMED, |key, _| Ok(!of(&key[16..])))?;

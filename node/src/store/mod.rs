@@ -23,11 +23,13 @@ pub mod peers;
 pub mod places;
 mod read;
 pub mod rows;
+pub mod same;
 pub mod sessions;
 mod snapshot;
 pub mod tables;
 pub mod tasks;
 mod unfinished;
+pub mod upkeep;
 pub mod usage;
 
 pub(crate) use batch::Waiting;

@@ -10,6 +10,7 @@ use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow
 use super::places::{CheckoutRow, PromotionRow};
 use super::sessions::SessionRow;
 use super::tasks::{PartRow, TaskRow};
+use super::upkeep::{ServiceRow, UpkeepRow};
 use super::usage::UsageRow;
 use klnode_crdt::digest::{Context, Fields};
 use klnode_crdt::equivocation::RawProof;
@@ -377,6 +378,8 @@ pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "checkouts" => again::<CheckoutRow>(table, bytes),
         "promotions" => again::<PromotionRow>(table, bytes),
         "findings" => again::<FindingRow>(table, bytes),
+        "upkeep" => again::<UpkeepRow>(table, bytes),
+        "services" => again::<ServiceRow>(table, bytes),
         _ => None,
     }
 }

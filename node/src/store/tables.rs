@@ -39,6 +39,10 @@
 //! | `successors` | entry 16, entry 16 | 0: somebody says that the second takes the first's place |
 //! | `findings` | task 16, number 4 | what an agent found in the task, and what became of it; goes with the task, or when there are too many; its texts go when an entry they went into is forgotten |
 //! | `unsettled` | task 16, number 4 | moment 8: since when the finding is to be compared; goes when it was |
+//! | `same` | entry 16, entry 16 | an own edge says that both are the same: 1 if it stands on the first, 2 on the second, 3 on both; both ways round |
+//! | `upkeep` | number 8 | something that upkeep did or found; the oldest go when there are too many |
+//! | `subjects` | matter 1, entry 16, entry 16 | stage 1, number 8 in `upkeep`: what has become of it; the lesser entry first, zeros for no second |
+//! | `services` | service 1 | how far a service of upkeep is |
 //! | `callers` | sequence number 8 | who asked for that record here; goes when the record goes |
 //! | `sessions` | session hash 16 | when it was last served; the oldest go when there are too many |
 //! | `primed` | session hash 16, entry 16 | moment 8: when the entry was served to the session |
@@ -110,6 +114,12 @@ pub(super) const SESSIONS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefiniti
 pub(super) const PRIMED: TableDefinition<'_, &[u8; 32], &[u8; 8]> = TableDefinition::new("primed");
 pub(super) const USAGE: TableDefinition<'_, &[u8; 21], &[u8]> = TableDefinition::new("usage");
 
+pub(super) const SAME: TableDefinition<'_, &[u8; 32], u8> = TableDefinition::new("same");
+pub(super) const UPKEEP: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("upkeep");
+pub(super) const SUBJECTS: TableDefinition<'_, &[u8; 33], &[u8; 9]> =
+    TableDefinition::new("subjects");
+pub(super) const SERVICES: TableDefinition<'_, &[u8; 1], &[u8]> = TableDefinition::new("services");
+
 /// What was served is remembered so many times.
 pub(super) const LEDGER_ROWS_MAX: u64 = 100_000;
 /// So many tasks are remembered.
@@ -126,6 +136,10 @@ pub(super) const USAGE_DAYS_MAX: u32 = 400;
 pub(super) const USAGE_NAMES_MAX: usize = 64;
 /// So many findings are remembered.
 pub(super) const FINDINGS_MAX: u64 = 10_000;
+/// What upkeep did and found is remembered so many times.
+pub(super) const UPKEEP_ROWS_MAX: u64 = 100_000;
+/// So many pairs and entries are remembered as noted or decided; then nothing more is noted.
+pub(super) const SUBJECTS_MAX: u64 = 200_000;
 
 pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
 pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";

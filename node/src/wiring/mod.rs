@@ -15,6 +15,7 @@ mod offline;
 mod person;
 mod progress;
 mod serve;
+mod upkeep;
 
 use crate::api::{self, Client, ClientError};
 use crate::cli::backup::BackupVerb;

@@ -10,6 +10,7 @@ use crate::api::person::Person;
 use crate::api::{Metrics, Service};
 use crate::engine::{self, Engine, Limits, Setup};
 use crate::index::{self, embed, vectors};
+use crate::query::upkeep::Upkeep;
 use crate::query::{self, Numbers, Reader};
 use crate::replicate::{self, Examiner};
 use crate::store::{Durability, FileMedium, Options, Store};
@@ -41,6 +42,7 @@ pub(super) struct Running {
     index: index::Running,
     findings: findings::Running,
     replication: Option<replicate::Running>,
+    upkeep: Option<super::upkeep::Running>,
 }
 
 impl Node {
@@ -81,6 +83,15 @@ impl Node {
             reader: reader.clone(),
             now,
         });
+        let params = query::upkeep::Params::new(&config.upkeep);
+        let upkeep = Arc::new(Upkeep::new(reader.clone(), params));
+        let keeping = match network {
+            Network::None => None,
+            Network::Real => {
+                let setup = super::upkeep::Setup::new(&config.upkeep, now);
+                Some(super::upkeep::start(setup, &handle, &index.index(), &upkeep))
+            }
+        };
         let service = Service {
             engine: handle,
             index: index.index(),
@@ -92,15 +103,19 @@ impl Node {
             peers: replication.as_ref().map(replicate::Running::handle),
             examiner: Arc::new(examiner),
             person: Arc::new(Person::new(&home.layout(), now())),
+            upkeep,
             metrics: Arc::new(Metrics::default()),
         };
-        Ok((service, Running { engine, index, findings, replication }))
+        Ok((service, Running { engine, index, findings, replication, upkeep: keeping }))
     }
 }
 
 impl Running {
     /// Finishes what was begun and closes the store.
     pub(super) fn stop(self) {
+        if let Some(upkeep) = self.upkeep {
+            upkeep.stop();
+        }
         if let Some(replication) = self.replication {
             replication.stop();
         }

@@ -12,10 +12,12 @@ use klnode::store::peers::rows::{
 };
 use klnode::store::places::{CheckoutRow, PromotionRow};
 use klnode::store::rows::{
-    CallerRow, OverlayRow, PairRow, QuarantineRow, ServedRow, UseRow, ViewRow, VoiceRow, VoicesRow,
+    CallerRow, OverlayRow, PairRow, QuarantineRow, Seq, ServedRow, UseRow, ViewRow, VoiceRow,
+    VoicesRow,
 };
 use klnode::store::sessions::SessionRow;
 use klnode::store::tasks::{EndRow, PartRow, TaskRow};
+use klnode::store::upkeep::{Matter, Service, ServiceRow, Stage, UpkeepRow};
 use klnode::store::usage::{Amount, UsageRow};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::equivocation::{Proof, RawProof};
@@ -340,6 +342,23 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
     };
     let amount = Amount { answers: 1, tokens: 200, hits: 3, used: 1, ..<_>::default() };
     let usage = UsageRow { name: "client".into(), amount };
+    let upkeep = UpkeepRow {
+        service: Service::Duplicates,
+        matter: Matter::Sameness,
+        stage: Stage::Undone,
+        at: START,
+        entries: vec![origin(1).id(), EntryId::from_bytes([7; 16])],
+        why: "nearness 0.991, and nothing differs".into(),
+        is_foreign: true,
+        decided: Some(START),
+    };
+    let service = ServiceRow {
+        position: Seq(9),
+        walk: Some(EntryId::from_bytes([7; 16])),
+        through: START,
+        examined: 12,
+        noted: 3,
+    };
     let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
     let checkout = CheckoutRow {
         workspace: WorkspaceId::MAIN,
@@ -366,6 +385,8 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         ("checkouts", wire::encode(&checkout)),
         ("promotions", wire::encode(&promotion)),
         ("findings", wire::encode(&found())),
+        ("upkeep", wire::encode(&upkeep)),
+        ("services", wire::encode(&service)),
     ]
 }
 

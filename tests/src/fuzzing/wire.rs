@@ -14,7 +14,7 @@ use klnode_federation::proto::{message, pairing as exchange};
 use std::fmt::Debug;
 
 /// The tables whose values are more than fixed-width numbers, in the order of their numbers here.
-pub const TABLES: [&str; 24] = [
+pub const TABLES: [&str; 26] = [
     "records",
     "views",
     "equivocations",
@@ -38,6 +38,8 @@ pub const TABLES: [&str; 24] = [
     "checkouts",
     "promotions",
     "findings",
+    "upkeep",
+    "services",
     "no such table",
 ];
 

@@ -331,7 +331,13 @@ fn conclude(
             Ok(Receipt::Created(_)) => is_taken = true,
             Ok(Receipt::Known(_)) => {}
             // Marks are set on what is held already, too.
-            Ok(Receipt::Done(_) | Receipt::Task(_) | Receipt::Finding(_) | Receipt::Noted) => {
+            Ok(
+                Receipt::Done(_)
+                | Receipt::Task(_)
+                | Receipt::Finding(_)
+                | Receipt::Upkeep(_)
+                | Receipt::Noted,
+            ) => {
                 is_taken = true;
             }
             Ok(Receipt::Ingested(ingested)) => {

@@ -4,6 +4,7 @@ use crate::api::errors::ApiError;
 use crate::api::seats::Seats;
 use crate::api::server::Service;
 use crate::store::rows::Seq;
+use crate::store::{Snapshot, upkeep};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderName, header};
@@ -39,6 +40,7 @@ pub(super) async fn metrics(
         ("klnode_api_connections", "Connections that are open.", seats.count() as f64),
     ];
     given.extend(index(&service, snapshot.head()));
+    given.extend(upkeep(&service, &snapshot)?);
     if let Some(bytes) = resident_bytes() {
         given.push(("klnode_resident_memory_bytes", "Memory of the process.", bytes as f64));
     }
@@ -83,6 +85,28 @@ fn index(service: &Service, head: Seq) -> [(&'static str, &'static str, f64); 6]
             f64::from(u8::from(state.fault.is_some())),
         ),
     ]
+}
+
+/// How far upkeep is.
+fn upkeep(
+    service: &Service,
+    snapshot: &Snapshot,
+) -> Result<[(&'static str, &'static str, f64); 3], ApiError> {
+    let (passes, examined) = service.upkeep.counts();
+    let at = snapshot.service(upkeep::Service::Duplicates)?.position;
+    Ok([
+        ("klnode_upkeep_passes", "Passes of upkeep since the node started.", passes as f64),
+        (
+            "klnode_upkeep_examined_entries",
+            "Entries and pairs that upkeep has looked at since the node started.",
+            examined as f64,
+        ),
+        (
+            "klnode_upkeep_behind_records",
+            "Records that the search for duplicates has not yet looked at.",
+            snapshot.head().0.saturating_sub(at.0) as f64,
+        ),
+    ])
 }
 
 /// The memory that the process has in use, where the system tells.

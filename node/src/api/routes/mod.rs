@@ -20,6 +20,7 @@ mod quarantine;
 mod search;
 mod status;
 mod tasks;
+mod upkeep;
 mod usage;
 mod workspaces;
 
@@ -90,6 +91,11 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(tasks::show))
         .routes(routes!(tasks::finish))
         .routes(routes!(findings::list, findings::record))
+        .routes(routes!(upkeep::show))
+        .routes(routes!(upkeep::run))
+        .routes(routes!(upkeep::undo))
+        .routes(routes!(upkeep::accept))
+        .routes(routes!(upkeep::dismiss))
         .merge(portable::described())
         .routes(routes!(peers::list))
         .routes(routes!(peers::show))
@@ -163,7 +169,7 @@ impl Service {
         looks: &mut Looks,
     ) -> Result<Entry, ApiError> {
         let reading = self.reader.at(snapshot, (self.now)())?;
-        let found = reading.read(entry)?;
+        let found = reading.read_shown(entry)?;
         let mut found = found
             .ok_or_else(|| ApiError::new(Kind::NotFound, format!("find entry {entry}"), None))?;
         if snapshot.tombstone(entry)?.is_some() {

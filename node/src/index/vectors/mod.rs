@@ -260,6 +260,23 @@ impl Vectors {
         Ok(self.shared.read().nearest(&query, count, filter))
     }
 
+    /// The entries nearest to one that has a row, itself left out; none if it has none.
+    pub fn nearest_to(
+        &self,
+        entry: EntryId,
+        count: usize,
+        filter: &Filter,
+    ) -> Option<Vec<(EntryId, f32)>> {
+        let state = self.shared.read();
+        let mut codes = Vec::with_capacity(self.shared.dims);
+        state.rows.codes.write_codes(state.rows.row_of(entry)?, &mut codes);
+        let vector: Vec<f32> = codes.iter().map(|code| f32::from(code.cast_signed())).collect();
+        let mut hits = state.nearest(&Query::new(&vector), count.saturating_add(1), filter).hits;
+        hits.retain(|(other, _)| *other != entry);
+        hits.truncate(count);
+        Some(hits)
+    }
+
     /// The cosine of each of these entries and a vector; none for an entry without a row.
     pub fn cosines_of(
         &self,

@@ -1,0 +1,297 @@
+//! `klnode maintain`: look after the store now; list, undo and decide what upkeep did and found.
+
+use super::when::moment;
+use super::{Progress, Reply, VerbError};
+use crate::api::Client;
+use crate::api::types::{Noted, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepStatus};
+use hyper::Method;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// All services, in the order in which they are run.
+const SERVICES: [&str; 4] = ["duplicates", "contradictions", "pairs", "stale"];
+/// Found things that are told one by one; the rest is counted, and listed by `maintain list`.
+const TOLD_MAX: usize = 50;
+
+/// What to look after.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    /// Something else than to look after the store.
+    #[command(subcommand)]
+    pub verb: Option<MaintainVerb>,
+    /// Only this: duplicates, contradictions, pairs or stale.
+    #[arg(value_parser = SERVICES)]
+    pub service: Option<String>,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Look at everything again, not only at what has changed.
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// What else can be done about upkeep.
+#[derive(Debug, clap::Subcommand)]
+pub enum MaintainVerb {
+    /// List what was done, what waits for a word, what contradicts and what is stale.
+    ///
+    /// Example: klnode maintain list
+    List,
+    /// Undo what was done. The same is not done again.
+    ///
+    /// Example: klnode maintain undo 12
+    Undo(Numbered),
+    /// Do what was proposed.
+    ///
+    /// Example: klnode maintain accept 12
+    Accept(Numbered),
+    /// Drop what was proposed or found. It does not come again.
+    ///
+    /// Example: klnode maintain dismiss 12
+    Dismiss(Numbered),
+}
+
+/// One row of the list.
+#[derive(Debug, clap::Args)]
+pub struct Numbered {
+    /// Its number, as `maintain list` shows it.
+    pub number: u64,
+}
+
+/// What one service did, all passes together.
+#[derive(Debug, Serialize)]
+struct Kept {
+    service: String,
+    examined: u64,
+    merged: usize,
+    proposed: usize,
+    contradicting: usize,
+    stale: usize,
+    over: u64,
+    faded: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Summary {
+    dry_run: bool,
+    services: Vec<Kept>,
+    noted: Vec<Noted>,
+}
+
+impl Args {
+    pub(super) async fn run(
+        self,
+        client: &Client,
+        progress: &mut dyn Progress,
+    ) -> Result<Reply, VerbError> {
+        match self.verb {
+            None => self.keep(client, progress).await,
+            Some(MaintainVerb::List) => {
+                let status: UpkeepStatus = client.get("/v1/upkeep").await?;
+                let text = listed(&status);
+                Ok(Reply::new(&status, text))
+            }
+            Some(MaintainVerb::Undo(one)) => decide(client, one.number, "undo").await,
+            Some(MaintainVerb::Accept(one)) => decide(client, one.number, "accept").await,
+            Some(MaintainVerb::Dismiss(one)) => decide(client, one.number, "dismiss").await,
+        }
+    }
+
+    async fn keep(&self, client: &Client, progress: &mut dyn Progress) -> Result<Reply, VerbError> {
+        let wanted = |name: &&&str| self.service.as_deref().is_none_or(|one| one == **name);
+        let (mut services, mut noted) = (Vec::new(), Vec::new());
+        let total = SERVICES.iter().filter(wanted).count() as u64 * 1_000;
+        for (at, name) in (0_u64..).zip(SERVICES.iter().filter(wanted)) {
+            let mut kept = Kept::new(name);
+            let mut from = self.all.then(UpkeepPlace::default);
+            loop {
+                let order =
+                    UpkeepRun { service: (*name).into(), dry_run: self.dry_run, from: from.take() };
+                let ran: UpkeepRan =
+                    client.send_json(Method::POST, "/v1/upkeep/run", &order).await?;
+                let share = ran.done.saturating_mul(1_000) / ran.total.max(1);
+                progress.tell("looking after the store", at * 1_000 + share, Some(total));
+                kept.add(&ran);
+                noted.extend(ran.noted);
+                if ran.through {
+                    break;
+                }
+                from = Some(ran.next);
+            }
+            services.push(kept);
+        }
+        let summary = Summary { dry_run: self.dry_run, services, noted };
+        let text = summed(&summary);
+        Ok(Reply::new(&summary, text))
+    }
+}
+
+impl Kept {
+    fn new(service: &str) -> Self {
+        Self {
+            service: service.to_owned(),
+            examined: 0,
+            merged: 0,
+            proposed: 0,
+            contradicting: 0,
+            stale: 0,
+            over: 0,
+            faded: 0,
+            waits_for: None,
+        }
+    }
+
+    fn add(&mut self, ran: &UpkeepRan) {
+        let count = |matter: &str, stage: &str| {
+            ran.noted.iter().filter(|one| one.matter == matter && one.stage == stage).count()
+        };
+        self.examined += ran.examined;
+        self.merged += count("sameness", "made");
+        self.proposed += count("sameness", "proposed");
+        self.contradicting += count("contradiction", "open");
+        self.stale += count("staleness", "open");
+        self.over += ran.over;
+        self.faded += ran.faded;
+        self.waits_for.clone_from(&ran.waits_for);
+    }
+}
+
+async fn decide(client: &Client, number: u64, verb: &str) -> Result<Reply, VerbError> {
+    let path = format!("/v1/upkeep/{number}/{verb}");
+    let decided: UpkeepDecided = client.send_json(Method::POST, &path, &()).await?;
+    let text = format!("{}\n", line(&decided.noted));
+    Ok(Reply::new(&decided, text))
+}
+
+fn summed(summary: &Summary) -> String {
+    let mut text = format!(
+        "{:<15} {:>9} {:>7} {:>9} {:>12} {:>6} {:>5} {:>6}\n",
+        "SERVICE", "LOOKED AT", "MERGED", "PROPOSED", "CONTRADICTED", "STALE", "OVER", "FADED"
+    );
+    for of in &summary.services {
+        let _ = writeln!(
+            text,
+            "{:<15} {:>9} {:>7} {:>9} {:>12} {:>6} {:>5} {:>6}",
+            of.service,
+            of.examined,
+            of.merged,
+            of.proposed,
+            of.contradicting,
+            of.stale,
+            of.over,
+            of.faded
+        );
+        if let Some(waits_for) = &of.waits_for {
+            let _ = writeln!(text, "  {} waits for {waits_for}; try again later", of.service);
+        }
+    }
+    for noted in summary.noted.iter().take(TOLD_MAX) {
+        let _ = writeln!(text, "{}", line(noted));
+    }
+    if let Some(more) = summary.noted.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
+        let _ = writeln!(text, "{more} more; `klnode maintain list` shows them");
+    }
+    if summary.dry_run {
+        text.push_str("A dry run: nothing was changed.\n");
+    } else if summary.noted.iter().any(|one| one.stage == "made") {
+        text.push_str("`klnode maintain undo NUMBER` takes a change back.\n");
+    }
+    text
+}
+
+fn line(noted: &Noted) -> String {
+    let codes: Vec<&str> = noted.entries.iter().map(|entry| entry.code.as_str()).collect();
+    let between = match noted.matter.as_str() {
+        "sameness" => " = ",
+        "contradiction" => " against ",
+        _ => ", ",
+    };
+    let number = noted.number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+    let foreign = if noted.foreign { "  (not only yours)" } else { "" };
+    format!(
+        "{number:>6}  {}  {:<9}  {}: {}{foreign}",
+        moment(noted.at),
+        noted.stage,
+        codes.join(between),
+        noted.why
+    )
+}
+
+fn listed(status: &UpkeepStatus) -> String {
+    let parts = [
+        ("Changes", &status.changes, "`klnode maintain undo NUMBER` takes one back"),
+        ("Proposals", &status.proposals, "`klnode maintain accept NUMBER`, or `dismiss`"),
+        ("Contradictions", &status.contradictions, "`klnode maintain dismiss NUMBER` hides one"),
+        ("Stale", &status.stale, "`klnode confirm CODE` brings one back"),
+    ];
+    let mut text = String::new();
+    for (name, rows, way) in parts.iter().filter(|(_, rows, _)| !rows.is_empty()) {
+        let _ = writeln!(text, "{name} ({way})");
+        for row in *rows {
+            let _ = writeln!(text, "{}", line(row));
+        }
+    }
+    for cluster in &status.clusters {
+        let codes: Vec<&str> = cluster.entries.iter().map(|entry| entry.code.as_str()).collect();
+        let _ = writeln!(text, "Served together: {}", codes.join(", "));
+    }
+    if status.more {
+        text.push_str("There is more than is listed.\n");
+    }
+    for of in &status.services {
+        let due = if of.due { "due" } else { "not due" };
+        let through = of.through.map_or_else(|| "never".to_owned(), moment);
+        let _ = writeln!(
+            text,
+            "{:<15} {due}; {} records behind; last through: {through}",
+            of.name, of.behind
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::types::Named;
+
+    fn noted(number: Option<u64>, stage: &str) -> Noted {
+        let named = |id: &str, code: &str| Named { id: id.into(), code: code.into() };
+        Noted {
+            number,
+            service: "duplicates".into(),
+            matter: "sameness".into(),
+            stage: stage.into(),
+            at: 1_790_000_000_000,
+            entries: vec![named("01", "L-AAAA"), named("02", "L-BBBB")],
+            why: "nearness 0.991, and nothing differs".into(),
+            foreign: false,
+            decided: None,
+        }
+    }
+
+    #[test]
+    fn a_summary_counts_tells_and_says_how_to_undo() {
+        let mut kept = Kept::new("duplicates");
+        (kept.examined, kept.merged) = (7, 1);
+        let noted = vec![noted(Some(12), "made")];
+        let text = summed(&Summary { dry_run: false, services: vec![kept], noted });
+        assert!(
+            text.contains("    12  2026-09-21 14:13:20  made       L-AAAA = L-BBBB: "),
+            "{text}"
+        );
+        assert!(text.ends_with("takes a change back.\n"), "{text}");
+    }
+
+    #[test]
+    fn a_dry_run_has_no_numbers_and_says_that_nothing_was_changed() {
+        let noted = vec![noted(None, "made")];
+        let summary = Summary { dry_run: true, services: Vec::new(), noted };
+        let text = summed(&summary);
+        assert!(text.contains("     -  2026"), "{text}");
+        assert!(text.ends_with("nothing was changed.\n"), "{text}");
+    }
+}

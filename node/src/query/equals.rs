@@ -1,0 +1,152 @@
+//! Entries that this node holds to be the same, read as one: own `same_as` edges, applied.
+//!
+//! What was observed of any of them counts for the one that is shown. Only edges of this node and
+//! of *mine* apply, never across workspaces or memories, and words of others never stand over one's
+//! own: whoever rewrites a survivor loses its place to the next of one's own.
+
+use super::reading::Seen;
+use super::{Found, Reading};
+use crate::store::Error;
+use crate::store::rows::{UseRow, ViewRow};
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Origin;
+use klnode_crdt::time::Hlc;
+use klnode_crdt::view::{State, View};
+use klnode_scoring::duplicates::{Equal, survivor};
+
+/// What is shown of the one whose text is shown.
+const SHOWN: [Register; 3] = [Register::CONTENT, Register::TITLE, Register::SUMMARY];
+
+struct Member {
+    entry: EntryId,
+    row: ViewRow,
+    view: View,
+}
+
+impl Reading<'_> {
+    /// Reads an entry with all that this node holds to be the same: it comes back under the
+    /// survivor's id.
+    pub fn read_whole(&self, entry: EntryId) -> Result<Option<Found>, Error> {
+        let group = self.snapshot.group(entry)?;
+        if group.len() < 2 {
+            return self.read(entry);
+        }
+        let Some((row, view)) = self.view(entry)? else { return Ok(None) };
+        let mut members = vec![Member { entry, row, view }];
+        for other in group.into_iter().filter(|other| *other != entry) {
+            if let Some((row, view)) = self.view(other)?
+                && is_equal(&members[0].view, &view)
+            {
+                members.push(Member { entry: other, row, view });
+            }
+        }
+        if members.len() < 2 {
+            return self.read(entry);
+        }
+        self.join(members).map(Some)
+    }
+
+    /// Reads an entry as it is shown by name: with its equals if it is the one shown for them, else
+    /// alone, with the one under which it is shown.
+    pub fn read_shown(&self, entry: EntryId) -> Result<Option<Found>, Error> {
+        let whole = self.read_whole(entry)?;
+        let Some(other) = whole.as_ref().map(|found| found.entry).filter(|one| *one != entry)
+        else {
+            return Ok(whole);
+        };
+        let alone = self.read(entry)?;
+        Ok(alone.map(|found| Found { merged_into: Some(other), ..found }))
+    }
+
+    /// Whether the words that are shown are this node's own, or *mine*.
+    pub(super) fn is_own_text(&self, view: &View) -> bool {
+        let mine = &self.society.mine;
+        view.author(mine).is_some_and(|author| mine.contains(&author))
+    }
+
+    fn join(&self, mut members: Vec<Member>) -> Result<Found, Error> {
+        let equals: Vec<Equal> = members
+            .iter()
+            .map(|of| Equal {
+                entry: of.entry,
+                created: created(&of.view),
+                is_own: self.is_own_text(&of.view),
+                length: of.view.text(Register::CONTENT).unwrap_or_default().chars().count(),
+            })
+            .collect();
+        let chosen = survivor(&equals, self.reader.numbers.longer_text_factor)
+            .expect("a group has at least two");
+        let mut uses = UseRow::default();
+        for of in &members {
+            uses = added(uses, self.snapshot.uses(of.entry)?);
+        }
+        let at = |entry| equals.iter().position(|of| of.entry == entry);
+        let text = at(chosen.text).map(|at| members[at].view.registers.clone());
+        let first = at(chosen.entry).expect("the survivor is one of the group");
+        let Member { entry, row, mut view } = members.swap_remove(first);
+        for other in &members {
+            take_in(&mut view, &other.view);
+        }
+        if let Some(text) = text.filter(|_| chosen.text != entry) {
+            for register in SHOWN {
+                match text.get(&register) {
+                    Some(shown) => view.registers.insert(register, shown.clone()),
+                    None => view.registers.remove(&register),
+                };
+            }
+        }
+        let found = self.judged(Seen { entry, row, view, uses })?;
+        let merged = members.iter().map(|of| of.entry).collect();
+        Ok(Found { merged, ..found })
+    }
+}
+
+/// Whether two views may be one: both shown, in one workspace and memory.
+fn is_equal(one: &View, other: &View) -> bool {
+    let place = |view: &View| view.origin.as_ref().map(|of| (of.workspace(), of.memory()));
+    let is_live = |view: &View| view.state == State::Live;
+    is_live(one) && is_live(other) && place(one) == place(other)
+}
+
+/// Adds what was observed of another, and its topics.
+fn take_in(view: &mut View, other: &View) {
+    for (author, counts) in &other.counts {
+        let sum = view.counts.entry(*author).or_default();
+        sum.successes.extend_from_slice(&counts.successes);
+        sum.failures.extend_from_slice(&counts.failures);
+        sum.confirmations.extend_from_slice(&counts.confirmations);
+    }
+    let tags = view.texts.entry(TextSet::TAGS).or_default();
+    for (tag, authors) in other.texts.get(&TextSet::TAGS).into_iter().flatten() {
+        tags.entry(tag.clone()).or_default().extend(authors);
+    }
+}
+
+fn added(one: UseRow, other: UseRow) -> UseRow {
+    UseRow {
+        served: one.served.saturating_add(other.served),
+        last_served: one.last_served.max(other.last_served),
+        prediction_errors: one.prediction_errors.saturating_add(other.prediction_errors),
+        primed_confirmations: one.primed_confirmations.saturating_add(other.primed_confirmations),
+        idle_tasks: one.idle_tasks.max(other.idle_tasks),
+        is_from_success: one.is_from_success || other.is_from_success,
+        used: one.used.saturating_add(other.used),
+        alpha_peak: one.alpha_peak.max(other.alpha_peak),
+        held: one.held.max(other.held),
+        look_counted: one.look_counted.max(other.look_counted),
+        person_confirmed: one.person_confirmed.max(other.person_confirmed),
+        // Of one entry alone: what the rule put away it brings back, and who spoke of it that day.
+        is_put_away: false,
+        voices: None,
+    }
+}
+
+/// When an entry was created, by its creator's clock; the beginning of time for an import.
+pub(super) fn created(view: &View) -> Hlc {
+    match &view.origin {
+        Some(Origin::Created { stamp, .. }) => *stamp,
+        _ => Hlc::default(),
+    }
+}

@@ -1,0 +1,84 @@
+//! Entries that say the opposite about the same, found before anybody asks.
+//!
+//! The rule is that of an answer; nothing is decided here, and neither of the two is hidden.
+
+use super::Work;
+use crate::engine::Note;
+use crate::index::document::Scope;
+use crate::index::meaning::Meaning;
+use crate::index::vectors::Filter;
+use crate::query::rivals::{RELATED_MIN, polarity};
+use crate::store::Error;
+use crate::store::rows::Seq;
+use crate::store::upkeep::{Matter, ServiceRow, Stage};
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::view::State;
+use klnode_scoring::conflict::{self, Contradiction, Polarity, Subject};
+use std::collections::BTreeSet;
+
+/// The nearest that an entry is compared with.
+const NEIGHBOURS: usize = 20;
+
+/// An entry that speaks for or against something.
+struct Sided {
+    polarity: Polarity,
+    tags: BTreeSet<String>,
+    seq: Seq,
+    is_own: bool,
+}
+
+impl Work<'_> {
+    pub(super) fn contradictions(&mut self, from: ServiceRow) -> Result<ServiceRow, Error> {
+        self.follow(from, |work, meaning, entry| work.find_opposites(meaning, entry))
+    }
+
+    fn sided(&self, entry: EntryId) -> Result<Option<Sided>, Error> {
+        let read = match self.reading.view(entry) {
+            Err(Error::Damaged { .. }) => return Ok(None),
+            read => read?,
+        };
+        let Some((row, view)) = read else { return Ok(None) };
+        let Some(scope) = Scope::of(&view).filter(|_| view.state == State::Live) else {
+            return Ok(None);
+        };
+        let (polarity, is_own) = (polarity(&view), self.is_own(&view));
+        let tags = scope.tags.into_iter().collect();
+        Ok(Some(Sided { polarity, tags, seq: row.seq, is_own }))
+    }
+
+    fn find_opposites(&mut self, meaning: &Meaning, entry: EntryId) -> Result<(), Error> {
+        let Some(one) = self.sided(entry)? else { return Ok(()) };
+        // One that was changed to speak neither way may have been noted before.
+        let near = meaning.vectors.nearest_to(entry, NEIGHBOURS, &Filter::all());
+        for (other, cosine) in near.unwrap_or_default() {
+            let similarity = meaning.calibration.meaning(f64::from(cosine));
+            if similarity <= RELATED_MIN {
+                break;
+            }
+            let noted = self.reading.snapshot.noted(Matter::Contradiction, &[entry, other])?;
+            if one.polarity == Polarity::Neutral && noted.is_none() {
+                continue;
+            }
+            let Some(two) = self.sided(other)? else { continue };
+            let a = Subject { polarity: one.polarity, tags: &one.tags };
+            let b = Subject { polarity: two.polarity, tags: &two.tags };
+            let params = &self.reading.reader.numbers.conflict;
+            let found = conflict::contradiction(a, b, similarity, RELATED_MIN, params);
+            match (found, noted) {
+                (Contradiction::Found { overlap, similarity }, None)
+                    if !self.is_noted_now(entry, other) =>
+                {
+                    let why = format!("opposite, tags shared {overlap:.2}, alike {similarity:.2}");
+                    let entries = vec![(entry, one.seq), (other, two.seq)];
+                    let is_foreign = !(one.is_own && two.is_own);
+                    let (matter, stage) = (Matter::Contradiction, Stage::Open);
+                    self.note(Note { matter, stage, entries, why, is_foreign });
+                }
+                (Contradiction::Found { .. }, _) => {}
+                (_, Some((Stage::Open, number))) => self.found.over.push(number),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

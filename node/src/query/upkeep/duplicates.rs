@@ -1,0 +1,131 @@
+//! Entries that say the same: the nearest by meaning, compared word by word where it matters.
+//!
+//! Only what this node wrote itself is merged unasked; of everything else a person decides. So
+//! whoever writes something near to an entry of this node can at most put a line into the
+//! operator's list.
+
+use super::Work;
+use crate::engine::Note;
+use crate::index::document::Document;
+use crate::index::meaning::Meaning;
+use crate::index::vectors::Filter;
+use crate::query::rivals::polarity;
+use crate::store::Error;
+use crate::store::rows::Seq;
+use crate::store::upkeep::{Matter, ServiceRow, Stage};
+use klnode_crdt::claims::Relation;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::view::View;
+use klnode_scoring::duplicates::{Doubt, Text, Thresholds, Verdict, Whose, compare};
+
+/// The nearest that an entry is compared with.
+const NEIGHBOURS: usize = 8;
+
+/// An entry that is compared.
+struct Subject {
+    document: Document,
+    view: View,
+    seq: Seq,
+}
+
+impl Subject {
+    fn text(&self) -> Text<'_> {
+        let scope = &self.document.scope;
+        Text {
+            title: &self.document.title,
+            content: &self.document.content,
+            kind: scope.kind.map_or("", |kind| kind.name()),
+            thread: scope.thread.as_deref().unwrap_or_default(),
+            polarity: polarity(&self.view),
+        }
+    }
+}
+
+/// From which cosines on a model's texts say the same; none of a model that nobody measured.
+fn thresholds(meaning: &Meaning) -> Option<Thresholds> {
+    meaning.embedder.weights().map(|_| Thresholds::BUILT_IN)
+}
+
+impl Work<'_> {
+    pub(super) fn duplicates(&mut self, from: ServiceRow) -> Result<ServiceRow, Error> {
+        self.follow(from, |work, meaning, entry| work.find_equals(meaning, entry))
+    }
+
+    fn subject(&self, entry: EntryId) -> Result<Option<Subject>, Error> {
+        let read = match self.reading.view(entry) {
+            Err(Error::Damaged { .. }) => return Ok(None),
+            read => read?,
+        };
+        let Some((row, view)) = read else { return Ok(None) };
+        let document = Document::of(entry, &view);
+        Ok(document.map(|document| Subject { document, view, seq: row.seq }))
+    }
+
+    fn find_equals(&mut self, meaning: &Meaning, entry: EntryId) -> Result<(), Error> {
+        let Some(one) = self.subject(entry)? else { return Ok(()) };
+        let scope = &one.document.scope;
+        let filter = Filter::all().workspaces([scope.workspace]).memories([scope.memory]);
+        let near = meaning.vectors.nearest_to(entry, NEIGHBOURS, &filter).unwrap_or_default();
+        let group = self.reading.snapshot.group(entry)?;
+        if self.own_edges(&one.view).any(|to| !group.contains(&to)) {
+            self.found.edges.push(entry);
+        }
+        let thresholds = thresholds(meaning);
+        for (other, cosine) in near {
+            let cosine = f64::from(cosine);
+            if thresholds.is_some_and(|of| cosine < of.propose) {
+                break;
+            }
+            let is_noted = self.is_noted_now(entry, other);
+            let noted = self.reading.snapshot.noted(Matter::Sameness, &[entry, other])?;
+            if group.contains(&other) || is_noted || noted.is_some() {
+                continue;
+            }
+            let Some(two) = self.subject(other)? else { continue };
+            let place = |of: &Subject| (of.document.scope.workspace, of.document.scope.memory);
+            if place(&one) != place(&two) {
+                continue;
+            }
+            self.judge_pair(&one, &two, cosine, thresholds);
+        }
+        Ok(())
+    }
+
+    /// Where the `same_as` edges lead that this node or *mine* have drawn on an entry.
+    fn own_edges<'v>(&'v self, view: &'v View) -> impl Iterator<Item = EntryId> + 'v {
+        let mine = &self.reading.society.mine;
+        let own = view.links.iter().filter(|(_, authors)| !authors.is_disjoint(mine));
+        own.filter(|(link, _)| link.relation == Relation::SAME_AS).map(|(link, _)| link.to)
+    }
+
+    fn judge_pair(&mut self, one: &Subject, two: &Subject, cosine: f64, of: Option<Thresholds>) {
+        let is_own = self.is_own(&one.view) && self.is_own(&two.view);
+        let whose = if is_own { Whose::Own } else { Whose::Foreign };
+        let (stage, why) = match compare(&one.text(), &two.text(), whose, cosine, of) {
+            Verdict::Different => return,
+            Verdict::Merge => (Stage::Made, format!("nearness {cosine:.3}, and nothing differs")),
+            Verdict::Propose(Doubt::Unmeasured) => {
+                (Stage::Proposed, Doubt::Unmeasured.words().to_owned())
+            }
+            Verdict::Propose(doubt) => {
+                (Stage::Proposed, format!("nearness {cosine:.3}: {}", doubt.words()))
+            }
+        };
+        let entries = [one, two].map(|of| (of.document.entry, of.seq)).to_vec();
+        let matter = Matter::Sameness;
+        self.note(Note { matter, stage, entries, why, is_foreign: !is_own });
+    }
+
+    /// Whether a pair was noted in this very pass, from its other end.
+    pub(super) fn is_noted_now(&self, one: EntryId, two: EntryId) -> bool {
+        let has = |note: &Note, entry| note.entries.iter().any(|(of, _)| *of == entry);
+        self.found.notes.iter().any(|note| has(note, one) && has(note, two))
+    }
+
+    /// Whether an entry was created here, and is shown in this node's words.
+    pub(super) fn is_own(&self, view: &View) -> bool {
+        let mine = &self.reading.society.mine;
+        let creator = view.origin.as_ref().and_then(klnode_crdt::origin::Origin::creator);
+        creator.is_none_or(|creator| mine.contains(&creator)) && self.reading.is_own_text(view)
+    }
+}

@@ -1,0 +1,248 @@
+//! What the node does by itself, a little at a time: which entries say the same, which the opposite,
+//! which pairs have faded, what has become stale.
+//!
+//! A pass reads one snapshot and returns an act for the writer; nothing here writes. It looks at a
+//! bounded number of entries for a bounded time, and its act says where the next goes on: the place
+//! moves in the commit that does what was found. The program drives it from a thread of its own, a
+//! simulator by hand. In memory there is at most one pass and the clusters of the last walk.
+
+mod changed;
+mod contradictions;
+mod duplicates;
+mod pairs;
+mod stale;
+
+use super::{Reader, Reading};
+use crate::engine::{Note, UpkeepAct};
+use crate::index::Index;
+use crate::store::rows::Seq;
+use crate::store::upkeep::{Service, ServiceRow, Stage};
+use crate::store::{Error, Snapshot};
+use klnode_config::sections as of;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::time::WallTime;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Rows of the journal, from the newest, among which what others wrote is counted ...
+const RECENT_ROWS: usize = 2_000;
+/// ... and so many of them may wait at once: nobody fills the operator's list from outside.
+const FOREIGN_WAITING_MAX: usize = 200;
+
+/// When a service begins, and how much it does at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// Entries that must have changed.
+    pub changed_entries_min: u64,
+    /// Or this part of the store.
+    pub changed_fraction_min: f64,
+    /// But no fewer than this many.
+    pub changed_fraction_entries_min: u64,
+    /// After this long any change is enough.
+    pub interval: Duration,
+    /// Entries that one pass looks at.
+    pub entries_max: usize,
+    /// How long one pass takes; without an end where the same must happen each time.
+    pub time_max: Option<Duration>,
+}
+
+impl Params {
+    /// Takes them from the configuration.
+    pub fn new(of: &of::Upkeep) -> Self {
+        Self {
+            changed_entries_min: u64::from(of.changed_entries_min.get()),
+            changed_fraction_min: of.changed_fraction_min.get(),
+            changed_fraction_entries_min: u64::from(of.changed_fraction_entries_min.get()),
+            interval: of.interval.get(),
+            entries_max: of.pass_entries_max.as_usize(),
+            time_max: Some(of.pass_time_max.get()),
+        }
+    }
+}
+
+/// Upkeep of one store.
+pub struct Upkeep {
+    reader: Arc<Reader>,
+    params: Params,
+    turn: Mutex<()>,
+    pairs: Mutex<pairs::Heavy>,
+    passes: AtomicU64,
+    examined: AtomicU64,
+}
+
+/// What a pass found.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// For the writer.
+    pub act: UpkeepAct,
+    /// Where the service stands then.
+    pub row: ServiceRow,
+    /// Entries or pairs that were looked at.
+    pub examined: u64,
+    /// Whether there is nothing more to look at.
+    pub is_through: bool,
+    /// How far it is ...
+    pub done: u64,
+    /// ... of how much.
+    pub total: u64,
+    /// What it waits for, if it cannot work.
+    pub waits_for: Option<&'static str>,
+}
+
+/// What a pass gathers.
+#[derive(Default)]
+struct Gathered {
+    notes: Vec<Note>,
+    over: Vec<u64>,
+    faded: Vec<(EntryId, EntryId)>,
+    edges: Vec<EntryId>,
+    examined: u64,
+    is_through: bool,
+    done: u64,
+    total: u64,
+    waits_for: Option<&'static str>,
+}
+
+/// One pass at work.
+struct Work<'a> {
+    reading: Reading<'a>,
+    index: &'a Index,
+    params: &'a Params,
+    began: Instant,
+    /// How many more notes about what others wrote may be made.
+    foreign_left: usize,
+    found: Gathered,
+}
+
+impl Work<'_> {
+    /// Whether the pass has taken long enough.
+    fn is_spent(&self) -> bool {
+        self.params.time_max.is_some_and(|max| self.began.elapsed() >= max)
+    }
+
+    /// Keeps what was found, unless too much of others waits already.
+    fn note(&mut self, note: Note) {
+        if note.is_foreign {
+            if self.foreign_left == 0 {
+                return;
+            }
+            self.foreign_left -= 1;
+        }
+        self.found.notes.push(note);
+    }
+}
+
+impl Upkeep {
+    /// Upkeep by a reader's numbers.
+    pub fn new(reader: Arc<Reader>, params: Params) -> Self {
+        Self {
+            reader,
+            params,
+            turn: Mutex::default(),
+            pairs: Mutex::default(),
+            passes: AtomicU64::new(0),
+            examined: AtomicU64::new(0),
+        }
+    }
+
+    /// Waits until no other pass is under way; none is until the guard goes.
+    pub fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes and what they looked at, since the node started.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.passes.load(Ordering::Relaxed), self.examined.load(Ordering::Relaxed))
+    }
+
+    /// Entries that are served together again and again, as the last walk through the pairs found
+    /// them.
+    pub fn clusters(&self) -> Vec<Vec<EntryId>> {
+        self.pairs().clusters.clone()
+    }
+
+    fn pairs(&self) -> MutexGuard<'_, pairs::Heavy> {
+        self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One pass of a service, from a place on.
+    pub fn pass(
+        &self,
+        index: &Index,
+        snapshot: &Snapshot,
+        now: WallTime,
+        service: Service,
+        from: ServiceRow,
+    ) -> Result<Pass, Error> {
+        let mut work = Work {
+            reading: self.reader.at(snapshot, now)?,
+            index,
+            params: &self.params,
+            began: Instant::now(),
+            foreign_left: foreign_left(snapshot)?,
+            found: Gathered::default(),
+        };
+        let mut row = match service {
+            Service::Duplicates => work.duplicates(from)?,
+            Service::Contradictions => work.contradictions(from)?,
+            Service::Pairs => work.pairs(from, &mut self.pairs())?,
+            Service::Stale => work.stale(from)?,
+        };
+        let Gathered { notes, over, faded, edges, examined, is_through, done, total, waits_for } =
+            work.found;
+        row.examined = row.examined.saturating_add(examined);
+        if is_through && waits_for.is_none() {
+            row.through = now;
+        }
+        self.passes.fetch_add(1, Ordering::Relaxed);
+        self.examined.fetch_add(examined, Ordering::Relaxed);
+        let act = UpkeepAct::Pass { service, row, notes, over, faded, edges };
+        Ok(Pass { act, row, examined, is_through, done, total, waits_for })
+    }
+
+    /// Whether a service has reason to begin, or to go on.
+    pub fn is_due(
+        &self,
+        snapshot: &Snapshot,
+        now: WallTime,
+        service: Service,
+    ) -> Result<bool, Error> {
+        let row = snapshot.service(service)?;
+        let is_long_ago = row.through.plus(self.params.interval) <= now;
+        match service {
+            Service::Pairs | Service::Stale => {
+                Ok(row.walk.is_some() || (is_long_ago && snapshot.head() > Seq(0)))
+            }
+            Service::Duplicates | Service::Contradictions => {
+                if row.position >= snapshot.head() {
+                    return Ok(false);
+                }
+                let part = self.params.changed_fraction_min * snapshot.entry_count()? as f64;
+                let part = (part.ceil() as u64).max(self.params.changed_fraction_entries_min);
+                let enough = self.params.changed_entries_min.min(part).max(1);
+                // A service that never looked has no day to go by: a young store is left to grow.
+                let has_looked = row.through > WallTime::default();
+                let enough = if is_long_ago && has_looked { 1 } else { enough };
+                Ok(changed::count(snapshot, row.position, enough)? >= enough)
+            }
+        }
+    }
+}
+
+/// How many more notes about what others wrote may wait.
+fn foreign_left(snapshot: &Snapshot) -> Result<usize, Error> {
+    let mut waiting = 0;
+    for row in snapshot.upkeep()?.take(RECENT_ROWS) {
+        let (_, row) = row?;
+        let waits = matches!(row.stage, Stage::Proposed | Stage::Open);
+        waiting += usize::from(row.is_foreign && waits);
+    }
+    Ok(FOREIGN_WAITING_MAX.saturating_sub(waiting))
+}
+
+impl std::fmt::Debug for Upkeep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upkeep").field("params", &self.params).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,91 @@
+//! What has become stale, and what is so no longer.
+//!
+//! Where an entry stands is decided whenever it is read, by one rule (`scoring::status`); this only
+//! asks that rule of every entry once in a while, so that the operator hears of it. What an entry
+//! depends on can keep it fresh in a checkout; here there is none to look at.
+
+use super::Work;
+use super::pairs::progress;
+use crate::engine::Note;
+use crate::store::Error;
+use crate::store::rows::{UseRow, ViewRow};
+use crate::store::upkeep::{Matter, ServiceRow, Stage};
+use klnode_crdt::ids::EntryId;
+use klnode_scoring::status::{Reason, Status};
+
+/// Rows that a pass goes over for each entry that it may read.
+const ROWS_PER_ENTRY: u64 = 50;
+
+impl Work<'_> {
+    pub(super) fn stale(&mut self, from: ServiceRow) -> Result<ServiceRow, Error> {
+        let first = from.walk.map_or([0; 16], |walk| *walk.as_bytes());
+        let rows_max = self.params.entries_max as u64 * ROWS_PER_ENTRY;
+        let (mut walk, mut read) = (from.walk, 0);
+        self.found.is_through = true;
+        for row in self.reading.snapshot.entries_between(first, [0xFF; 16])? {
+            let (entry, row) = match row {
+                Err(Error::Damaged { .. }) => continue,
+                row => row?,
+            };
+            if from.walk == Some(entry) {
+                continue;
+            }
+            let is_full = self.found.examined >= rows_max || read >= self.params.entries_max;
+            if is_full || (self.found.examined > 0 && self.is_spent()) {
+                self.found.is_through = false;
+                break;
+            }
+            self.found.examined += 1;
+            walk = Some(entry);
+            if !row.is_forgotten && !row.is_parked() {
+                read += usize::from(self.ask(entry, &row)?);
+            }
+        }
+        (self.found.done, self.found.total) = progress(walk, self.found.is_through);
+        let walk = walk.filter(|_| !self.found.is_through);
+        let position = self.reading.snapshot.head();
+        Ok(ServiceRow { walk, position, ..from })
+    }
+
+    /// Asks of one entry. False where that could be told without reading it.
+    fn ask(&mut self, entry: EntryId, row: &ViewRow) -> Result<bool, Error> {
+        let noted = self.reading.snapshot.noted(Matter::Staleness, &[entry])?;
+        let uses = self.reading.snapshot.uses(entry)?;
+        if noted.is_none() && !self.may_be_stale(row, &uses) {
+            return Ok(false);
+        }
+        let found = match self.reading.read_whole(entry) {
+            Err(Error::Damaged { .. }) => return Ok(true),
+            found => found?,
+        };
+        let Some(found) = found.filter(|found| found.entry == entry) else { return Ok(true) };
+        let standing = found.judged.standing;
+        match (standing.status, noted) {
+            (Status::Stale, None) => {
+                let why = match standing.reason {
+                    Reason::NotServed { days } => format!("not served for {days} days"),
+                    Reason::PredictionErrors { errors } => {
+                        format!("a wrong answer {errors} times, and hardly used")
+                    }
+                    _ => "stale".to_owned(),
+                };
+                let (matter, stage) = (Matter::Staleness, Stage::Open);
+                let entries = vec![(entry, row.seq)];
+                // That nobody needs it is no claim of its author, whoever that is.
+                self.note(Note { matter, stage, entries, why, is_foreign: false });
+            }
+            (Status::Stale, _) => {}
+            (_, Some((Stage::Open, number))) => self.found.over.push(number),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// What is needed for either reason: the rest is for the rule to say.
+    fn may_be_stale(&self, row: &ViewRow, uses: &UseRow) -> bool {
+        let params = &self.reading.reader.numbers.status;
+        let since = if uses.served > 0 { uses.last_served } else { row.first_seen };
+        self.reading.now.day().days_since(since.day()) >= params.stale_after_days
+            || uses.prediction_errors >= params.prediction_errors_min
+    }
+}

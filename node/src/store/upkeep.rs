@@ -1,0 +1,349 @@
+//! What upkeep has done and found, and how far each of its services is.
+//!
+//! Local: nothing here is ever sent. A row of the journal holds no text of an entry, only which
+//! entries it is about and why, in numbers. The subjects are kept apart from it: what was decided
+//! about a pair is remembered longer than the row that told of it, so it is not asked twice.
+
+use super::batch::Batch;
+use super::error::Error;
+use super::rows::{self, PairRow, Seq};
+use super::snapshot::Snapshot;
+use super::tables::{PAIRS, SERVICES, SUBJECTS, SUBJECTS_MAX, UPKEEP, UPKEEP_ROWS_MAX, key, part};
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::time::WallTime;
+use redb::{ReadableTable, ReadableTableMetadata};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Names each variant by the number that is stored.
+macro_rules! coded {
+    ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $code:literal $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(into = "u8", try_from = "u8")]
+        pub enum $name { $($(#[$each])* $variant,)+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// Its number in the store.
+            pub fn code(self) -> u8 {
+                match self { $(Self::$variant => $code,)+ }
+            }
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        impl From<$name> for u8 {
+            fn from(one: $name) -> Self {
+                one.code()
+            }
+        }
+
+        impl TryFrom<u8> for $name {
+            type Error = String;
+
+            fn try_from(code: u8) -> Result<Self, String> {
+                let found = Self::ALL.iter().find(|one| one.code() == code).copied();
+                found.ok_or_else(|| format!("{code} is no number that is known here"))
+            }
+        }
+    };
+}
+
+coded! {
+    /// A part of upkeep.
+    Service {
+        /// Finds entries that say the same.
+        Duplicates = 1 "duplicates",
+        /// Finds entries that say the opposite.
+        Contradictions = 2 "contradictions",
+        /// Lets pairs of entries fade.
+        Pairs = 3 "pairs",
+        /// Tells what has become stale.
+        Stale = 4 "stale",
+    }
+}
+
+impl Service {
+    /// The service of a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|one| one.name() == name).copied()
+    }
+}
+
+coded! {
+    /// What a row of the journal is about.
+    Matter {
+        /// Two entries say the same.
+        Sameness = 1 "sameness",
+        /// Two entries say the opposite.
+        Contradiction = 2 "contradiction",
+        /// An entry is stale.
+        Staleness = 3 "staleness",
+    }
+}
+
+coded! {
+    /// What has become of it.
+    Stage {
+        /// A person decides.
+        Proposed = 1 "proposed",
+        /// It was done: it can be undone.
+        Made = 2 "made",
+        /// It was done and undone, and is not done again.
+        Undone = 3 "undone",
+        /// A person said no, and is not asked again.
+        Dismissed = 4 "dismissed",
+        /// It is the case.
+        Open = 5 "open",
+        /// It is no longer the case.
+        Over = 6 "over",
+        /// An entry it was about was forgotten.
+        Gone = 7 "gone",
+    }
+}
+
+/// A row of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpkeepRow {
+    /// Which service.
+    #[serde(rename = "s")]
+    pub service: Service,
+    /// About what.
+    #[serde(rename = "m")]
+    pub matter: Matter,
+    /// What has become of it.
+    #[serde(rename = "z")]
+    pub stage: Stage,
+    /// When it was noted.
+    #[serde(rename = "t")]
+    pub at: WallTime,
+    /// Which entries: of two that say the same the survivor first.
+    #[serde(rename = "e")]
+    pub entries: Vec<EntryId>,
+    /// Why, without a word of what they say.
+    #[serde(rename = "y")]
+    pub why: String,
+    /// One of them is not this node's own.
+    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_foreign: bool,
+    /// When somebody decided about it.
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<WallTime>,
+}
+
+impl UpkeepRow {
+    fn subject(&self) -> Option<[u8; 33]> {
+        subject(self.matter, &self.entries)
+    }
+}
+
+/// How far a service is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ServiceRow {
+    /// It has looked at the feed up to here.
+    #[serde(rename = "q")]
+    pub position: Seq,
+    /// Where a walk through all entries stands, if one is under way.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub walk: Option<EntryId>,
+    /// When it was last through with everything.
+    #[serde(rename = "t", default)]
+    pub through: WallTime,
+    /// Entries or pairs it has looked at, ever.
+    #[serde(rename = "n", default)]
+    pub examined: u64,
+    /// Rows it has written to the journal, ever.
+    #[serde(rename = "c", default)]
+    pub noted: u64,
+}
+
+/// The key of a subject; none for a row whose entries are gone.
+fn subject(matter: Matter, entries: &[EntryId]) -> Option<[u8; 33]> {
+    let mut sorted = entries.to_vec();
+    sorted.sort();
+    let none = EntryId::from_bytes([0; 16]);
+    let (one, two) = (sorted.first()?, sorted.get(1).unwrap_or(&none));
+    Some(key(&[&[matter.code()], one.as_bytes(), two.as_bytes()]))
+}
+
+fn row(
+    table: &impl ReadableTable<&'static [u8; 8], &'static [u8]>,
+    number: u64,
+) -> Result<Option<UpkeepRow>, Error> {
+    let row = table.get(&number.to_be_bytes())?;
+    row.map(|row| rows::decode("upkeep", row.value())).transpose()
+}
+
+fn service(
+    table: &impl ReadableTable<&'static [u8; 1], &'static [u8]>,
+    of: Service,
+) -> Result<ServiceRow, Error> {
+    let row = table.get(&[of.code()])?;
+    row.map_or(Ok(ServiceRow::default()), |row| rows::decode("services", row.value()))
+}
+
+fn known(
+    table: &impl ReadableTable<&'static [u8; 33], &'static [u8; 9]>,
+    matter: Matter,
+    entries: &[EntryId],
+) -> Result<Option<(Stage, u64)>, Error> {
+    let Some(at) = subject(matter, entries) else { return Ok(None) };
+    let Some(row) = table.get(&at)? else { return Ok(None) };
+    let [code, number @ ..] = *row.value();
+    let stage = Stage::try_from(code).map_err(|why| Error::damaged("a row of subjects", &why))?;
+    Ok(Some((stage, u64::from_be_bytes(number))))
+}
+
+/// Whether a row of the journal is about none of these entries.
+pub(super) fn is_about_none(row: &[u8], entries: &BTreeSet<EntryId>) -> Result<bool, Error> {
+    let row: UpkeepRow = rows::decode("upkeep", row)?;
+    Ok(row.entries.iter().all(|entry| !entries.contains(entry)))
+}
+
+/// A pair with its weight.
+pub type Pair = ((EntryId, EntryId), PairRow);
+
+impl Snapshot {
+    /// The journal of upkeep, the newest first.
+    pub fn upkeep(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<(u64, UpkeepRow), Error>> + use<>, Error> {
+        let rows = self.transaction.open_table(UPKEEP)?.range::<&[u8; 8]>(..)?;
+        Ok(rows.rev().map(|row| {
+            let (at, row) = row?;
+            Ok((u64::from_be_bytes(*at.value()), rows::decode("upkeep", row.value())?))
+        }))
+    }
+
+    /// How far a service is.
+    pub fn service(&self, of: Service) -> Result<ServiceRow, Error> {
+        service(&self.transaction.open_table(SERVICES)?, of)
+    }
+
+    /// What was noted or decided about entries before, and under which number.
+    pub fn noted(
+        &self,
+        matter: Matter,
+        entries: &[EntryId],
+    ) -> Result<Option<(Stage, u64)>, Error> {
+        known(&self.transaction.open_table(SUBJECTS)?, matter, entries)
+    }
+
+    /// Pairs that belong together, by their first entry, after one.
+    pub fn pairs_after(
+        &self,
+        after: Option<EntryId>,
+    ) -> Result<impl Iterator<Item = Result<Pair, Error>> + use<>, Error> {
+        let mut first = [0; 32];
+        if let Some(after) = after {
+            first = key::<32>(&[after.as_bytes(), &[0xFF; 16]]);
+        }
+        let rows = self.transaction.open_table(PAIRS)?.range::<&[u8; 32]>(&first..)?;
+        Ok(rows.map(|row| {
+            let (at, row) = row?;
+            let ends = [0, 16].map(|from| EntryId::from_bytes(part(at.value(), from)));
+            Ok(((ends[0], ends[1]), rows::decode("pairs", row.value())?))
+        }))
+    }
+}
+
+impl Batch {
+    pub(crate) fn upkeep_row(&self, number: u64) -> Result<Option<UpkeepRow>, Error> {
+        row(&self.transaction.open_table(UPKEEP)?, number)
+    }
+
+    pub(crate) fn service(&self, of: Service) -> Result<ServiceRow, Error> {
+        service(&self.transaction.open_table(SERVICES)?, of)
+    }
+
+    pub(crate) fn put_service(&self, of: Service, row: ServiceRow) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(SERVICES)?;
+        table.insert(&[of.code()], rows::encode(&row).as_slice())?;
+        Ok(())
+    }
+
+    pub(crate) fn noted(
+        &self,
+        matter: Matter,
+        entries: &[EntryId],
+    ) -> Result<Option<(Stage, u64)>, Error> {
+        known(&self.transaction.open_table(SUBJECTS)?, matter, entries)
+    }
+
+    /// Whether no more can be remembered.
+    pub(crate) fn is_upkeep_full(&self) -> Result<bool, Error> {
+        Ok(self.transaction.open_table(SUBJECTS)?.len()? >= SUBJECTS_MAX)
+    }
+
+    /// Writes a new row, under the next number. When there are too many, the oldest goes; what was
+    /// decided about its entries stays.
+    pub(crate) fn append_upkeep(&self, row: &UpkeepRow) -> Result<u64, Error> {
+        let number = {
+            let table = self.transaction.open_table(UPKEEP)?;
+            let last = table.last()?.map_or(0, |(at, _)| u64::from_be_bytes(*at.value()));
+            last + 1
+        };
+        self.put_upkeep(number, row)?;
+        let mut table = self.transaction.open_table(UPKEEP)?;
+        while table.len()? > UPKEEP_ROWS_MAX {
+            let Some(old) = table.pop_first()?.map(|(_, row)| row.value().to_vec()) else { break };
+            let old: UpkeepRow = rows::decode("upkeep", &old)?;
+            let is_undecided = matches!(old.stage, Stage::Proposed | Stage::Open);
+            if let Some(at) = old.subject().filter(|_| is_undecided) {
+                self.transaction.open_table(SUBJECTS)?.remove(&at)?;
+            }
+        }
+        Ok(number)
+    }
+
+    /// Writes a row, and remembers what has become of its entries. What is over may come again.
+    pub(crate) fn put_upkeep(&self, number: u64, row: &UpkeepRow) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(UPKEEP)?;
+        table.insert(&number.to_be_bytes(), rows::encode(row).as_slice())?;
+        let Some(at) = row.subject() else { return Ok(()) };
+        let mut subjects = self.transaction.open_table(SUBJECTS)?;
+        if row.stage == Stage::Over {
+            subjects.remove(&at)?;
+        } else {
+            let value: [u8; 9] = key(&[&[row.stage.code()], &number.to_be_bytes()]);
+            subjects.insert(&at, &value)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn drop_pair(&self, one: EntryId, two: EntryId) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(PAIRS)?;
+        for (from, to) in [(one, two), (two, one)] {
+            table.remove(&key::<32>(&[from.as_bytes(), to.as_bytes()]))?;
+        }
+        Ok(())
+    }
+
+    /// Of a forgotten entry the journal keeps that there was something, and not what.
+    pub(super) fn forget_upkeep(&self, entry: EntryId) -> Result<(), Error> {
+        let names =
+            |at: &[u8; 33]| [1, 17].iter().any(|from| part::<16>(at, *from) == *entry.as_bytes());
+        let mut subjects = self.transaction.open_table(SUBJECTS)?;
+        subjects.retain(|at, _| !names(at))?;
+        let mut table = self.transaction.open_table(UPKEEP)?;
+        let mut about = Vec::new();
+        for row in table.iter()? {
+            let (at, row) = row?;
+            let row: UpkeepRow = rows::decode("upkeep", row.value())?;
+            if row.entries.contains(&entry) {
+                about.push((*at.value(), row));
+            }
+        }
+        for (at, mut row) in about {
+            (row.stage, row.entries, row.why) = (Stage::Gone, Vec::new(), String::new());
+            table.insert(&at, rows::encode(&row).as_slice())?;
+        }
+        Ok(())
+    }
+}

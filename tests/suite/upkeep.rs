@@ -1,0 +1,230 @@
+//! Upkeep as its operator meets it: real processes, what is merged, listed, undone and decided.
+
+use crate::portable::{json, printed, run};
+use crate::process::{Running, klnode, start};
+use serde_json::{Value, json as object};
+use std::path::Path;
+use std::process::Stdio;
+
+const TITLE: &str = "Check ctx.Err() after upstream calls";
+const FIRST: &str =
+    "Auth middleware swallows cancellation, so check ctx.Err() after every upstream call.";
+const SECOND: &str =
+    "Auth middleware swallows cancellation, so check ctx.Err() after each upstream call.";
+
+fn add(home: &Path, title: &str, content: &str, more: &[&str]) -> String {
+    let evidence = ["--evidence", "doc:notes"];
+    let arguments = [&["add", "--title", title, "--content", content][..], &evidence, more];
+    text(&json(home, &arguments.concat())["id"])
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned()
+}
+
+/// Ids of what a question finds, with their α.
+fn found(home: &Path, query: &str) -> Vec<(String, f64)> {
+    let answer = json(home, &["search", query, "--all"]);
+    let hits = answer["hits"].as_array().cloned().unwrap_or_default();
+    let of = |hit: &Value| (text(&hit["id"]), hit["alpha"].as_f64().unwrap());
+    let mut found: Vec<(String, f64)> = hits.iter().map(of).collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+fn ids(found: &[(String, f64)]) -> Vec<&str> {
+    found.iter().map(|(id, _)| id.as_str()).collect()
+}
+
+fn listed(home: &Path, part: &str) -> Vec<Value> {
+    json(home, &["maintain", "list"])[part].as_array().cloned().unwrap_or_default()
+}
+
+/// What a run of one service counted.
+fn maintained(home: &Path, more: &[&str]) -> Value {
+    let arguments = [&["maintain"][..], more].concat();
+    json(home, &arguments)["services"][0].clone()
+}
+
+fn again(mut node: Running, home: &Path) -> Running {
+    node.0.kill().unwrap();
+    node.0.wait().unwrap();
+    drop(node);
+    start(home).0
+}
+
+#[test]
+fn near_equal_entries_answer_as_one_with_their_evidence_until_that_is_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (node, _) = start(home);
+    let one = add(home, TITLE, FIRST, &[]);
+    let two = add(home, TITLE, SECOND, &[]);
+    for entry in [&one, &two] {
+        printed(&run(home, &["observe", entry, "--success"]));
+    }
+    let query = "ctx.Err() after upstream calls";
+    assert_eq!(found(home, query).len(), 2);
+
+    let rehearsed = maintained(home, &["--dry-run", "duplicates"]);
+    assert_eq!(rehearsed["merged"], 1, "{rehearsed}");
+    assert_eq!(found(home, query).len(), 2, "a dry run changes nothing");
+    assert_eq!(listed(home, "changes"), [] as [Value; 0]);
+
+    let kept = maintained(home, &["duplicates"]);
+    assert_eq!((&kept["merged"], &kept["proposed"]), (&object!(1), &object!(0)), "{kept}");
+    let merged = found(home, query);
+    assert_eq!(ids(&merged), [one.as_str()], "the first that was written stands for both");
+    assert!((merged[0].1 - 7.0).abs() < 0.01, "both successes count: {merged:?}");
+    let hit = json(home, &["search", query, "--all"])["hits"][0].clone();
+    assert_eq!((&hit["merged"][0], &hit["id"]), (&object!(two), &object!(one)), "{hit}");
+    let shown = json(home, &["show", &one]);
+    assert_eq!(shown["merged"], object!([two]));
+    let under = json(home, &["show", &two]);
+    assert_eq!((&under["merged_into"], &under["content"]), (&object!(one), &object!(SECOND)));
+
+    let node = again(node, home);
+    assert_eq!(ids(&found(home, query)), [one.as_str()], "it outlives the process");
+    let changes = listed(home, "changes");
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    let number = changes[0]["number"].as_u64().unwrap().to_string();
+    printed(&run(home, &["maintain", "undo", &number]));
+    let apart = found(home, query);
+    assert_eq!(apart.len(), 2, "{apart:?}");
+    assert!(apart.iter().all(|(_, alpha)| (alpha - 6.0).abs() < 0.01), "{apart:?}");
+
+    let once_more = maintained(home, &["--all", "duplicates"]);
+    assert_eq!(
+        (&once_more["merged"], &once_more["proposed"]),
+        (&object!(0), &object!(0)),
+        "what was undone is not done again: {once_more}"
+    );
+    assert_eq!(found(home, query).len(), 2);
+    let twice = run(home, &["maintain", "undo", &number]);
+    assert_eq!(twice.status.code(), Some(2), "there is nothing left to take back");
+    assert_eq!(run(home, &["maintain", "undo", "999"]).status.code(), Some(1));
+    drop(node);
+}
+
+#[test]
+fn what_differs_in_a_number_is_proposed_and_a_dismissal_outlives_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (node, _) = start(home);
+    let title = "Timeout of the billing client";
+    let add = |seconds: &str| {
+        let content = format!("Set the timeout of the billing client to {seconds} seconds.");
+        add(home, title, &content, &[])
+    };
+    let (one, two) = (add("5"), add("30"));
+    let kept = maintained(home, &["duplicates"]);
+    assert_eq!((&kept["merged"], &kept["proposed"]), (&object!(0), &object!(1)), "{kept}");
+    let proposals = listed(home, "proposals");
+    let why = text(&proposals[0]["why"]);
+    assert!(why.contains("numbers"), "{why}");
+    let number = proposals[0]["number"].as_u64().unwrap().to_string();
+    printed(&run(home, &["maintain", "dismiss", &number]));
+    let node = again(node, home);
+    let kept = maintained(home, &["--all", "duplicates"]);
+    assert_eq!(kept["proposed"], 0, "{kept}");
+    assert_eq!(listed(home, "proposals"), [] as [Value; 0]);
+    assert_eq!(ids(&found(home, title)).len(), 2, "{one} and {two}");
+    assert_eq!(run(home, &["maintain", "accept", &number]).status.code(), Some(2));
+    drop(node);
+}
+
+#[test]
+fn a_proposal_that_is_accepted_merges_and_can_be_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (node, _) = start(home);
+    let one = add(home, TITLE, FIRST, &[]);
+    let two = add(home, TITLE, SECOND, &["--thread", "fix-login"]);
+    let kept = maintained(home, &["duplicates"]);
+    assert_eq!(kept["proposed"], 1, "another thread is for a person to say: {kept}");
+    let number = listed(home, "proposals")[0]["number"].as_u64().unwrap().to_string();
+    printed(&run(home, &["maintain", "accept", &number]));
+    assert_eq!(ids(&found(home, TITLE)), [one.as_str()]);
+    printed(&run(home, &["maintain", "undo", &number]));
+    assert_eq!(found(home, TITLE).len(), 2, "{two} is back");
+    drop(node);
+}
+
+#[test]
+fn opposites_are_listed_and_neither_is_hidden() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (node, _) = start(home);
+    let tags = ["--tag", "billing", "--tag", "http"];
+    let title = "Retry POST requests";
+    let say = |content: &str, polarity: &str| {
+        let more = [&tags[..], &["--polarity", polarity]].concat();
+        add(home, title, content, &more)
+    };
+    say("Retry POST requests to the billing service after a timeout.", "positive");
+    say("Do not retry POST requests to the billing service after a timeout.", "negative");
+    let kept = maintained(home, &["contradictions"]);
+    assert_eq!(kept["contradicting"], 1, "{kept}");
+    let found_apart = maintained(home, &["--all", "contradictions"]);
+    assert_eq!(found_apart["contradicting"], 0, "told once: {found_apart}");
+    let listing = printed(&run(home, &["maintain", "list"]));
+    assert!(listing.contains("Contradictions") && listing.contains(" against "), "{listing}");
+    assert_eq!(found(home, title).len(), 2);
+    let number = listed(home, "contradictions")[0]["number"].as_u64().unwrap().to_string();
+    printed(&run(home, &["maintain", "dismiss", &number]));
+    assert_eq!(listed(home, "contradictions"), [] as [Value; 0]);
+    drop(node);
+}
+
+/// Twenty texts about different things.
+fn topics() -> Vec<(String, String)> {
+    let pairs = include_str!("../../node/model/pairs/duplicates.jsonl");
+    let pairs = pairs.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let related = pairs.filter(|pair| pair["label"] == "related");
+    related.map(|pair| (text(&pair["one"]["title"]), text(&pair["one"]["content"]))).collect()
+}
+
+#[test]
+fn a_node_that_is_killed_in_the_middle_leaves_nothing_out_and_does_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let file = folder.path().join("lines.jsonl");
+    let mut lines = String::new();
+    for (title, content) in topics() {
+        for end in ["", "!"] {
+            let line = object!({"title": title, "content": format!("{content}{end}")});
+            lines.push_str(&format!("{line}\n"));
+        }
+    }
+    std::fs::write(&file, lines).unwrap();
+    let mut command = klnode(&home);
+    // A pass of one entry: wherever it is killed, it is in the middle.
+    command.args(["--set", "upkeep.pass_entries_max=1"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let (mut node, _) = crate::process::started(command);
+    printed(&run(&home, &["import", file.to_str().unwrap()]));
+    let mut maintaining = klnode(&home)
+        .args(["maintain", "duplicates"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    crate::pairing::eventually("something is merged", || {
+        (!listed(&home, "changes").is_empty()).then_some(())
+    });
+    node.0.kill().unwrap();
+    node.0.wait().unwrap();
+    drop(node);
+    let _ = maintaining.wait();
+    let (node, _) = start(&home);
+    maintained(&home, &["duplicates"]);
+    let changes = listed(&home, "changes");
+    assert_eq!(changes.len(), topics().len(), "{changes:?}");
+    let kept = maintained(&home, &["--all", "duplicates"]);
+    assert_eq!(kept["merged"], 0, "{kept}");
+    for change in changes {
+        let [shown, other] = [0, 1].map(|at| text(&change["entries"][at]["id"]));
+        assert_eq!(json(&home, &["show", &other])["merged_into"], object!(shown));
+    }
+    drop(node);
+}
