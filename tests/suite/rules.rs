@@ -75,7 +75,14 @@ impl Work {
 
     fn serve(&mut self, entry: EntryId, task: Option<TaskId>, is_weak: bool) {
         let (caller, task) = ("agent".to_owned(), task.map(|task| task.to_string()));
-        let row = ServedRow { caller, task, query: "what".into(), entries: vec![entry], is_weak };
+        let row = ServedRow {
+            caller,
+            task,
+            query: "what".into(),
+            entries: vec![entry],
+            is_weak,
+            ..ServedRow::default()
+        };
         self.0.run(Command::Served(row)).unwrap();
     }
 
@@ -114,7 +121,7 @@ impl Work {
     /// Whether a user's word outside any task counts.
     fn says(&mut self, uid: u32, entry: EntryId, of: Observation) -> bool {
         let command = Box::new(Command::Observe { entry, of, amount: Thousandths::ONE });
-        let caller = CallerRow { uid: Some(uid), pid: None };
+        let caller = CallerRow { uid: Some(uid), ..CallerRow::default() };
         self.0.run(Command::As { caller, command }).unwrap() != Receipt::Noted
     }
 }

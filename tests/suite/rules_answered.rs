@@ -119,6 +119,7 @@ fn only_verified_active_and_candidate_entries_are_found_and_others_are_asked_for
             query: "something else".into(),
             entries: vec![stale],
             is_weak: true,
+            ..ServedRow::default()
         };
         node.0.engine.submit_blocking(Command::Served(row)).unwrap();
     }

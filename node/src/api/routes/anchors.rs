@@ -203,7 +203,7 @@ mod tests {
         }
         let folder = Some("/somewhere");
         let own = rustix::process::geteuid().as_raw();
-        let of = |uid| permitted(Caller { uid: Some(uid), pid: None }, folder).unwrap();
+        let of = |uid| permitted(Caller { uid: Some(uid), ..Caller::default() }, folder).unwrap();
         assert_eq!(of(own), Some(PathBuf::from("/somewhere")));
         assert_eq!(of(own.wrapping_add(1)), None, "not checked");
     }
