@@ -316,5 +316,5 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     assert_eq!(node.now, WallTime::from_millis(START.as_millis()));
     let disk = node.medium.disk();
     drop(node);
-    check("store-v4.txt", &dump(disk.fork()));
+    check("store-v5.txt", &dump(disk.fork()));
 }
