@@ -216,12 +216,13 @@ fn more_stuffed_texts_than_engines_name_crowd_nothing_out_of_a_gated_answer() {
     team.carol.send_to(&mut team.node);
     let index = settled(&team.node);
     let mut rates = Rates::default();
-    for (question, own) in questions(&honest).into_iter().take(4) {
-        let gated = index.ask(&team.node, &question, Audience::Gated);
+    // The questions that they were made for; those with the trigger are in docs/attacks.md.
+    for (question, own) in victims().iter().map(|victim| victim.query).zip(honest).take(2) {
+        let gated = index.ask(&team.node, question, Audience::Gated);
         let is_planted = |hit: &Hit| planted.contains(&hit.found.entry);
         assert!(!gated.hits.iter().any(is_planted), "{question}");
         rates.count(CROWD, place(&gated.hits, own).is_none());
-        let all = ask_for_all(&index, &team.node, &question).hits;
+        let all = ask_for_all(&index, &team.node, question).hits;
         let count = all.iter().filter(|hit| is_planted(hit)).count();
         assert!(count > 30, "{count} of {} are planted where all is shown", all.len());
     }

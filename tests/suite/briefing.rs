@@ -175,9 +175,11 @@ fn a_briefing_primes_its_session_is_quoted_and_leaves_uses_alone() {
     let content = "Say \"yes\".\nThen go on.";
     let new = json!({"title": "Quote \"this\"", "content": content, "evidence": ["doc:notes"]});
     let entry = post("/v1/entries", "writer", &new)["id"].as_str().unwrap().to_owned();
-    for _ in 0..4 {
+    for job in 0..4 {
+        let task =
+            post("/v1/tasks", "writer", &json!({"agent": "a", "goal": format!("job {job}")}));
         let observations = format!("/v1/entries/{entry}/observations");
-        post(&observations, "writer", &json!({"outcome": "success"}));
+        post(&observations, "writer", &json!({"outcome": "success", "task": task["task"]}));
     }
     let brief = |query: &str| {
         node.ask("GET", &format!("/v1/briefing{query}"), &[("klnode-session", "told")], b"")

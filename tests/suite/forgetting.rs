@@ -48,6 +48,27 @@ fn forgetting_erases_every_payload_and_a_late_peer_does_not_bring_it_back() {
 }
 
 #[test]
+fn what_several_said_of_a_forgotten_entry_is_in_no_page_once_it_is_compacted() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("zq-left-0");
+    // Their records stand side by side, in pages that the same transaction changes again and again.
+    for number in 2..8_u8 {
+        let mut peer = Node::start(number, u64::from(number));
+        exchange(&mut home, &mut peer);
+        peer.retitle(entry, &format!("zq-left-{number}"));
+        exchange(&mut home, &mut peer);
+    }
+    home.create("stays");
+    let is_left = |node: &Node| {
+        node.medium.disk().bytes().windows(8).any(|part| part == b"zq-left-".as_slice())
+    };
+    assert!(is_left(&home), "it can be seen where it is");
+    home.run(Command::Forget { entry, grounds: None }).expect("the creator may");
+    home.run(Command::Compact).expect("nobody reads");
+    assert!(!is_left(&home));
+}
+
+#[test]
 fn a_stranger_may_not_forget() {
     let (mut home, mut stranger) = (Node::start(1, 1), Node::start(2, 2));
     let entry = home.create("mine");

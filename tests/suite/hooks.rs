@@ -297,6 +297,6 @@ fn a_briefing_is_asked_for_by_name_and_quoted() {
     );
     assert!(head.starts_with(&expected), "{head}");
     assert!(head.contains("klnode-client: claude-code\r\n"), "{head}");
-    assert!(head.contains("klnode-session: b3f1\r\n"), "{head}");
+    assert!(head.contains("klnode-session: b3-f1\r\n"), "{head}");
     home.tell(&["session-start"], &json!({})).context("SessionStart");
 }

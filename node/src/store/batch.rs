@@ -22,7 +22,7 @@ use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
 use klnode_crdt::limits::LIVE_SLOTS_MAX;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
-use redb::{Database, ReadableTable, ReadableTableMetadata, WriteTransaction};
+use redb::{Database, ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 
 /// When a commit is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,7 +239,9 @@ impl Batch {
             Error::damaged(format!("record {}", record.digest()), "its place is not known")
         })?;
         let row = rows::encode(&RecordRow::new(&record.clone().erased()));
-        self.transaction.open_table(RECORDS)?.insert(seq.value(), row.as_slice())?;
+        let mut records = self.transaction.open_table(RECORDS)?;
+        blot(&mut records, seq.value())?;
+        records.insert(seq.value(), row.as_slice())?;
         Ok(())
     }
 
@@ -284,6 +286,11 @@ impl Batch {
             self.transaction.open_table(DIGESTS)?,
             self.transaction.open_table(CALLERS)?,
         );
+        for key in keys {
+            if let Some(seq) = held.get(key)? {
+                blot(&mut records, seq.value())?;
+            }
+        }
         for key in keys {
             if let Some(seq) = held.remove(key)? {
                 records.remove(seq.value())?;
@@ -348,7 +355,9 @@ impl Batch {
 
     /// Takes a record out of quarantine.
     pub(crate) fn drop_quarantined(&self, record: &Record) -> Result<(), Error> {
-        self.transaction.open_table(QUARANTINE)?.remove(&held_key(record))?;
+        let mut table = self.transaction.open_table(QUARANTINE)?;
+        blot(&mut table, &held_key(record))?;
+        table.remove(&held_key(record))?;
         Ok(())
     }
 
@@ -356,6 +365,12 @@ impl Batch {
     pub(crate) fn drop_quarantined_under(&self, prefix: &[u8]) -> Result<(), Error> {
         let (first, last) = span::<81>(prefix);
         let mut table = self.transaction.open_table(QUARANTINE)?;
+        let rows = table.range::<&HeldKey>(&first..=&last)?;
+        let waiting: Vec<HeldKey> =
+            rows.map(|row| Ok(*row?.0.value())).collect::<Result<_, Error>>()?;
+        for at in &waiting {
+            blot(&mut table, at)?;
+        }
         table.retain_in::<&HeldKey, _>(&first..=&last, |_, _| false)?;
         Ok(())
     }
@@ -446,6 +461,9 @@ impl Batch {
                 quoting.push((*at.value(), row));
             }
         }
+        for (at, _) in &quoting {
+            blot(&mut ledger, at)?;
+        }
         for (at, mut row) in quoting {
             row.entries.retain(|served| *served != entry);
             row.query.clear();
@@ -465,4 +483,18 @@ impl Batch {
         }
         Ok(())
     }
+}
+
+/// Overwrites a row's value at its full length, before it is removed or becomes shorter. A page that
+/// this transaction has written to before is changed in place, and what becomes shorter there leaves its
+/// end behind; where several rows go, all are overwritten before any of them moves the others.
+pub(super) fn blot<const N: usize>(
+    table: &mut Table<'_, &'static [u8; N], &'static [u8]>,
+    at: &[u8; N],
+) -> Result<(), Error> {
+    let length = table.get(at)?.map(|row| row.value().len());
+    if let Some(length) = length {
+        table.insert(at, vec![0; length].as_slice())?;
+    }
+    Ok(())
 }

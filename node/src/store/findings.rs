@@ -4,7 +4,7 @@
 //! many; its texts go when an entry they went into is forgotten. Those that are still to be compared
 //! are listed apart, so that whoever compares looks at nothing else.
 
-use super::batch::Batch;
+use super::batch::{Batch, blot};
 use super::error::Error;
 use super::rows;
 use super::snapshot::Snapshot;
@@ -327,9 +327,14 @@ impl Batch {
         let mut table = self.transaction.open_table(FINDINGS)?;
         let quoting = quoting(&table, |one| *one == entry)?;
         let mut unsettled = self.transaction.open_table(UNSETTLED)?;
+        let mut forgotten = Vec::new();
         for at in quoting {
             let Some(row) = finding(&table, at)? else { continue };
-            table.insert(&at.to_bytes(), rows::encode(&row.forget()).as_slice())?;
+            blot(&mut table, &at.to_bytes())?;
+            forgotten.push((at, row.forget()));
+        }
+        for (at, row) in forgotten {
+            table.insert(&at.to_bytes(), rows::encode(&row).as_slice())?;
             unsettled.remove(&at.to_bytes())?;
         }
         Ok(())

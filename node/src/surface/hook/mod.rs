@@ -167,7 +167,8 @@ impl Call {
             Err(error) => return Said::nothing(format!("{}{begun}", trouble(&error))),
         };
         let text = briefing["text"].as_str().unwrap_or_default();
-        if text.trim().is_empty() {
+        let is_empty = briefing["sections"].as_array().is_some_and(Vec::is_empty);
+        if is_empty || text.trim().is_empty() {
             return Said::nothing(format!("there is nothing to tell{begun}"));
         }
         let noted = format!("briefed with {} characters{begun}", text.chars().count());
