@@ -178,7 +178,7 @@ impl Stand {
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (ask, go, script) = (ask.clone(), go.clone(), script.clone());
-                std::thread::spawn(move || serve(stream, &script, &ask, &go));
+                std::thread::spawn(move || serve(&stream, &script, &ask, &go));
             }
         });
         Self { asked, gone }
@@ -190,7 +190,7 @@ impl Stand {
     }
 }
 
-fn serve(stream: UnixStream, script: &Script, ask: &Sender<Asked>, go: &Sender<()>) -> Option<()> {
+fn serve(stream: &UnixStream, script: &Script, ask: &Sender<Asked>, go: &Sender<()>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -212,7 +212,8 @@ fn serve(stream: UnixStream, script: &Script, ask: &Sender<Asked>, go: &Sender<(
         Some(value) => {
             let body = value.to_string();
             let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-            (&stream).write_all((head + &body).as_bytes()).ok()
+            let mut out = stream;
+            out.write_all((head + &body).as_bytes()).ok()
         }
         None => {
             let mut rest = Vec::new();

@@ -35,7 +35,9 @@ fn beside(entry: &Entry) -> Vec<(String, String)> {
         let signed = of.approved_by.as_ref().map(|key| format!(", signed for by {key}"));
         ("promoted".to_owned(), format!("from {}{}", of.source, signed.unwrap_or_default()))
     });
-    links.chain(promotion).collect()
+    let same = entry.merged.iter().map(|other| ("same as".to_owned(), other.clone()));
+    let shown = entry.merged_into.iter().map(|other| ("shown under".to_owned(), other.clone()));
+    links.chain(promotion).chain(same).chain(shown).collect()
 }
 
 /// Everything.
@@ -89,8 +91,6 @@ pub(super) fn whole(entry: &Entry) -> String {
     for (name, value) in beside(entry) {
         put(&name, value);
     }
-    put("same as", entry.merged.join(", "));
-    put("shown under", entry.merged_into.clone().unwrap_or_default());
     put("contested", entry.contested.join(", "));
     for of in &entry.contributions {
         put("counted by", counted(of));

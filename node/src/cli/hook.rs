@@ -71,7 +71,8 @@ pub fn quick(words: impl Iterator<Item = OsString>) -> Option<Quick> {
             _ => return None,
         }
     }
-    let is_plain = !quick.args.event.is_empty() && !(quick.args.success && quick.args.failure);
+    let is_contradicting = quick.args.success && quick.args.failure;
+    let is_plain = !quick.args.event.is_empty() && !is_contradicting;
     is_plain.then_some(quick)
 }
 

@@ -272,7 +272,7 @@ fn filter() -> Filter {
 
 /// A value of every table: the table's number, the version of its rows, and the row.
 fn stored() -> Vec<Vec<u8>> {
-    let rows = peer_rows().into_iter().chain(own_rows());
+    let rows = peer_rows().into_iter().chain(own_rows()).chain(derived_rows());
     let numbered = rows.map(|(table, row)| {
         let number = TABLES.iter().position(|name| *name == table).expect("it is in the list");
         [vec![number as u8, 1], row].concat()
@@ -340,6 +340,25 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         client: Label::parse("client"),
         session: Label::parse("session"),
     };
+    let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
+    vec![
+        ("records", wire::encode(&claim())),
+        ("views", wire::encode(&view)),
+        ("equivocations", wire::encode(&proof())),
+        ("quarantine", wire::encode(&quarantined)),
+        ("overlays", wire::encode(&overlay)),
+        ("ledger", wire::encode(&served)),
+        ("uses", wire::encode(&uses())),
+        ("pairs", wire::encode(&PairRow { weight: 0.5, at: START })),
+        ("callers", wire::encode(&caller)),
+        ("tasks", wire::encode(&task)),
+        ("parts", wire::encode(&part)),
+        ("sessions", wire::encode(&SessionRow { at: START, entries: 3 })),
+    ]
+}
+
+/// Rows of what follows from use: the account, places, findings, upkeep.
+fn derived_rows() -> Vec<(&'static str, Vec<u8>)> {
     let amount = Amount { answers: 1, tokens: 200, hits: 3, used: 1, ..<_>::default() };
     let usage = UsageRow { name: "client".into(), amount };
     let upkeep = UpkeepRow {
@@ -359,7 +378,6 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         examined: 12,
         noted: 3,
     };
-    let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
     let checkout = CheckoutRow {
         workspace: WorkspaceId::MAIN,
         identity: "remote:example.org/shop".into(),
@@ -369,18 +387,6 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
     let approved_by = Some(author().author());
     let promotion = PromotionRow { source: origin(2).id(), at: START, approved_by };
     vec![
-        ("records", wire::encode(&claim())),
-        ("views", wire::encode(&view)),
-        ("equivocations", wire::encode(&proof())),
-        ("quarantine", wire::encode(&quarantined)),
-        ("overlays", wire::encode(&overlay)),
-        ("ledger", wire::encode(&served)),
-        ("uses", wire::encode(&uses())),
-        ("pairs", wire::encode(&PairRow { weight: 0.5, at: START })),
-        ("callers", wire::encode(&caller)),
-        ("tasks", wire::encode(&task)),
-        ("parts", wire::encode(&part)),
-        ("sessions", wire::encode(&SessionRow { at: START, entries: 3 })),
         ("usage", wire::encode(&usage)),
         ("checkouts", wire::encode(&checkout)),
         ("promotions", wire::encode(&promotion)),

@@ -140,8 +140,8 @@ fn first_newline(text: &str, range: Range<usize>) -> Option<usize> {
         if rest.starts_with("\r\n") || rest.starts_with('\n') {
             return Some(at);
         }
-        at += if rest.starts_with("/*") {
-            rest[2..].find("*/").map_or(rest.len(), |length| length + 4)
+        at += if let Some(inside) = rest.strip_prefix("/*") {
+            inside.find("*/").map_or(rest.len(), |length| length + 4)
         } else if rest.starts_with("//") {
             rest.find(['\r', '\n']).unwrap_or(rest.len())
         } else {

@@ -166,8 +166,8 @@ impl Scanner<'_> {
         if rest.starts_with("//") {
             return Ok(Some(self.at + rest.find(['\r', '\n']).unwrap_or(rest.len())));
         }
-        if rest.starts_with("/*") {
-            return match rest[2..].find("*/") {
+        if let Some(inside) = rest.strip_prefix("/*") {
+            return match inside.find("*/") {
                 Some(length) => Ok(Some(self.at + length + 4)),
                 None => self.problem("a comment begins here and does not end"),
             };
