@@ -21,6 +21,8 @@ pub struct Finder {
     pub chain: Vec<TaskId>,
     /// Other tasks whose findings were shown in one of the chain.
     pub handed: BTreeSet<TaskId>,
+    /// The sessions it was recorded in, or a task of the chain was begun in.
+    pub sessions: BTreeSet<String>,
 }
 
 impl Finder {
@@ -47,7 +49,7 @@ pub enum Echo {
     Root,
     /// One was shown in the other's work.
     Handed,
-    /// One agent found both.
+    /// One agent found both, or one session did under two names.
     Agent,
 }
 
@@ -60,7 +62,8 @@ pub fn echo(one: &Finder, two: &Finder) -> Option<Echo> {
     if one.was_handed(two) || two.was_handed(one) {
         return Some(Echo::Handed);
     }
-    one.is_agent(two).then_some(Echo::Agent)
+    let is_one = one.is_agent(two) || !one.sessions.is_disjoint(&two.sessions);
+    is_one.then_some(Echo::Agent)
 }
 
 /// What is known of the entry that says the same.
@@ -140,6 +143,7 @@ mod tests {
             agent: agent.into(),
             chain: chain.iter().map(|one| task(*one)).collect(),
             handed: handed.iter().map(|one| task(*one)).collect(),
+            sessions: BTreeSet::new(),
         }
     }
 
@@ -157,6 +161,10 @@ mod tests {
             assert_eq!(echo(&one, &two), expected, "{two:?}");
             assert_eq!(echo(&two, &one), expected, "it is the same from both sides");
         }
+        let session = |finder: Finder| Finder { sessions: ["s".to_owned()].into(), ..finder };
+        let (here, there) = (session(one.clone()), session(finder("builder", &[2], &[])));
+        assert_eq!(echo(&here, &there), Some(Echo::Agent), "one session under two names");
+        assert_eq!(echo(&here, &finder("builder", &[2], &[])), None);
         let below = finder("reviewer", &[4, 1], &[]);
         assert_eq!(echo(&below, &finder("builder", &[2], &[4])), Some(Echo::Handed));
     }

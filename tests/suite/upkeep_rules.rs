@@ -2,10 +2,13 @@
 //! do, and that the thresholds are those that were measured.
 
 use crate::pairing::eventually;
-use klnode::engine::{Command, NewEntry, Receipt, TaskAct, TaskDone, UpkeepAct, UpkeepDone};
+use klnode::engine::{
+    Command, Confirmation, NewEntry, Receipt, TaskAct, TaskDone, UpkeepAct, UpkeepDone,
+};
 use klnode::index::embed;
 use klnode::query::Found;
 use klnode::query::upkeep::{Params, Pass, Upkeep};
+use klnode::store::rows::OverlayRow;
 use klnode::store::upkeep::{Service, Stage, UpkeepRow};
 use klnode_config::Config;
 use klnode_crdt::claims::{Link, Relation};
@@ -103,6 +106,13 @@ fn only_own_edges_apply_and_a_group_is_counted_together_and_once_in_a_task() {
     };
     assert_eq!(observe(one), Receipt::Task(TaskDone::Counted));
     assert_eq!(observe(two), Receipt::Task(TaskDone::CountedBefore), "once for all of them");
+    let mut confirm = |entry| {
+        let act = TaskAct::Confirm { task, entry, is_lowered: false };
+        node.run(Command::Task(Box::new(act))).unwrap()
+    };
+    let confirmed = |of| Receipt::Task(TaskDone::Confirmed(of));
+    assert_eq!(confirm(one), confirmed(Confirmation::Independent));
+    assert_eq!(confirm(two), confirmed(Confirmation::Again), "once for all of them");
 
     let unlink = Claim::Unlink(Link { relation: Relation::SAME_AS, to: one });
     node.claim(two, unlink);
@@ -118,6 +128,13 @@ fn a_longer_text_of_a_group_is_shown_under_the_survivor() {
     node.claim(two, same_as(one));
     let found = whole(&node, one);
     assert_eq!((found.entry, content(&found)), (one, long));
+    let overlay = OverlayRow { is_muted: true, ..OverlayRow::default() };
+    node.run(Command::Overlay { entry: two, overlay }).unwrap();
+    assert_ne!(
+        content(&whole(&node, one)),
+        long,
+        "what is muted is not shown under another's name"
+    );
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn complete(path: &str, method: &HttpMethod, operation: &mut Operation) {
             if let RefOr::T(Parameter { parameter_in: ParameterIn::Path, description, .. }) =
                 parameter
             {
-                let meaning = "Its id, its code, or any unambiguous beginning of it.";
+                let meaning = "Its id, its code, or an unambiguous beginning of the code.";
                 *description = Some(meaning.into());
             }
         }

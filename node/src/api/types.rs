@@ -432,6 +432,10 @@ pub struct Overlay {
 /// That it was done.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Done {
+    /// To which entry.
+    pub id: String,
+    /// Its citation code; of one that was forgotten before, without its letter.
+    pub code: String,
     /// The newest position of the feed when it was.
     pub head: u64,
 }

@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// What to accept.
 #[derive(Debug, clap::Args)]
 pub struct Accept {
-    /// The entry's id, its code, or any unambiguous beginning of it.
+    /// The entry's id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// Whose proposal, by name or key; needed where several propose something.
     #[arg(long, value_name = "AUTHOR")]

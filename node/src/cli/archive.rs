@@ -10,7 +10,7 @@ use hyper::Method;
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["entry", "thread"])))]
 pub struct Archive {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: Option<String>,
     /// Every entry of this thread instead.
     #[arg(long)]

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// One entry, nothing else.
 #[derive(Debug, clap::Args)]
 pub struct One {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
 }
 
@@ -33,14 +33,14 @@ impl One {
     ) -> Result<Reply, VerbError> {
         let path = path(&self.entry, &format!("/{verb}"));
         let done: Done = client.send_json(Method::POST, &path, &()).await?;
-        Ok(Reply::new(&done, format!("{}  {what}\n", self.entry)))
+        Ok(Reply::new(&done, format!("{}  {what}\n", done.code)))
     }
 }
 
 /// What to confirm.
 #[derive(Debug, clap::Args)]
 pub struct Confirm {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// The task you found it in.
     #[arg(long)]
@@ -71,7 +71,7 @@ impl Confirm {
 /// What to forget.
 #[derive(Debug, clap::Args)]
 pub struct Forget {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// Wait until its text is in no file of the home any more.
     #[arg(long)]
@@ -93,7 +93,7 @@ impl Forget {
             false => ("/forget", "forgotten"),
         };
         let done: Done = client.send_json(Method::POST, &path(&self.entry, rest), &()).await?;
-        Ok(Reply::new(&done, format!("{}  {what}\n", self.entry)))
+        Ok(Reply::new(&done, format!("{}  {what}\n", done.code)))
     }
 }
 
@@ -120,7 +120,7 @@ fn erased(receipts: &Receipts) -> String {
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("verdict").required(true).args(["helpful", "harmful"])))]
 pub struct Feedback {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// It was of help.
     #[arg(long)]
@@ -144,7 +144,7 @@ impl Feedback {
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("outcome").required(true).args(["success", "failure"])))]
 pub struct Observe {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// It helped.
     #[arg(long)]
@@ -175,7 +175,7 @@ impl Observe {
 /// A change of an entry.
 #[derive(Debug, clap::Args)]
 pub struct Edit {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// A new title.
     #[arg(long)]
@@ -252,7 +252,7 @@ impl Edit {
 /// A mark of this node's operator.
 #[derive(Debug, clap::Args)]
 pub struct Mark {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// Take the mark away.
     #[arg(long)]
@@ -285,7 +285,7 @@ impl Mark {
 /// A note of this node's operator.
 #[derive(Debug, clap::Args)]
 pub struct Note {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// The note; empty removes it.
     pub note: String,

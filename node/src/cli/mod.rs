@@ -119,7 +119,7 @@ pub enum Verb {
     /// Example: klnode add --title "Check ctx.Err() after upstream calls" --content "Auth
     /// middleware swallows cancellation." --tag auth --evidence commit:1a2b3c4
     Add(add::Add),
-    /// Show one entry, by id, code or any unambiguous beginning of it.
+    /// Show one entry, by id, code or an unambiguous beginning of the code.
     ///
     /// Example: klnode show L-7F3K
     Show(read::Show),

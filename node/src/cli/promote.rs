@@ -9,7 +9,7 @@ use hyper::Method;
 /// What to promote, and to where.
 #[derive(Debug, clap::Args)]
 pub struct Promote {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// The workspace it is to be in [default: its own, out of its thread].
     #[arg(long, value_name = "WORKSPACE")]

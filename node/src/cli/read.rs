@@ -49,7 +49,7 @@ fn index(index: &IndexStatus) -> String {
 /// Which entry to show.
 #[derive(Debug, clap::Args)]
 pub struct Show {
-    /// Its id, its code, or any unambiguous beginning of it.
+    /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
 }
 

@@ -9,7 +9,7 @@ use hyper::Method;
 /// What gives way to what.
 #[derive(Debug, clap::Args)]
 pub struct Supersede {
-    /// The old entry's id, its code, or any unambiguous beginning of it.
+    /// The old entry's id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// The entry that takes its place.
     #[arg(long, value_name = "ENTRY")]

@@ -128,8 +128,9 @@ impl Ingest<'_> {
             _ => self.observe(batch, entry, (of, amount), None)?,
         };
         if let Some((voices, _)) = heard {
-            let uses = batch.uses(entry)?;
-            batch.put_uses(entry, UseRow { voices: Some(voices), ..uses })?;
+            let at = first_of_group(batch, entry)?;
+            let uses = batch.uses(at)?;
+            batch.put_uses(at, UseRow { voices: Some(voices), ..uses })?;
         }
         if receipt != Receipt::Noted {
             self.count_use(batch, entry, of)?;
@@ -149,7 +150,8 @@ impl Ingest<'_> {
         of: Observation,
     ) -> Result<(VoicesRow, Heard), Error> {
         let day = self.now.day();
-        let known = batch.uses(entry)?.voices.filter(|voices| voices.day == day);
+        let at = first_of_group(batch, entry)?;
+        let known = batch.uses(at)?.voices.filter(|voices| voices.day == day);
         let mut voices = known.unwrap_or(VoicesRow { day, ..VoicesRow::default() });
         let is_caller = |voice: &Option<VoiceRow>| voice.is_some_and(|one| one.uid == caller.uid);
         let place = voices.of.iter().position(is_caller);
@@ -165,6 +167,11 @@ impl Ingest<'_> {
         let counts = *said <= self.writer.tasks.outside_per_day_max;
         Ok((voices, if counts { Heard::Counts } else { Heard::Again }))
     }
+}
+
+/// Entries that say the same have one account of who spoke of them.
+fn first_of_group(batch: &Batch, entry: EntryId) -> Result<EntryId, Error> {
+    Ok(batch.group(entry)?.into_iter().min().unwrap_or(entry))
 }
 
 /// What is said outside a task.

@@ -137,6 +137,7 @@ impl Ingest<'_> {
             at: self.now,
             echoes: 0,
             fate: None,
+            session: self.caller.session,
             entries: Vec::new(),
         };
         batch.put_finding(at, &row)?;

@@ -43,6 +43,10 @@ impl Ingest<'_> {
         self.write(batch, entry, |writer, stamp| {
             writer.claim(&held, Some(origin.clone()), &claims, stamp)
         })?;
+        // Who wrote it confirms nothing by saying it again.
+        if let Some(session) = self.caller.session {
+            batch.prime(&session, &[entry], self.now)?;
+        }
         Ok(Receipt::Created(entry))
     }
 

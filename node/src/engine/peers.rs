@@ -93,11 +93,13 @@ impl Ingest<'_> {
         let boot = self.writer.boot;
         match act {
             PeerAct::Put(peer, row) => {
-                let has_changed = match row.counts_as_mine() {
+                // By what is stored: what is in memory may be of an attempt that failed.
+                let was_mine = batch.peer(*peer)?.is_some_and(|held| held.counts_as_mine());
+                match row.counts_as_mine() {
                     true => self.writer.mine.insert(*peer),
                     false => self.writer.mine.remove(peer),
                 };
-                if has_changed {
+                if was_mine != row.counts_as_mine() {
                     self.refresh_all_edges(batch)?;
                 }
                 let held = batch.peer(*peer)?.map(|held| held.approval);

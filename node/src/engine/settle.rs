@@ -5,7 +5,7 @@
 use super::command::{NewEntry, Receipt, Rejection};
 use super::findings::{Compared, FALSE_POSITIVE_TAG, FINDING_TAG, FindingDone};
 use super::ingest::Ingest;
-use super::tasks::{chain, root, taken};
+use super::tasks::{chain, is_confirmed, root, taken};
 use crate::store::findings::{Became, FateRow, FindingKey, FindingRow};
 use crate::store::tasks::PartRow;
 use crate::store::{Batch, Error};
@@ -55,7 +55,10 @@ impl Ingest<'_> {
         } else {
             let facts = match known {
                 None => None,
-                Some(entry) => Some(self.facts(batch, (at, &finder), entry, compared, &others)?),
+                Some(entry) => {
+                    let met = self.met(batch, at.task, entry, row.session)?;
+                    Some(facts(batch, (at, &finder), entry, compared, (&others, met.is_some()))?)
+                }
             };
             let finders: Vec<Finder> = others.iter().map(|one| one.finder.clone()).collect();
             let settlement = compounding::settle(&finder, facts, &finders);
@@ -207,40 +210,42 @@ impl Ingest<'_> {
         }
         Ok(Some(fate))
     }
+}
 
-    /// What is known of an entry that says the same as a finding.
-    fn facts(
-        &self,
-        batch: &Batch,
-        (at, finder): (FindingKey, &Finder),
-        entry: EntryId,
-        compared: &Compared,
-        others: &[Other],
-    ) -> Result<Known, Error> {
-        let root = root(batch, at.task)?;
-        let cited = compared.entry.as_ref().filter(|(found, _)| *found == entry);
-        let own = finder.agent.trim().to_lowercase();
-        let is_cited = cited
-            .is_some_and(|(_, agents)| agents.iter().any(|by| by.trim().to_lowercase() == own));
-        let sources = others.iter().filter(|other| other.row.entries.contains(&entry));
-        let echoes: Vec<Echo> =
-            sources.filter_map(|other| compounding::echo(finder, &other.finder)).collect();
-        Ok(Known {
-            is_served: self.met(batch, at.task, entry)?.is_some(),
-            is_confirmed: batch.task_part(root, entry)?.is_confirmed,
-            is_own: is_cited || echoes.contains(&Echo::Agent),
-            is_handed: echoes.contains(&Echo::Handed),
-        })
-    }
+/// What is known of an entry that says the same as a finding.
+fn facts(
+    batch: &Batch,
+    (at, finder): (FindingKey, &Finder),
+    entry: EntryId,
+    compared: &Compared,
+    (others, is_served): (&[Other], bool),
+) -> Result<Known, Error> {
+    let root = root(batch, at.task)?;
+    let cited = compared.entry.as_ref().filter(|(found, _)| *found == entry);
+    let own = finder.agent.trim().to_lowercase();
+    let is_cited =
+        cited.is_some_and(|(_, agents)| agents.iter().any(|by| by.trim().to_lowercase() == own));
+    let sources = others.iter().filter(|other| other.row.entries.contains(&entry));
+    let echoes: Vec<Echo> =
+        sources.filter_map(|other| compounding::echo(finder, &other.finder)).collect();
+    Ok(Known {
+        is_served,
+        is_confirmed: is_confirmed(batch, root, entry)?,
+        is_own: is_cited || echoes.contains(&Echo::Agent),
+        is_handed: echoes.contains(&Echo::Handed),
+    })
 }
 
 fn finder(batch: &Batch, task: TaskId, row: &FindingRow) -> Result<Finder, Error> {
     let chain = chain(batch, task)?;
-    let mut handed = BTreeSet::new();
+    let (mut handed, mut sessions) = (BTreeSet::new(), BTreeSet::new());
+    sessions.extend(row.session.map(|session| session.to_string()));
     for link in &chain {
-        handed.extend(batch.task(*link)?.map(|task| task.handed).unwrap_or_default());
+        let Some(task) = batch.task(*link)? else { continue };
+        handed.extend(task.handed);
+        sessions.extend(task.session.map(|session| session.to_string()));
     }
-    Ok(Finder { agent: row.agent.clone(), chain, handed })
+    Ok(Finder { agent: row.agent.clone(), chain, handed, sessions })
 }
 
 fn is_operators(row: &FindingRow) -> bool {

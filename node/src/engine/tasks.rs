@@ -279,10 +279,10 @@ impl Ingest<'_> {
         self.must_hold(batch, entry)?;
         self.open_task(batch, task)?;
         let root = root(batch, task)?;
-        let confirmation = match self.met(batch, task, entry)? {
+        let confirmation = match self.met(batch, task, entry, None)? {
             _ if is_lowered => Confirmation::Lowered,
             Some(met) => met,
-            None if batch.task_part(root, entry)?.is_confirmed => Confirmation::Again,
+            None if is_confirmed(batch, root, entry)? => Confirmation::Again,
             None => Confirmation::Independent,
         };
         if confirmation != Confirmation::Independent {
@@ -313,17 +313,19 @@ impl Ingest<'_> {
         Ok(self.speak_for_in(batch, root, entry, By::Independent)?)
     }
 
-    /// Where whoever works in a task has met an entry before, if they have.
+    /// Where whoever works in a task, or speaks from another session, has met an entry before, if they
+    /// have.
     pub(super) fn met(
         &self,
         batch: &Batch,
         task: TaskId,
         entry: EntryId,
+        session: Option<Label>,
     ) -> Result<Option<Confirmation>, Error> {
         if let Some(met) = met_in_chain(batch, task, entry)? {
             return Ok(Some(met));
         }
-        let is_known = self.was_served_in_session(batch, task, entry)?;
+        let is_known = self.was_served_in_session(batch, task, entry, session)?;
         Ok(is_known.then_some(Confirmation::ServedToSession))
     }
 
@@ -334,8 +336,10 @@ impl Ingest<'_> {
         batch: &Batch,
         task: TaskId,
         entry: EntryId,
+        session: Option<Label>,
     ) -> Result<bool, Error> {
-        let mut sessions: BTreeSet<Label> = self.caller.session.into_iter().collect();
+        let mut sessions: BTreeSet<Label> =
+            self.caller.session.into_iter().chain(session).collect();
         for one in chain(batch, task)? {
             sessions.extend(batch.task(one)?.and_then(|row| row.session));
         }
@@ -463,6 +467,16 @@ fn met_in_chain(
 
 /// Whether an entry, or one that this node holds to be the same, was observed in a task: cells of
 /// a group are summed, so a task counts once for all of it.
+/// Whether an entry, or one that says the same, was confirmed independently in a root task.
+pub(super) fn is_confirmed(batch: &Batch, root: TaskId, entry: EntryId) -> Result<bool, Error> {
+    for equal in batch.group(entry)? {
+        if batch.task_part(root, equal)?.is_confirmed {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn is_observed(batch: &Batch, task: TaskId, entry: EntryId) -> Result<bool, Error> {
     for equal in batch.group(entry)? {
         if batch.task_part(task, equal)?.is_observed {

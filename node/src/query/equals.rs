@@ -34,10 +34,14 @@ impl Reading<'_> {
             return self.read(entry);
         }
         let Some((row, view)) = self.view(entry)? else { return Ok(None) };
+        if self.is_hidden(entry, &view)? {
+            return self.read(entry);
+        }
         let mut members = vec![Member { entry, row, view }];
         for other in group.into_iter().filter(|other| *other != entry) {
             if let Some((row, view)) = self.view(other)?
                 && is_equal(&members[0].view, &view)
+                && !self.is_hidden(other, &view)?
             {
                 members.push(Member { entry: other, row, view });
             }
@@ -58,6 +62,13 @@ impl Reading<'_> {
         };
         let alone = self.read(entry)?;
         Ok(alone.map(|found| Found { merged_into: Some(other), ..found }))
+    }
+
+    /// Whether the operator has put an entry away, or out of sight: then its text answers for no other.
+    fn is_hidden(&self, entry: EntryId, view: &View) -> Result<bool, Error> {
+        let overlay = self.snapshot.overlay(entry)?;
+        let is_archived = view.archived_by.keys().any(|by| self.society.mine.contains(by));
+        Ok(overlay.is_muted || overlay.is_invalidated || is_archived)
     }
 
     /// Whether the words that are shown are this node's own, or *mine*.

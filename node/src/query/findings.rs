@@ -286,7 +286,12 @@ fn tail(reading: &Reading<'_>, lens: &Lens<'_>, snapshot: &Snapshot) -> Result<T
 fn embedded(lens: &Lens<'_>, found: &Found) -> Result<Vec<Vec<f32>>, EmbedError> {
     let content = found.view.text(Register::CONTENT).unwrap_or_default();
     let first = content.split("\n\n").next().unwrap_or_default();
-    lens.embedder.embed(&[&excerpt::whole(&found.view), first])
+    let whole = excerpt::whole(&found.view);
+    // Of a text by somebody else all must be alike, not only how it begins.
+    if is_foreign(found) {
+        return lens.embedder.embed(&[&whole]);
+    }
+    lens.embedder.embed(&[&whole, first])
 }
 
 /// An entry; nothing if it is damaged: that must not stop the rest.
@@ -294,11 +299,19 @@ fn read(reading: &Reading<'_>, entry: EntryId) -> Result<Option<Found>, Error> {
     Ok(Error::unless_damaged(reading.read(entry))?.flatten())
 }
 
-/// Whether an entry may be confirmed by a finding.
+/// Whether an entry may be confirmed by a finding. What nobody here has tried is not: whoever writes
+/// what agents are likely to find would have it tried by them, with all that stands beside it.
 fn speaks(found: &Found) -> bool {
+    if is_foreign(found) && !found.is_corroborated() {
+        return false;
+    }
     let kind = found.view.text(Register::TYPE).and_then(Kind::parse);
     let is_out = matches!(found.judged.standing.status, Status::Rejected | Status::Retracted);
     found.view.state == State::Live && !is_out && kind.is_some_and(|kind| KINDS.contains(&kind))
+}
+
+fn is_foreign(found: &Found) -> bool {
+    found.author.as_ref().is_some_and(|author| !author.is_own())
 }
 
 fn is_false_positive(found: &Found) -> bool {

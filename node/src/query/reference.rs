@@ -1,4 +1,4 @@
-//! How people name an entry: its id, its citation code, or any unambiguous beginning of either.
+//! How people name an entry: its id, its citation code, or an unambiguous beginning of the code.
 
 use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::EntryId;

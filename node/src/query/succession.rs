@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Successors of one entry that are looked at.
 const SUCCESSORS_MAX: usize = 16;
+/// Hints that are looked at for them: anyone may leave one.
+const HINTS_MAX: usize = 1_024;
 /// Entries that are looked at for a circle.
 const CIRCLE_MAX: usize = 1_000;
 /// Hits of which it is looked up whether something takes their place, from the first on.
@@ -48,7 +50,15 @@ impl Reading<'_> {
         let entitlement = self.society.entitlement(Some(origin.workspace()));
         let link = Link { relation: Relation::SUPERSEDES, to: of.entry };
         let mut successors = Vec::new();
-        for entry in self.snapshot.successors(of.entry, SUCCESSORS_MAX)? {
+        for entry in self.snapshot.successors(of.entry, HINTS_MAX)? {
+            if successors.len() >= SUCCESSORS_MAX {
+                break;
+            }
+            // Whoever may not say so takes no place, and costs no reading.
+            let authors = self.snapshot.authors(entry)?;
+            if !authors.into_iter().any(|author| entitlement.includes(author, origin)) {
+                continue;
+            }
             let Some(new) = self.read(entry)?.filter(is_standing) else { continue };
             let by = new.view.links.get(&link);
             let may = |authors: &BTreeSet<_>| {

@@ -122,6 +122,10 @@ impl Core {
 
     /// Makes a ticket for a member of a workspace, which is made if there is none of that name.
     pub fn invite_member(&mut self, name: &str, must_confirm: bool) -> Result<Ticket, PairError> {
+        // Before a workspace is made for it.
+        if self.listening.is_empty() {
+            return Err(PairError::NoAddress);
+        }
         let society = self.society()?;
         let id = match society.workspace(name) {
             Some(id) if id.is_personal() => return Err(PairError::Personal(name.to_owned())),

@@ -309,7 +309,10 @@ impl Batch {
         self.drop_held(&self.held_keys(entry)?)?;
         self.transaction.open_table(OVERLAYS)?.remove(entry.as_bytes())?;
         self.drop_quarantined_under(entry.as_bytes())?;
-        self.forget_uses(entry)?;
+        // What was never held was never served: there is nothing to look for in what is kept of use.
+        if self.view_row(entry)?.is_some() {
+            self.forget_uses(entry)?;
+        }
         self.forget_places(entry)?;
         let seq = self.put_record(tombstone)?;
         let mut tombstones = self.transaction.open_table(TOMBSTONES)?;

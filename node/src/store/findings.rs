@@ -6,6 +6,7 @@
 
 use super::batch::{Batch, blot};
 use super::error::Error;
+use super::label::Label;
 use super::rows;
 use super::snapshot::Snapshot;
 use super::tables::{FINDINGS, FINDINGS_MAX, UNSETTLED, key, part, span};
@@ -73,6 +74,9 @@ pub struct FindingRow {
     /// What became of it; none while it waits.
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub fate: Option<FateRow>,
+    /// The session it was recorded in: what was served there primes it.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Label>,
     /// Every entry that it went into or spoke for: forgetting one takes its texts along.
     #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<EntryId>,

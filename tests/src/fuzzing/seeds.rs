@@ -416,6 +416,7 @@ fn found() -> FindingRow {
         at: START,
         echoes: 1,
         fate: Some(fate),
+        session: Label::parse("session"),
         entries: vec![origin(1).id()],
     }
 }

@@ -34,13 +34,19 @@ pub(super) async fn briefing(
             format!("brief in {tokens} tokens: budget_tokens must be from {least} to {most}");
         return Err(ApiError::new(Kind::Invalid, message, None));
     }
+    let is_named = workspace.is_some();
     let workspace = service.workspace_for(workspace.as_deref())?;
     let workspace = translate::workspace_named(&workspace)?;
     let checkout = anchors::permitted(caller, checkout.as_deref())?;
-    let question = BriefingQuestion { workspace, thread, tokens_max, checkout };
+    let mut question = BriefingQuestion { workspace, thread, tokens_max, checkout };
     let (start, working) = (Instant::now(), service.clone());
     let told = apart(move |cancel| {
         let (snapshot, now) = (working.snapshot()?, (working.now)());
+        if let Some(folder) = question.checkout.as_deref().filter(|_| !is_named) {
+            let society = working.society(&snapshot)?;
+            let here = working.reader.here(&snapshot, &society, Some(folder))?;
+            question.workspace = here.workspace.unwrap_or(question.workspace);
+        }
         Ok(working.reader.briefing(&snapshot, &question, now, cancel)?)
     })
     .await?;

@@ -19,6 +19,7 @@ use axum::extract::{Path, State};
 use klnode_crdt::charter;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;
+use klnode_crdt::kind;
 use klnode_crdt::tally::Observation;
 use klnode_scoring::outcome;
 
@@ -284,7 +285,7 @@ pub(super) async fn retract(
     Path(entry): Path<String>,
 ) -> Answered<Done> {
     let entry = resolve_for_change(&service, &entry)?;
-    done(&service, caller, Command::Retract { entry }).await
+    done(&service, caller, entry, Command::Retract { entry }).await
 }
 
 /// Forgets an entry for good.
@@ -297,7 +298,13 @@ pub(super) async fn forget(
     Params(ForgetQuery { now }): Params<ForgetQuery>,
 ) -> Answered<Done> {
     let entry = resolve_for_change(&service, &entry)?;
-    let forgotten = done(&service, caller, Command::Forget { entry, grounds: None }).await?;
+    let is_forgotten = service.snapshot()?.tombstone(entry)?.is_some();
+    let forgotten = if is_forgotten && now {
+        // Nothing is left to decide, only to wait for.
+        told(&service, entry, kind::code_digits(entry))?
+    } else {
+        done(&service, caller, entry, Command::Forget { entry, grounds: None }).await?
+    };
     if now {
         service.engine.submit(Command::Compact).await?;
         let mut index = service.index.watch();
@@ -334,7 +341,18 @@ pub(super) async fn overlay(
     named(&service, entry)
 }
 
-async fn done(service: &Service, caller: Caller, command: Command) -> Answered<Done> {
+async fn done(
+    service: &Service,
+    caller: Caller,
+    entry: EntryId,
+    command: Command,
+) -> Answered<Done> {
+    let found = service.reader.read(&service.snapshot()?, entry, (service.now)())?;
+    let code = found.map_or_else(|| kind::code_digits(entry), |found| translate::code(&found));
     service.submit(caller, command).await?;
-    Ok(Answer(Done { head: service.snapshot()?.head().0 }))
+    told(service, entry, code)
+}
+
+fn told(service: &Service, entry: EntryId, code: String) -> Answered<Done> {
+    Ok(Answer(Done { id: entry.to_string(), code, head: service.snapshot()?.head().0 }))
 }

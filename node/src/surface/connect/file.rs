@@ -132,6 +132,8 @@ impl Settings {
         let mut file = Unfinished::create(&self.path, Existing::Replace).map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         file.file().set_permissions(Permissions::from_mode(self.mode)).map_err(failed)?;
+        // Slow, so before the look and not between the look and the change.
+        file.file().sync_all().map_err(failed)?;
         self.check_unchanged()?;
         file.finish().map_err(failed)?;
         Ok(backup)

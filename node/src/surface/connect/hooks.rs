@@ -33,7 +33,10 @@ fn after_verb(command: &str, event: Event) -> Option<&str> {
     let at = command.find(&marker)?;
     let (program, rest) = (&command[..at], &command[at + marker.len()..]);
     let name = program.trim_end_matches(['\'', '"']).rsplit('/').next().unwrap_or_default();
-    (name.starts_with("klnode") && (rest.is_empty() || rest.starts_with(' '))).then_some(rest)
+    // What is more than one plain command is the operator's own, whatever it runs beside.
+    let is_plain = words(program).len() == 1 && !words(rest).into_iter().any(is_joining);
+    let is_ours = is_plain && name.starts_with("klnode");
+    (is_ours && (rest.is_empty() || rest.starts_with(' '))).then_some(rest)
 }
 
 fn is_ours(command: &str) -> bool {
@@ -55,11 +58,23 @@ fn own_flags(rest: &str) -> String {
     kept
 }
 
+/// Whether a word makes a command one of several, or sends its output elsewhere.
+fn is_joining(word: &str) -> bool {
+    !word.starts_with(['\'', '"']) && word.contains([';', '|', '&', '<', '>', '`', '$', '\n'])
+}
+
 /// The words of a command line, with their quotes.
 fn words(text: &str) -> Vec<&str> {
-    let (mut found, mut start, mut quote) = (Vec::new(), None, None);
+    let (mut found, mut start, mut quote, mut is_escaped) = (Vec::new(), None, None, false);
     for (at, c) in text.char_indices() {
+        if std::mem::take(&mut is_escaped) {
+            continue;
+        }
         match (quote, c) {
+            (None | Some('"'), '\\') => {
+                is_escaped = true;
+                start = start.or(Some(at));
+            }
             (Some(open), c) if c == open => quote = None,
             (None, '\'' | '"') => {
                 quote = Some(c);
@@ -211,6 +226,27 @@ mod tests {
     use super::*;
 
     const FILE: &str = "{\n  // mine\n  \"model\": \"opus\",\n  \"hooks\": {\n    \"UserPromptSubmit\": [\n      {\n        \"hooks\": [\n          {\"type\": \"command\", \"command\": \"date\"},\n        ]\n      }\n    ]\n  }\n}\n";
+
+    #[test]
+    fn an_apostrophe_in_a_flag_is_written_once_however_often_it_is_put() {
+        let flags = format!(" --home {}", shell_word("/Volumes/Bob's Disk/klnode"));
+        let once = put("{}", "/usr/bin/klnode", &flags).unwrap();
+        assert_eq!(put(&once, "/usr/bin/klnode", &flags).unwrap(), once);
+    }
+
+    #[test]
+    fn a_command_of_several_is_the_operators() {
+        for theirs in [
+            "/opt/mine.sh; /usr/bin/klnode hook prompt",
+            "cd /x && /usr/bin/klnode hook prompt && /opt/mine.sh",
+            "DEADLINE=1s /usr/bin/klnode hook prompt",
+            "/usr/bin/klnode hook prompt > /tmp/log",
+        ] {
+            assert!(!is_ours(theirs), "{theirs}");
+        }
+        assert!(is_ours("/usr/bin/klnode hook prompt --workspace team"));
+        assert!(is_ours("'/opt/my tools/klnode' hook stop --home '/it'\\''s; here'"));
+    }
 
     #[test]
     fn hooks_go_in_beside_others_and_out_without_a_trace() {

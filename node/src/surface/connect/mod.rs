@@ -184,7 +184,13 @@ impl Target {
             Part::Hooks => {
                 hooks::put(text, &program.path.to_string_lossy(), &program.shell_flags())
             }
-            Part::Server => self.put_entry(text, &program.entry()),
+            Part::Server => {
+                let mut entry = program.entry();
+                if let Some(old) = self.found(text)? {
+                    entry.args.extend(own_args(&old.args));
+                }
+                self.put_entry(text, &entry)
+            }
         }
     }
 
@@ -318,6 +324,19 @@ fn first_word(command: &str) -> String {
         Some(word) => word.replace("'\\''", "'"),
         None => word.to_owned(),
     }
+}
+
+/// What somebody has added to the arguments that we write.
+fn own_args(args: &[String]) -> Vec<String> {
+    let (mut kept, mut rest) = (Vec::new(), args.iter().skip_while(|word| *word == "mcp"));
+    while let Some(word) = rest.next() {
+        if word == "--home" || word == "--config" {
+            rest.next();
+        } else {
+            kept.push(word.clone());
+        }
+    }
+    kept
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Answers of the node as an agent gets them: a text that quotes, and the same as structured data.
 
-use super::quote::{NOTICE, inline, quote};
+use super::quote::{NOTICE, clean, inline, quote};
 use crate::api::search::{Hit, SearchAnswer};
 use crate::api::types::{Citation, Entry};
 use serde_json::{Value, json};
 use std::fmt::Write;
+
+/// Citations of one entry that an answer names.
+const EVIDENCE_MAX: usize = 8;
 
 /// What a call is answered with.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,9 +94,9 @@ pub(super) fn briefing(given: &Value) -> Answer {
     quote(&mut text, text_of("text"));
     let structured = json!({
         "notice": NOTICE,
-        "workspace": text_of("workspace"),
+        "workspace": workspace,
         "tokens": given["tokens"].as_u64().unwrap_or_default(),
-        "quoted": {"text": text_of("text")},
+        "quoted": {"text": clean(text_of("text"))},
     });
     Answer { text, structured }
 }
@@ -192,7 +195,6 @@ impl Shown<'_> {
         let _ = writeln!(text, ", in \"{}\"", inline(self.workspace));
         let evidence = self.evidence();
         if !evidence.is_empty() {
-            let evidence: Vec<String> = evidence.iter().map(|one| inline(one)).collect();
             let _ = writeln!(text, "evidence: \"{}\"", evidence.join("\", \""));
         }
         if !self.caveats.is_empty() {
@@ -206,8 +208,8 @@ impl Shown<'_> {
     }
 
     fn evidence(&self) -> Vec<String> {
-        let citation = |of: &Citation| format!("{}:{}", of.evidence_type, of.evidence_ref);
-        self.citations.iter().map(citation).collect()
+        let citation = |of: &Citation| inline(&format!("{}:{}", of.evidence_type, of.evidence_ref));
+        self.citations.iter().take(EVIDENCE_MAX).map(citation).collect()
     }
 
     fn structured(&self) -> Value {
@@ -218,13 +220,17 @@ impl Shown<'_> {
             "status": self.status,
             "confidence": self.mean,
             "observations": self.observations,
-            "author": self.author,
+            "author": inline(self.author),
             "foreign": self.is_foreign,
             "corroborated": self.is_corroborated,
-            "workspace": self.workspace,
+            "workspace": inline(self.workspace),
             "evidence": self.evidence(),
-            "caveats": self.caveats,
-            "quoted": {"title": self.title, "text": self.content, "tags": self.tags},
+            "caveats": self.caveats.iter().map(|caveat| inline(caveat)).collect::<Vec<_>>(),
+            "quoted": {
+                "title": clean(self.title),
+                "text": clean(self.content),
+                "tags": self.tags.iter().map(|tag| clean(tag)).collect::<Vec<_>>(),
+            },
         });
         // An unknown distance is absent: few schemas know of a number that may be null.
         if let Some(hop) = self.hop {

@@ -289,7 +289,7 @@ impl Asking<'_> {
     /// A task that the session worked on and that is over by now is dropped, and the agent told.
     fn about(&self, work: &Work, trouble: Trouble) -> Trouble {
         match &work.task {
-            Some(task) if work.origin == Origin::Session && trouble.is_about_a_task() => {
+            Some(task) if work.origin == Origin::Session && trouble.names(task) => {
                 self.session.leave_task(task);
                 trouble.hinting("it is no longer this session's task: call again without it")
             }

@@ -39,6 +39,11 @@ pub fn inline(text: &str) -> String {
     short
 }
 
+/// A text of somebody else's for a field of its own: as it is, with nothing that hides or turns it.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if c == '\n' { c } else { visible(c) }).collect()
+}
+
 /// The lines of a text, by whatever ends one.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.trim_end_matches(is_line_end).split(is_line_end)
@@ -53,7 +58,8 @@ fn is_line_end(c: char) -> bool {
 fn visible(c: char) -> char {
     let hides = c.is_control() && c != '\t'
         || matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
-        || matches!(c, '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}');
+        || matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{2028}' | '\u{2029}')
+        || matches!(c, '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}');
     if hides { '\u{FFFD}' } else { c }
 }
 

@@ -46,9 +46,9 @@ impl Trouble {
         self.reason
     }
 
-    /// Whether it says something about a task.
-    pub(super) fn is_about_a_task(&self) -> bool {
-        self.message.contains("task")
+    /// Whether it names something, such as a task by its id.
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.message.contains(name)
     }
 }
 
