@@ -191,7 +191,7 @@ fn a_briefing_primes_its_session_is_quoted_and_leaves_uses_alone() {
         assert!(!one[field].is_null(), "{field}: {first}");
     }
     let text = first["text"].as_str().unwrap();
-    assert_eq!(text.lines().count(), 3, "{text}");
+    assert_eq!(text.lines().count(), 3 + 1 + 4, "one entry, and the tasks that are open: {text}");
     assert!(text.starts_with(FIRST_LINE), "{text}");
     assert!(text.contains("\"Quote \\\"this\\\"\": \"Say \\\"yes\\\".\" (verified, 0."), "{text}");
     let confirm = |session: &str| {
