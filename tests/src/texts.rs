@@ -2,6 +2,7 @@
 //! many mixtures of them as are wanted.
 
 use crate::node::Seeded;
+use klnode::query::complaint;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -34,6 +35,9 @@ impl Texts {
                 texts.queries.extend(text("query"));
             }
         }
+        // A node would refuse them, and with them a whole import.
+        let is_fine = |text: &String| complaint("text", text).is_none();
+        texts.entries.retain(|(title, content)| is_fine(title) && is_fine(content));
         texts
     }
 
@@ -54,7 +58,10 @@ impl Texts {
         let name = format!("{}_{:x}", last.replace(' ', "_"), random.below(1 << 24));
         let title: String =
             format!("{last} {round} {title}").chars().take(TITLE_CHARACTERS_MAX).collect();
-        (title, format!("{} {name} {}", head.join(" "), tail.join(" ")))
+        let mixed = format!("{} {name} {}", head.join(" "), tail.join(" "));
+        // Two halves may make a phrase that neither had, and that a node refuses.
+        let is_fine = complaint("text", &mixed).is_none() && complaint("text", &title).is_none();
+        if is_fine { (title, mixed) } else { (format!("{round} {name}"), content.clone()) }
     }
 
     /// An entry as a plain line of an import.
