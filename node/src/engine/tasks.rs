@@ -329,8 +329,8 @@ impl Ingest<'_> {
         Ok(is_known.then_some(Confirmation::ServedToSession))
     }
 
-    /// Whether an entry, or one that says the same, was served to the session that speaks, or to one in which a task of the
-    /// chain was begun.
+    /// Whether an entry, or one that says the same, was served to the session that speaks, or to one
+    /// in which a task of the chain was begun.
     fn was_served_in_session(
         &self,
         batch: &Batch,

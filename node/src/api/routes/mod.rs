@@ -49,7 +49,8 @@ pub(super) fn described() -> OpenApiRouter<Service> {
 }
 
 /// What only the person behind this node may do, where they have a key: whatever opens the node to
-/// others, or closes it, what lets in what the scan holds, and their own word. A route here is described as needing the signature, and refuses without.
+/// others, or closes it, what lets in what the scan holds, and their own word. A route here is
+/// described as needing the signature, and refuses without.
 fn operator() -> OpenApiRouter<Service> {
     let mut router = OpenApiRouter::default()
         .routes(routes!(entries::confirm_as_person))

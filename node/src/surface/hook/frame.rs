@@ -6,6 +6,7 @@
 
 use crate::api::search::Hit;
 use crate::query;
+use crate::surface::characters::{is_line_end, is_seen};
 use klnode_scoring::hop::Hop;
 use std::fmt::Write;
 
@@ -89,18 +90,6 @@ fn quoted(text: &str) -> String {
 pub(super) fn one_line(text: &str, characters_max: usize) -> String {
     let spaced = text.chars().map(|c| if is_line_end(c) { ' ' } else { c });
     spaced.filter(|c| is_seen(*c)).take(characters_max).collect()
-}
-
-fn is_line_end(c: char) -> bool {
-    matches!(c, '\n' | '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
-/// Whether a character shows: no control, no change of direction, nothing of no width.
-fn is_seen(c: char) -> bool {
-    let is_hidden = matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}'
-        | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
-        | '\u{E0000}'..='\u{E0FFF}');
-    c == '\t' || (!c.is_control() && !is_hidden)
 }
 
 #[cfg(test)]

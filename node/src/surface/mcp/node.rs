@@ -28,7 +28,7 @@ pub type Starter = Arc<dyn Fn() -> io::Result<Option<Started>> + Send + Sync>;
 pub struct Started {
     /// The process.
     pub process: Child,
-    /// Held until it answers: two that start at once on a new home would each draw a key.
+    /// Held until it answers: of two that start at once one would end, and say so to an agent.
     pub lock: File,
 }
 
@@ -110,7 +110,7 @@ impl Node {
     }
 
     async fn answers(&self) -> bool {
-        self.client.get::<Value>("/v1/status").await.is_ok()
+        in_time(self.client.get("/v1/status")).await.is_ok()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Every line of a quoted text begins with the same mark. Whatever ends a line for some reader ends
 //! one here, so no text can leave its frame; what is not seen when it is read does not pass.
 
+use crate::surface::characters::{is_line_end, is_seen};
 use std::fmt::Write;
 
 /// What stands above every quotation.
@@ -49,18 +50,10 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.trim_end_matches(is_line_end).split(is_line_end)
 }
 
-fn is_line_end(c: char) -> bool {
-    matches!(c, '\n' | '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
 /// A character as it is shown: one that hides or turns text is replaced, so that a person who looks
 /// sees what a program reads.
 fn visible(c: char) -> char {
-    let hides = c.is_control() && c != '\t'
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
-        || matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{2028}' | '\u{2029}')
-        || matches!(c, '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}');
-    if hides { '\u{FFFD}' } else { c }
+    if is_seen(c) { c } else { '\u{FFFD}' }
 }
 
 #[cfg(test)]
