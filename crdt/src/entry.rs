@@ -5,8 +5,10 @@
 
 use crate::claims::Claims;
 use crate::header::Facet;
-use crate::ids::{AuthorId, Digest};
+use crate::ids::{AuthorId, Digest, EntryId};
+use crate::kind::{Kind, code_digits};
 use crate::lattice::Lattice;
+use crate::lww::Register;
 use crate::origin::Origin;
 use crate::payload::Payload;
 use crate::record::Record;
@@ -45,6 +47,15 @@ impl Lattice for Entry {
 }
 
 impl Entry {
+    /// What people call it: by a type that somebody claims for it, else by its digits alone. For where
+    /// it does not matter whose word is shown, since the letter is only a hint.
+    pub fn code(&self, entry: EntryId) -> String {
+        let types = self.claims.values().filter_map(|said| said.registers.get(&Register::TYPE));
+        let mut texts = types.flat_map(|values| values.iter().map(|(_, value)| &value.text));
+        let kind = texts.find_map(|text| Kind::parse(text));
+        kind.map_or_else(|| code_digits(entry), |kind| kind.code(entry))
+    }
+
     /// An entry of which only the tombstone is left.
     pub fn forgotten(tombstone: Digest) -> Self {
         Self { tombstone: Some(tombstone), ..Self::default() }

@@ -9,7 +9,7 @@ use crate::digest::{self, Context};
 use crate::ids::{AuthorId, Boot, Digest, EntryId, Generation};
 use crate::key::{Purpose, SecretKey, Signature};
 use crate::limits::{ABSORBS_MAX, FORMAT, HEADER_BYTES_MAX, HEADER_ITEMS_MAX, PAYLOAD_BYTES_MAX};
-use crate::record::Refusal;
+use crate::record::{Refusal, at_most};
 use crate::time::Hlc;
 use crate::version::{Place, Version};
 use crate::wire::{self, bounded::Bounds};
@@ -171,12 +171,8 @@ impl Header {
     }
 
     fn check(&self) -> Result<(), Refusal> {
-        if self.absorbs.len() > ABSORBS_MAX {
-            return Err(Refusal::OverLimit { what: "absorbed slots", max: ABSORBS_MAX });
-        }
-        if self.payload_bytes as usize > PAYLOAD_BYTES_MAX {
-            return Err(Refusal::OverLimit { what: "payload bytes", max: PAYLOAD_BYTES_MAX });
-        }
+        at_most("the header", "absorbed slots", self.absorbs.len(), ABSORBS_MAX)?;
+        at_most("the payload", "bytes", self.payload_bytes as usize, PAYLOAD_BYTES_MAX)?;
         let is_sorted = self.absorbs.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let are_older =
             self.absorbs.iter().all(|(place, _)| place.generation < self.place.generation);

@@ -14,7 +14,7 @@ use crate::limits::{
 };
 use crate::lww::{Lww, Register};
 use crate::origin::Origin;
-use crate::record::Refusal;
+use crate::record::{Refusal, at_most};
 use crate::tally::{Observation, Tally};
 use crate::tombstone::{Authority, Tombstone};
 use crate::wire;
@@ -86,7 +86,7 @@ impl Payload {
 
     /// Whether the payload keeps the rules of its facet.
     pub fn check(&self, entry: EntryId, author: AuthorId, bytes: &[u8]) -> Result<(), Refusal> {
-        at_most("payload bytes", bytes.len(), PAYLOAD_BYTES_MAX)?;
+        at_most("the payload", "bytes", bytes.len(), PAYLOAD_BYTES_MAX)?;
         match self {
             Self::Claims { origin, claims } => {
                 check_origin(origin.as_ref(), entry, author)?;
@@ -100,10 +100,6 @@ impl Payload {
             },
         }
     }
-}
-
-fn at_most(what: &'static str, found: usize, max: usize) -> Result<(), Refusal> {
-    if found <= max { Ok(()) } else { Err(Refusal::OverLimit { what, max }) }
 }
 
 fn check_origin(origin: Option<&Origin>, entry: EntryId, author: AuthorId) -> Result<(), Refusal> {
@@ -120,8 +116,8 @@ fn check_origin(origin: Option<&Origin>, entry: EntryId, author: AuthorId) -> Re
 
 fn check_import_key(origin: &Origin) -> Result<(), Refusal> {
     if let Origin::Imported { format, key, .. } = origin {
-        at_most("source format bytes", format.len(), IMPORT_KEY_BYTES_MAX)?;
-        at_most("source key bytes", key.len(), IMPORT_KEY_BYTES_MAX)?;
+        at_most("the source format", "bytes", format.len(), IMPORT_KEY_BYTES_MAX)?;
+        at_most("the source key", "bytes", key.len(), IMPORT_KEY_BYTES_MAX)?;
     }
     Ok(())
 }
@@ -134,7 +130,7 @@ fn check_claims(claims: &Claims, author: AuthorId) -> Result<(), Refusal> {
         check_register(*register, values)?;
     }
     for (set, elements) in &claims.texts {
-        check_set(set.name().unwrap_or("elements of a set"), elements, String::len)?;
+        check_set(set.name().unwrap_or("a set"), elements, String::len)?;
         if *set == TextSet::TAGS && elements.iter().any(|(tag, _)| tag.is_empty()) {
             return Err(Refusal::BadPayload("a tag is empty"));
         }
@@ -147,19 +143,21 @@ fn check_claims(claims: &Claims, author: AuthorId) -> Result<(), Refusal> {
         return Err(Refusal::BadPayload("a citation cannot be withdrawn"));
     }
     let archival_marks = claims.archival.as_ref().map_or(0, |word| word.after.len());
-    at_most("retractions a claim comes after", archival_marks, MARKS_MAX)
+    at_most("a claim", "retractions before it", archival_marks, MARKS_MAX)
 }
 
 fn check_register(register: Register, values: &Lww) -> Result<(), Refusal> {
-    at_most("values of one register", values.iter().len(), REGISTER_VALUES_MAX)?;
+    let name = register.name().unwrap_or("a register");
+    at_most(name, "values", values.iter().len(), REGISTER_VALUES_MAX)?;
     for (_, value) in values.iter() {
+        let (bytes, characters) = (value.text.len(), value.text.chars().count());
         match register {
-            Register::TITLE => at_most("title", value.text.chars().count(), TITLE_CHARS_MAX)?,
-            Register::CONTENT => at_most("content", value.text.len(), CONTENT_BYTES_MAX)?,
-            _ => at_most("register bytes", value.text.len(), REGISTER_BYTES_MAX)?,
+            Register::TITLE => at_most(name, "characters", characters, TITLE_CHARS_MAX)?,
+            Register::CONTENT => at_most(name, "bytes", bytes, CONTENT_BYTES_MAX)?,
+            _ => at_most(name, "bytes", bytes, REGISTER_BYTES_MAX)?,
         }
-        at_most("replaced values", value.replaces.len(), REPLACES_MAX)?;
-        at_most("retractions a claim comes after", value.after.len(), MARKS_MAX)?;
+        at_most(name, "replaced values", value.replaces.len(), REPLACES_MAX)?;
+        at_most(name, "retractions before it", value.after.len(), MARKS_MAX)?;
     }
     Ok(())
 }
@@ -169,10 +167,10 @@ fn check_set<E: Ord>(
     set: &GSet<E>,
     bytes: impl Fn(&E) -> usize,
 ) -> Result<(), Refusal> {
-    at_most(name, set.len(), SET_ELEMENTS_MAX)?;
+    at_most(name, "elements", set.len(), SET_ELEMENTS_MAX)?;
     for (element, word) in set.iter() {
-        at_most("bytes of one element", bytes(element), ELEMENT_BYTES_MAX)?;
-        at_most("retractions a claim comes after", word.after.len(), MARKS_MAX)?;
+        at_most(name, "bytes in one element", bytes(element), ELEMENT_BYTES_MAX)?;
+        at_most(name, "retractions before it", word.after.len(), MARKS_MAX)?;
     }
     Ok(())
 }
@@ -180,12 +178,13 @@ fn check_set<E: Ord>(
 fn check_tally(tally: &Tally) -> Result<(), Refusal> {
     for of in [Observation::Success, Observation::Failure, Observation::Confirmation] {
         let counter = tally.counter(of);
-        at_most("counter cells", counter.cells().len() + counter.folds().len(), COUNTER_CELLS_MAX)?;
+        let cells = counter.cells().len() + counter.folds().len();
+        at_most("a counter", "cells", cells, COUNTER_CELLS_MAX)?;
         let over = counter.cells().any(|(_, _, amount)| amount.0 > CELL_MAX)
             || counter.folds().any(|(_, amount)| amount.0 > CELL_MAX);
         if over {
             return Err(Refusal::BadPayload("a counter cell is above 2^32"));
         }
     }
-    at_most("reset boots", tally.reset.len(), RESET_BOOTS_MAX)
+    at_most("a reset", "boots", tally.reset.len(), RESET_BOOTS_MAX)
 }

@@ -48,10 +48,14 @@ pub enum Refusal {
         facet: u8,
     },
     /// A limit of the format.
-    #[error("{what}: more than the {max} allowed")]
+    #[error("{what} has {found} {unit}; {max} are allowed")]
     OverLimit {
-        /// What there is too much of.
+        /// What has too much.
         what: &'static str,
+        /// Of what it has too much.
+        unit: &'static str,
+        /// How much there is.
+        found: usize,
         /// How much there may be.
         max: usize,
     },
@@ -77,6 +81,16 @@ impl Refusal {
     pub fn blames_sender(&self) -> bool {
         !matches!(self, Self::NewerFormat { .. })
     }
+}
+
+/// Refuses what has more of something than is allowed.
+pub(crate) fn at_most(
+    what: &'static str,
+    unit: &'static str,
+    found: usize,
+    max: usize,
+) -> Result<(), Refusal> {
+    if found <= max { Ok(()) } else { Err(Refusal::OverLimit { what, unit, found, max }) }
 }
 
 /// A verified record.

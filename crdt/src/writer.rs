@@ -17,7 +17,7 @@ use crate::limits::{LIVE_SLOTS_MAX, SET_ELEMENTS_MAX};
 use crate::lww::{Lww, Register, Value};
 use crate::origin::Origin;
 use crate::payload::Payload;
-use crate::record::{Absence, Position, Record, Refusal};
+use crate::record::{Absence, Position, Record, Refusal, at_most};
 use crate::retraction::Marks;
 use crate::tally::{Observation, Tally};
 use crate::time::{Day, Hlc};
@@ -72,11 +72,9 @@ impl Writer<'_> {
         stamp: Hlc,
     ) -> Result<Record, Refusal> {
         let (mut said, marks) = self.standing();
-        if marks.ids().len() >= LIVE_SLOTS_MAX - 1 {
-            // One is left to take back what is there now.
-            let what = "retractions of this entry by one author";
-            return Err(Refusal::OverLimit { what, max: LIVE_SLOTS_MAX - 1 });
-        }
+        // One is left to take back what is said now.
+        let (taken_back, max) = (marks.ids().len(), LIVE_SLOTS_MAX - 2);
+        at_most("the entry", "retractions by one author", taken_back, max)?;
         for claim in claims {
             self.say(&mut said, held, marks.ids(), claim, stamp);
         }

@@ -1,5 +1,5 @@
 //! What the suites of klnode are built from: a disk that fails on demand, engines with a clock and
-//! a seed, timing and texts for benchmarks, the targets of fuzzing, and the repository's own source,
+//! a seed, timing and texts for benchmarks, sample records, the targets of fuzzing, and the repository's own source,
 //! read for its rules.
 
 pub mod attacks;
@@ -11,6 +11,7 @@ pub mod hostile;
 pub mod measure;
 pub mod node;
 pub mod puppet;
+pub mod samples;
 pub mod schedule;
 pub mod script;
 pub mod served;

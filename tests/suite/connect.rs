@@ -157,7 +157,9 @@ fn a_check_says_what_is_missing_and_is_content_when_nothing_is() {
     assert_eq!(person.connect(&["--yes"]).0, 0);
     let (code, said) = person.connect(&["--check"]);
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("no node answers; start one with `klnode`"), "{said}");
+    let start_command = format!("klnode --home {}", person.node_home().display());
+    let way_out = format!("no node answers; start one with `{start_command}`");
+    assert!(said.contains(&way_out), "{said}");
     let (_node, _) = start(&person.node_home());
     let (code, said) = person.connect(&["--check"]);
     assert_eq!(code, 0, "{said}");

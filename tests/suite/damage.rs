@@ -127,6 +127,13 @@ fn a_backup_brings_its_key_and_an_operator_may_go_on_with_another() {
     assert_eq!(adopted["before"], author_of(&key).to_string());
     assert_eq!(adopted["author"], author_of(&key_in(&home)).to_string());
     let (_node, _) = start(&home);
+    let running = run(&home, &["identity", "adopt", "--yes"]);
+    assert_eq!(running.status.code(), Some(1));
+    let expected = format!(
+        "klnode: cannot adopt a key in {}: a node is running on it\n  hint: stop it first\n",
+        home.display()
+    );
+    assert_eq!(told(&running), expected);
     let listed = klnode(&home).args(["list", "--json"]).output().unwrap();
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed["entries"][0]["title"], "kept");

@@ -220,7 +220,7 @@ fn clocks_quarantine_and_equivocation_are_told() {
     careful.run(Command::Ingest(vec![Arrival { record, from }])).unwrap();
     let home = folder.path().join("careful");
     settle(&home, careful, 1);
-    expect(&home, "quarantine", "warn", "1 records wait for your decision");
+    expect(&home, "quarantine", "warn", "1 record waits for your decision");
 }
 
 /// The unit with this machine's paths taken out.

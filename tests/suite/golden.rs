@@ -12,23 +12,20 @@ use klnode::store::Label;
 use klnode::store::peers::rows::{Cursor, RefusalRow};
 use klnode::store::places::CheckoutRow;
 use klnode::store::rows::{self, CallerRow, HitCost, OverlayRow, Seq, ServedRow};
-use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::gset::Presence;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{Boot, Digest, EntryId, Nonce, StoreId, WorkspaceId};
+use klnode_crdt::ids::{Boot, Digest, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::key::Signature;
-use klnode_crdt::lww::Register;
 use klnode_crdt::person::{Cost, LockedKey};
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::tally::Observation;
-use klnode_crdt::testing::{key, origin};
-use klnode_crdt::time::{Day, Hlc, WallTime};
-use klnode_crdt::tombstone::{AdminGrant, Grounds, Tombstone};
-use klnode_crdt::writer::{Claim, Writer};
+use klnode_crdt::testing::key;
+use klnode_crdt::time::{Day, WallTime};
+use klnode_crdt::writer::Writer;
 use klnode_scoring::outcome::{self, Outcome};
 use klnode_tests::disk::Disk;
 use klnode_tests::node::{Node, START, lesson};
+use klnode_tests::samples::{every_facet, stamp};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -52,63 +49,6 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-fn stamp(count: u16) -> Hlc {
-    Hlc::new(START, count)
-}
-
-/// One record of every facet, using every field.
-fn every_facet() -> Vec<(&'static str, Record)> {
-    let (author, entry) = (key(1), origin(1).id());
-    let none = Holding::default();
-    let writer = Writer { key: &author, boot: Boot(0xB007), entry, own: &none };
-    let retraction = writer.retract(Some(origin(1)), stamp(1)).unwrap();
-    let after = Holding::from_held([retraction.clone()].into_iter());
-    let writer = Writer { own: &after, ..writer };
-    let citation = Citation {
-        evidence_type: "commit".into(),
-        evidence_ref: "1a2b3c4".into(),
-        cited_by: "agent".into(),
-        cited_at: START,
-        is_context: true,
-    };
-    let link = Link { relation: Relation::SUPERSEDES, to: EntryId::from_bytes([7; 16]) };
-    let claims = [
-        Claim::Set(Register::TITLE, "Check ctx.Err() after upstream calls".into()),
-        Claim::Add(TextSet::TAGS, "auth/jwt".into()),
-        Claim::Withdraw(TextSet::TAGS, "auth".into()),
-        Claim::Cite(citation),
-        Claim::Link(link),
-        Claim::Archive(Presence::Present),
-    ];
-    let claim = writer.claim(&after.to_entry(), Some(origin(1)), &claims, stamp(2)).unwrap();
-    let later = Holding::from_held([retraction.clone(), claim.clone()].into_iter());
-    let writer = Writer { own: &later, boot: Boot(0xB008), ..writer };
-    let edit = [Claim::Set(Register::TITLE, "Check ctx.Err()".into())];
-    let edited = writer.claim(&later.to_entry(), Some(origin(1)), &edit, stamp(3)).unwrap();
-    let tally =
-        writer.observe(Observation::Success, Thousandths(1_500), Day(20_717), stamp(4)).unwrap();
-    let counted = Holding::from_held([tally.clone()].into_iter());
-    let writer = Writer { own: &counted, ..writer };
-    let reset = writer.reset(stamp(5)).unwrap();
-
-    let nonce = Nonce::from_bytes([3; 16]);
-    let workspace = WorkspaceId::of(key(9).author(), nonce);
-    let memory = klnode_crdt::origin::Memory::Procedural;
-    let (format, source) = ("jsonl".to_owned(), "row 1".to_owned());
-    let origin = klnode_crdt::origin::Origin::Imported { workspace, memory, format, key: source };
-    let grounds = Grounds::Admin(AdminGrant::sign(&key(9), nonce, author.author()));
-    let writer = Writer { key: &author, boot: Boot(1), entry: origin.id(), own: &none };
-    let tombstone = writer.forget(Tombstone { origin, grounds }, stamp(6)).unwrap();
-    vec![
-        ("claims", claim),
-        ("claims-absorbing", edited),
-        ("tally", tally),
-        ("tally-reset", reset),
-        ("retraction", retraction),
-        ("tombstone", tombstone),
-    ]
 }
 
 #[test]

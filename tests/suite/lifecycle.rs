@@ -6,15 +6,18 @@ use crate::person::{header, write_key};
 use crate::places::{Ground, done, refused};
 use klnode::api::{Limits, person};
 use klnode::engine::{Arrival, Command};
+use klnode::query::Reference;
 use klnode_crdt::claims::{Link, Relation, TextSet};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::key::SecretKey;
+use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
 use klnode_tests::node::Node;
 use klnode_tests::served::{Doors, Served};
 use klnode_tests::society::{Stranger, bring};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A node, and a folder to type in that is no checkout.
@@ -194,9 +197,17 @@ fn what_is_superseded_says_so_and_comes_after_its_successor() {
     assert_eq!(linked(&place.show(&new), "supersedes"), [old.as_str()]);
     let third = place.add("Something else altogether", &[]);
     place.done(&["supersede", &new, "--by", &third]);
-    place.refused(&["supersede", &third, "--by", &old], 2, "is superseded by");
-    place.refused(&["supersede", &old, "--by", &old], 2, "it is the same entry");
-    place.refused(&["supersede", &third, "--by", &old, "--undo"], 1, "has not said");
+    let [old_code, third_code] = [&old, &third].map(|id| text(&place.show(id)["code"]));
+    let circle = format!("{old_code} is superseded by {third_code} already");
+    place.refused(&["supersede", &third, "--by", &old], 2, &circle);
+    let itself = format!("supersede entry {old_code} by itself");
+    place.refused(&["supersede", &old, "--by", &old], 2, &itself);
+    let unsaid = format!("has not said that {old_code} takes the place of {third_code}");
+    place.refused(&["supersede", &third, "--by", &old, "--undo"], 1, &unsaid);
+    let nothing = format!("accept anything for entry {old_code}: nothing");
+    place.refused(&["accept", &old], 1, &nothing);
+    let kept = format!("tell how far entry {old_code} is erased: it was not forgotten");
+    place.refused(&["forget", &old, "--status"], 2, &kept);
     place.done(&["supersede", &old, "--by", &new, "--undo"]);
     assert_eq!(linked(&place.show(&old), "superseded_by"), Vec::<String>::new());
     // What is put away takes nobody's place.
@@ -323,4 +334,22 @@ fn what_a_task_produced_is_verified_when_the_task_succeeds() {
     // Somebody who was told of neither confirms it in a task of their own.
     let third = place.begin();
     assert_eq!(place.done(&["confirm", &made, "--task", &third])["class"], "independent");
+}
+
+#[test]
+fn a_beginning_that_several_entries_share_is_answered_with_their_codes() {
+    let mut node = Node::start(1, 1);
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    // Two digits make 1,024 beginnings.
+    let shared = (0..=1_024).find_map(|number: u32| {
+        let code = Kind::Lesson.code(node.create(&number.to_string()));
+        let beginning = code[..4].to_owned();
+        let other = seen.insert(beginning.clone(), code.clone())?;
+        Some((beginning, [other, code]))
+    });
+    let (beginning, codes) = shared.expect("there are more entries than beginnings");
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let reference: Reference = beginning.parse().unwrap();
+    let told = reference.resolve(&snapshot).unwrap_err().to_string();
+    assert!(codes.iter().all(|code| told.contains(code)), "{codes:?}: {told}");
 }

@@ -416,7 +416,9 @@ fn without_a_node_calls_say_so_and_work_once_one_appears() {
     let resources = agent.request("resources/list", &json!({}))["result"]["resources"].clone();
     assert_eq!(resources.as_array().unwrap().len(), 1, "{resources}");
     let told = agent.refused("search", &json!({"query": "anything"}));
-    assert!(told.contains("no node is running: start one with `klnode`"), "{told}");
+    let command = format!("klnode --home {}", home.path().display());
+    assert!(told.contains(&format!("no node is running: start one with `{command}`")), "{told}");
+    assert!(told.contains(&format!("`{command} mcp --start` starts one")), "{told}");
     let (_node, _) = start(home.path());
     let found = agent.done("search", &json!({"query": "anything"}));
     assert_eq!(found["hits"], json!([]), "{found}");

@@ -113,7 +113,20 @@ fn worktrees_clones_and_moved_folders_are_one_checkout_and_forks_are_not() {
     for name in ["shop", "shop/deep", "tree", "pages", "again", "bare-clone"] {
         assert_eq!(goes_to(&node, &ground.path(name)), "team", "{name}");
     }
+    let typed = |name: &str, words: &[&str]| {
+        String::from_utf8(type_in(&node, &ground.path(name), words).stdout).unwrap()
+    };
+    let listed = typed("tree", &["workspace", "list"]);
+    for part in ["  (other new entries go here)\n", ", 1 member, 1 checkout  (this checkout's"] {
+        assert!(listed.contains(part), "{part} in {listed}");
+    }
+    assert!(typed("other", &["workspace", "list"]).contains("  (new entries go here)\n"));
+    let here = "here          what is written in this checkout goes here\n";
+    assert!(typed("shop/deep", &["workspace", "show", "team"]).contains(here));
+    assert!(!typed("other", &["workspace", "show", "team"]).contains(here));
     let elsewhere = ["add", "--title", "t", "--content", "c", "--evidence", "doc:d"];
+    assert!(typed("shop", &elsewhere).ends_with("  t  (in team)\n"));
+    assert!(typed("other", &elsewhere).ends_with("  t\n"));
     let words = [&elsewhere[..], &["--workspace", "local"]].concat();
     assert_eq!(done(&node, &ground.path("shop"), &words)["workspace"], "local");
     std::fs::rename(ground.path("again"), ground.path("moved")).unwrap();

@@ -238,7 +238,7 @@ fn a_line_that_is_wrong_is_named_with_its_field_and_does_not_hold_up_the_others(
         (r#"{"title": "t", "content": "c", "workspace": "x"}"#, "find workspace `x`;"),
         (r#"{"title": "t", "content": "c""#, "is no JSON object: EOF"),
         ("[1, 2]", "is no JSON object"),
-        (long.as_str(), "title: more than the 200 allowed"),
+        (long.as_str(), "title has 201 characters; 200 are allowed"),
         (huge.as_str(), "has more than 3145728 bytes"),
     ];
     let mut lines = vec![r#"{"title": "good", "content": "c"}"#];
@@ -366,7 +366,7 @@ fn another_nodes_file_brings_its_records_and_not_its_operators_marks() {
     let head = bytes.lines().next().unwrap();
     std::fs::write(&file, format!("{head}\n")).unwrap();
     let output = run(&two, &["import", file.to_str().unwrap()]);
-    let expected = "the file announces 1 entries and holds 0: is it whole?\n";
+    let expected = "the file announces 1 entry and holds 0: is it whole?\n";
     assert_eq!((output.status.code(), told(&output).as_str()), (Some(0), expected));
 }
 
@@ -381,7 +381,11 @@ fn mistakes_with_files_get_a_sentence_and_lose_nothing() {
         let arguments = if verb == "import" { &arguments[..2] } else { &arguments[..] };
         let output = run(&home, arguments);
         assert_eq!(output.status.code(), Some(3), "{verb}: {}", told(&output));
-        assert!(told(&output).contains("hint: start one with `klnode`"), "{}", told(&output));
+        assert!(
+            told(&output).contains("hint: start one with `klnode --home "),
+            "{}",
+            told(&output)
+        );
         assert_eq!(std::fs::read(&file).unwrap(), b"{}");
     }
     let (_node, _) = start(&home);
@@ -398,7 +402,7 @@ fn mistakes_with_files_get_a_sentence_and_lose_nothing() {
         (&["export", path], 2, "there is such a file already; --force replaces it"),
         (&["export", "/nowhere/x"], 1, "cannot write /nowhere/x: No such file"),
         (&["export", "/sys/kernel/x"], 1, "cannot write /sys/kernel/x: "),
-        (&["export", "--workspace", "x"], 2, "there is no such workspace"),
+        (&["export", "--workspace", "x"], 1, "find workspace `x`"),
         (&["backup", path], 2, "there is such a file already"),
     ];
     for (arguments, code, part) in cases {

@@ -393,7 +393,6 @@ fn questions_that_make_no_sense_get_a_sentence() {
         (&["search", "x", "--type", "poem"], "search by type `poem`: it must be one of"),
         (&["search", "x", "--engine", "magic"], "search by engine `magic`: it must be one of"),
         (&["search", "x", "-n", "0"], "search for 0 hits: 1 to 100 are possible"),
-        (&["search", "x", "--workspace", "team"], "find workspace `team`"),
     ] {
         let output = node.run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

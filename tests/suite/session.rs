@@ -45,21 +45,35 @@ fn every_mistake_gets_a_sentence_a_way_out_and_an_exit_code() {
     assert_eq!(code, 3);
     let socket = home.join("klnode.sock");
     let expected = format!(
-        "klnode: cannot reach the node: none is running on {}\n  hint: start one with `klnode`\n",
-        socket.display()
+        "klnode: cannot reach the node: none is running on {}\n  \
+         hint: start one with `klnode --home {}`\n",
+        socket.display(),
+        home.display()
     );
     assert_eq!(told, expected);
 
     let (_node, _) = start(home);
     let long = "x".repeat(201);
-    let cases: [(&[&str], i32, &str); 11] = [
+    let cases: [(&[&str], i32, &str); 19] = [
         (&["show", "L-ZZZZZZZZ"], 1, "cannot find entry L-ZZZZZZZZ: this node does not hold it"),
         (&["show", "what is this"], 2, "it is neither an id (hex) nor a code such as L-7F3KQ2MX"),
+        (&["show", ""], 2, "a code, an id or its beginning is wanted"),
+        (&["edit", " ", "--title", "t"], 2, "a code, an id or its beginning is wanted"),
+        (&["task", "show", ""], 2, "its name is wanted, as `klnode task begin` printed it"),
+        (&["peer", "show", ""], 2, "its name, or the beginning of its key is wanted"),
+        (&["workspace", "show", ""], 2, "its name is wanted; `klnode workspace list`"),
+        (&["list", "-n", "0"], 2, "-n is 0; it must be 1 or more"),
+        (&["task", "list", "-n", "0"], 2, "-n is 0; it must be 1 or more"),
         (&["add", "--title", "t", "--content", "c"], 2, "citations are missing; a semantic entry"),
+        (&["add", "--content", "c"], 2, "cannot write the entry: title is empty"),
         (&["add", "--title", "", "--content", "c", "--evidence", "run:1"], 2, "title is empty"),
         (&["add", "--title", "t", "--content", "c", "--evidence", "1"], 2, "write it as KIND:REF"),
         (&["add", "--title", "t", "--content", "c", "--evidence", "x:1"], 2, "one of commit, pr"),
-        (&["add", "--title", &long, "--content", "c", "--evidence", "run:1"], 2, "the 200 allowed"),
+        (
+            &["add", "--title", &long, "--content", "c", "--evidence", "run:1"],
+            2,
+            "title has 201 characters; 200 are allowed",
+        ),
         (&["add", "--type", "note", "--title", "t"], 2, "type is `note`; it must be one of skill"),
         (&["add", "/nowhere.json"], 2, "cannot read /nowhere.json: No such file"),
         (&["edit", "AAAA", "--field", "colour=red"], 2, "there is no such field"),
@@ -74,6 +88,74 @@ fn every_mistake_gets_a_sentence_a_way_out_and_an_exit_code() {
         answer(home, &["list"]).1,
         "Nothing yet. `klnode add --help` shows how to write the first entry.\n"
     );
+}
+
+/// One mistake, one code: what the node does not know ends with 1, whichever verb is asked for it.
+#[test]
+fn an_unknown_name_ends_in_the_same_way_in_every_verb() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (_node, _) = start(home);
+    let add = ["add", "--title", "t", "--content", "c", "--evidence", "run:1"];
+    let code = answer(home, &add).1.split_whitespace().next().unwrap().to_owned();
+    let (task, nowhere) = ("00".repeat(16), "find workspace `nowhere`; `klnode workspace list`");
+    let file = folder.path().join("settings.toml");
+    std::fs::write(&file, "").unwrap();
+    let file = file.to_str().unwrap();
+    let workspaces: [&[&str]; 13] = [
+        &[&add[..], &["--workspace", "nowhere"]].concat(),
+        &["search", "x", "--workspace", "nowhere"],
+        &["briefing", "nowhere"],
+        &["anchors", "check", "--workspace", "nowhere"],
+        &["promote", &code, "--to", "nowhere"],
+        &["archive", "--thread", "t", "--workspace", "nowhere"],
+        &["export", "--workspace", "nowhere"],
+        &["workspace", "show", "nowhere"],
+        &["workspace", "use", "nowhere"],
+        &["workspace", "map", "nowhere"],
+        &["workspace", "members", "nowhere"],
+        &["workspace", "settings", "nowhere", file],
+        &["workspace", "unmap", "nowhere"],
+    ];
+    let peers: [&[&str]; 5] = [
+        &["peer", "show", "nobody"],
+        &["peer", "approve", "nobody"],
+        &["peer", "preview", "nobody"],
+        &["peer", "filter", "nobody", "--deny-tag", "x"],
+        &["sync", "nobody"],
+    ];
+    let tasks: [&[&str]; 6] = [
+        &["task", "show", &task],
+        &["task", "findings", &task],
+        &["task", "finish", &task, "--success"],
+        &["search", "x", "--task", &task],
+        &["observe", &code, "--success", "--task", &task],
+        &[&add[..], &["--task", &task]].concat(),
+    ];
+    let entries: [&[&str]; 9] = [
+        &["show", "L-ZZZZZZZZ"],
+        &["history", "L-ZZZZZZZZ"],
+        &["observe", "L-ZZZZZZZZ", "--success"],
+        &["confirm", "L-ZZZZZZZZ"],
+        &["edit", "L-ZZZZZZZZ", "--tag", "x"],
+        &["forget", "L-ZZZZZZZZ"],
+        &["pin", "L-ZZZZZZZZ"],
+        &["supersede", &code, "--by", "L-ZZZZZZZZ"],
+        &["list", "--after", "L-ZZZZZZZZ"],
+    ];
+    let all = [
+        (&workspaces[..], nowhere),
+        (&peers[..], "find peer `nobody`; `klnode peer list`"),
+        (&tasks[..], "this node knows none of that name"),
+        (&entries[..], "cannot find entry L-ZZZZZZZZ: this node does not hold it"),
+    ];
+    for (verbs, part) in all {
+        for arguments in verbs {
+            let (code, _, told) = answer(home, arguments);
+            assert_eq!(code, 1, "{arguments:?}: {told}");
+            assert!(told.contains(part), "{arguments:?}: {told}");
+        }
+    }
 }
 
 /// What one of many clients does, over and over.

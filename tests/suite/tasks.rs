@@ -369,7 +369,11 @@ fn a_task_is_bracketed_by_verbs() {
     assert!(finished.contains("+1.500 successes: named as used, in place 1"), "{finished}");
     assert!(run(&finish).ends_with("was finished before; nothing was added\n"));
     let listed = run(&["task", "list"]);
-    assert!(listed.contains("success") && listed.contains("mend the build"), "{listed}");
+    assert!(
+        listed.contains("success") && listed.contains("    builder: mend the build\n"),
+        "{listed}"
+    );
+    assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
     assert_eq!(json(&["task", "list", "--open"])["tasks"].as_array().unwrap().len(), 1);
     let both = klnode(home.path()).args(["task", "finish", task.as_str()]).output().unwrap();
     assert_eq!(both.status.code(), Some(2), "a verdict is needed");

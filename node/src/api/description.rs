@@ -78,6 +78,18 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Ope
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
+/// Paths of requests that may name a workspace, a task or a peer in their body or query.
+const NAMING: [&str; 8] = [
+    "/v1/anchors/check",
+    "/v1/briefing",
+    "/v1/entries",
+    "/v1/export",
+    "/v1/search",
+    "/v1/sync",
+    "/v1/tasks",
+    "/v1/threads/archive",
+];
+
 /// Adds what holds for every operation of its sort.
 fn complete(path: &str, method: &HttpMethod, operation: &mut Operation) {
     let mut kinds = vec![Kind::Unauthorised, Kind::Refused, Kind::Busy, Kind::Failed];
@@ -101,10 +113,11 @@ fn complete(path: &str, method: &HttpMethod, operation: &mut Operation) {
             }
         }
     }
-    if path.contains("{task}") || path.contains("{number}") {
+    let names = ["{task}", "{number}", "{name}"].iter().any(|part| path.contains(part));
+    if names || NAMING.contains(&path) {
         kinds.push(Kind::NotFound);
     }
-    if path.contains("{digest}") {
+    if path.contains("{digest}") || path.contains("{peer}") {
         kinds.extend([Kind::NotFound, Kind::Ambiguous]);
     }
     let done = match method {

@@ -6,7 +6,7 @@ use super::server::Service;
 use super::sharing::find_workspace;
 use super::translate;
 use super::types::{self, MappedCheckout};
-use crate::engine::NewEntry;
+use crate::engine::{self, NewEntry};
 use crate::query::{Here, Identity};
 use klnode_crdt::claims::Citation;
 use klnode_crdt::ids::TaskId;
@@ -21,6 +21,7 @@ const EVIDENCE_HINT: &str = "say what it rests on, such as --evidence commit:1a2
 pub(super) struct Settled {
     pub(super) new: NewEntry,
     pub(super) workspace: String,
+    pub(super) is_current: bool,
     pub(super) thread: Option<String>,
     pub(super) cited: Option<String>,
     pub(super) offered: Option<String>,
@@ -38,8 +39,7 @@ impl Service {
         let society = self.society(&snapshot)?;
         let here = self.reader.here(&snapshot, &society, folder)?;
         let workspace = match new.workspace.as_deref() {
-            Some(name) => find_workspace(&society, name)
-                .map_err(|error| ApiError::new(Kind::Invalid, error.to_string(), None))?,
+            Some(name) => find_workspace(&society, name)?,
             None => here.workspace.unwrap_or_else(|| society.current()),
         };
         let is_open = new.workspace.is_none();
@@ -50,6 +50,8 @@ impl Service {
         let thread = new.thread.clone();
         let (by, now) = (self.author.to_string(), (self.now)());
         let mut new = translate::new_entry(new, &by, now)?;
+        // What it says comes before what it rests on.
+        engine::check_texts(&new.title, &new.content)?;
         let needs_evidence = new.memory != Memory::Episodic && new.citations.is_empty();
         let mut cited = None;
         if needs_evidence {
@@ -73,7 +75,9 @@ impl Service {
             });
         }
         let offered = here.offered.filter(|_| is_open).map(|id| society.name(id));
-        Ok(Settled { new, workspace: society.name(workspace), thread, cited, offered })
+        let is_current = workspace == society.current();
+        let workspace = society.name(workspace);
+        Ok(Settled { new, workspace, is_current, thread, cited, offered })
     }
 
     /// The thread of a caller that names none: its task's, else what its branch stands for.

@@ -91,8 +91,7 @@ impl Service {
         let snapshot = self.snapshot()?;
         let society = self.society(&snapshot)?;
         let id = match name {
-            Some(name) => find_workspace(&society, name)
-                .map_err(|error| ApiError::new(Kind::Invalid, error.to_string(), None))?,
+            Some(name) => find_workspace(&society, name)?,
             None => society.current(),
         };
         Ok(id.to_string())
@@ -215,6 +214,7 @@ pub(super) fn workspace(
         id: id.to_string(),
         name: society.name(id),
         current: society.current() == id,
+        here: false,
         owner: owner.map(|owner| owner.to_string()),
         members: members.collect(),
         settings: charter.settings.clone(),

@@ -5,6 +5,7 @@ use super::portable::line::RELATIONS;
 use super::types;
 use crate::engine::NewEntry;
 use crate::query::{Found, Gate, Looked, Reading, Standing, malformed};
+use crate::replicate::PairError;
 use crate::store;
 use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::gset::Presence;
@@ -94,11 +95,8 @@ pub(super) fn workspace_named(name: &str) -> Result<WorkspaceId, ApiError> {
     match name {
         "main" => Ok(WorkspaceId::MAIN),
         "local" => Ok(WorkspaceId::LOCAL),
-        other => WorkspaceId::from_hex(other).ok_or_else(|| {
-            invalid(format!(
-                "find workspace `{other}`; `klnode workspace list` shows those that are known"
-            ))
-        }),
+        other => WorkspaceId::from_hex(other)
+            .ok_or_else(|| PairError::NoSuchWorkspace(other.to_owned()).into()),
     }
 }
 

@@ -24,7 +24,7 @@ pub use findings::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 pub use places::{
     Accept, Accepted, Added, ArchiveThread, ArchivedThread, Linked, MapCheckout, MappedCheckout,
-    Promote, Promoted, PromotionOf, Supersede, Superseded,
+    Promote, Promoted, PromotionOf, Supersede, Superseded, WorkspacesQuery,
 };
 pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
 pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};

@@ -23,7 +23,7 @@ pub struct Accept {
 
 impl Accept {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
-        let path = path(&self.entry, "/accept");
+        let path = path(&self.entry, "/accept")?;
         let ask = types::Accept { author: self.from, what: self.what };
         let done: Accepted = client.send_json(Method::POST, &path, &ask).await?;
         let mut text = String::new();

@@ -65,7 +65,11 @@ impl Add {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let new = self.into_entry()?;
         let added: Added = client.send_json(Method::POST, "/v1/entries", &new).await?;
-        let text = format!("{}  {}\n", added.code, new.title);
+        let place = match added.current {
+            true => String::new(),
+            false => format!("  (in {})", added.workspace),
+        };
+        let text = format!("{}  {}{place}\n", added.code, new.title);
         let cited = added.cited.iter().map(|cited| format!("It cites {cited} by itself.\n"));
         let offered = added.offered.iter().map(|name| {
             format!(

@@ -3,6 +3,7 @@
 use super::{Progress, Reply, VerbError};
 use crate::api::Client;
 use crate::api::portable::types::BackupOrder;
+use crate::query::count::{counted, entries, records};
 use crate::store::backup::{Backup, Manifest};
 use hyper::Method;
 use klnode_crdt::time::WallTime;
@@ -75,9 +76,9 @@ impl Args {
             false => "The node's key is not in it: keep node.key of the home elsewhere.",
         };
         let text = format!(
-            "{} entries in {} records backed up to {}\n{key}\n",
-            manifest.entries,
-            manifest.records,
+            "{} in {} backed up to {}\n{key}\n",
+            entries(manifest.entries),
+            records(manifest.records),
             file.display()
         );
         Ok(Reply::new(&Told { file: &file, manifest: &manifest }, text))
@@ -91,15 +92,15 @@ pub fn verify(file: &Path, now: WallTime, progress: &mut dyn Progress) -> Result
     let manifest = backup.manifest();
     let key = if manifest.has_key { "with the node's key" } else { "without the node's key" };
     let text = format!(
-        "{} is whole.\n  node     {}, {key}\n  made     {} by klnode {}\n  holds    {} entries, \
-         {} of them forgotten, in {} records\n",
+        "{} is whole.\n  node     {}, {key}\n  made     {} by klnode {}\n  holds    {}, \
+         {} of them forgotten, in {}\n",
         file.display(),
         manifest.node,
         age(manifest.created, now),
         manifest.klnode,
-        manifest.entries,
+        entries(manifest.entries),
         manifest.forgotten,
-        manifest.records,
+        records(manifest.records),
     );
     Ok(Reply::new(&Told { file, manifest }, text))
 }
@@ -124,7 +125,7 @@ fn age(created: u64, now: WallTime) -> String {
     let hours = now.as_millis().saturating_sub(created) / 3_600_000;
     let ago = match hours {
         0 => "less than an hour ago".into(),
-        1..48 => format!("{hours} hours ago"),
+        1..48 => format!("{} ago", counted(hours, "hour", "hours")),
         _ => format!("{} days ago", hours / 24),
     };
     format!("{at}, {ago},")

@@ -34,7 +34,7 @@ impl Args {
         let text = match told.sections.is_empty() && told.left_out == 0 {
             true => format!(
                 "Nothing stands out in `{}`: nothing is verified, contested, stale or new there, \
-                 and no task is open.\n",
+                 and no task is open. `klnode search` asks for something in particular.\n",
                 told.workspace
             ),
             false => told.text.clone(),

@@ -19,7 +19,7 @@ pub struct One {
 impl One {
     pub(super) async fn archive(self, client: &Client, archived: bool) -> Result<Reply, VerbError> {
         let edit = types::Edit { archived: Some(archived), ..types::Edit::default() };
-        let named: Named = client.send_json(Method::PATCH, &path(&self.entry, ""), &edit).await?;
+        let named: Named = client.send_json(Method::PATCH, &path(&self.entry, "")?, &edit).await?;
         let what = if archived { "archived" } else { "back from the archive" };
         let text = format!("{}  {what}\n", named.code);
         Ok(Reply::new(&named, text))
@@ -31,7 +31,7 @@ impl One {
         verb: &str,
         what: &str,
     ) -> Result<Reply, VerbError> {
-        let path = path(&self.entry, &format!("/{verb}"));
+        let path = path(&self.entry, &format!("/{verb}"))?;
         let done: Done = client.send_json(Method::POST, &path, &()).await?;
         Ok(Reply::new(&done, format!("{}  {what}\n", done.code)))
     }
@@ -60,7 +60,7 @@ impl Confirm {
             true => "/confirm/person".to_owned(),
             false => format!("/confirm?primed={}{task}", self.primed),
         };
-        let path = path(&self.entry, &rest);
+        let path = path(&self.entry, &rest)?;
         let confirmed: Confirmed = client.send_json(Method::POST, &path, &()).await?;
         let Confirmed { code, class, reason, .. } = &confirmed;
         let text = format!("{code}  noted as {class}: {reason}\n");
@@ -84,7 +84,7 @@ pub struct Forget {
 impl Forget {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         if self.status {
-            let receipts: Receipts = client.get(&path(&self.entry, "/receipts")).await?;
+            let receipts: Receipts = client.get(&path(&self.entry, "/receipts")?).await?;
             let text = erased(&receipts);
             return Ok(Reply::new(&receipts, text));
         }
@@ -92,7 +92,7 @@ impl Forget {
             true => ("/forget?now=true", "forgotten, and gone from every file here"),
             false => ("/forget", "forgotten"),
         };
-        let done: Done = client.send_json(Method::POST, &path(&self.entry, rest), &()).await?;
+        let done: Done = client.send_json(Method::POST, &path(&self.entry, rest)?, &()).await?;
         Ok(Reply::new(&done, format!("{}  {what}\n", done.code)))
     }
 }
@@ -160,7 +160,7 @@ pub struct Observe {
 impl Observe {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let outcome = if self.success { Outcome::Success } else { Outcome::Failure };
-        let path = path(&self.entry, "/observations");
+        let path = path(&self.entry, "/observations")?;
         let observe = types::Observe { outcome, task: self.task };
         let observed: Observed = client.send_json(Method::POST, &path, &observe).await?;
         let what = if self.success { "a success" } else { "a failure" };
@@ -243,7 +243,7 @@ impl Edit {
             remove_depends_on: self.remove_depends_on,
             archived: None,
         };
-        let named: Named = client.send_json(Method::PATCH, &path(&self.entry, ""), &edit).await?;
+        let named: Named = client.send_json(Method::PATCH, &path(&self.entry, "")?, &edit).await?;
         let text = format!("{}  edited\n", named.code);
         Ok(Reply::new(&named, text))
     }
@@ -304,7 +304,7 @@ async fn put(
     overlay: &Overlay,
     what: &str,
 ) -> Result<Reply, VerbError> {
-    let path = path(entry, "/overlay");
+    let path = path(entry, "/overlay")?;
     let named: Named = client.send_json(Method::PUT, &path, overlay).await?;
     let text = format!("{}  {what}\n", named.code);
     Ok(Reply::new(&named, text))

@@ -43,6 +43,8 @@ pub struct Args {
 pub struct Surroundings<'a> {
     /// What clients are told to run.
     pub program: Program,
+    /// What starts the node, as it can be typed.
+    pub start: String,
     /// Whose settings.
     pub scope: Scope,
     /// Asks the person in front of the terminal; no if there is none.
@@ -274,8 +276,8 @@ fn check(targets: &[Target], not_found: Vec<&'static str>, around: &mut Surround
     let answers = (around.answers)();
     let mut text = text(&rows, &not_found);
     let node = match answers {
-        true => "the node answers",
-        false => "no node answers; start one with `klnode`",
+        true => "the node answers".to_owned(),
+        false => format!("no node answers; start one with `{}`", around.start),
     };
     let _ = writeln!(text, "{:<22}  {node}", "node");
     let is_good = answers && rows.iter().all(|row| row.state == "connected");

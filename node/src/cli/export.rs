@@ -3,6 +3,7 @@
 use super::{Progress, Reply, VerbError};
 use crate::api::Client;
 use crate::api::portable::line::Head;
+use crate::query::count;
 use crate::store::{Existing, Unfinished};
 use hyper::Method;
 use serde::Serialize;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct Export {
     /// The file to write, or `-` for standard output [default: -].
     pub file: Option<PathBuf>,
-    /// Only this workspace: main, local or an id.
+    /// Only this workspace, by name or id.
     #[arg(long)]
     pub workspace: Option<String>,
     /// Replace the file if there is one.
@@ -61,7 +62,7 @@ impl Export {
         .await?;
         target.finish().map_err(failed)?;
         let (entries, bytes) = (counted.total().unwrap_or(0), counted.bytes);
-        let text = format!("{entries} entries exported to {}\n", file.display());
+        let text = format!("{} exported to {}\n", count::entries(entries), file.display());
         Ok(Reply::new(&Exported { file, entries, bytes }, text))
     }
 }

@@ -66,7 +66,7 @@ impl Record {
         let Self { task, text, severity, confidence, anchors, verify, dismiss, workspace } = self;
         let new = NewFinding { text, severity, confidence, anchors, verify, dismiss, workspace };
         let found: TaskFinding =
-            client.send_json(Method::POST, &path(&task, "/findings"), &new).await?;
+            client.send_json(Method::POST, &path(&task, "/findings")?, &new).await?;
         let text = format!("{}\n", line(&found));
         Ok(Reply::new(&found, text))
     }
@@ -77,7 +77,7 @@ impl List {
         let Self { task, inherited, reader } = self;
         let reader = reader.map(|task| format!("&reader={}", escape(&task))).unwrap_or_default();
         let rest = format!("/findings?inherited={inherited}{reader}");
-        let found: Findings = client.get(&path(&task, &rest)).await?;
+        let found: Findings = client.get(&path(&task, &rest)?).await?;
         let text = list(&found);
         Ok(Reply::new(&found, text))
     }
@@ -89,7 +89,7 @@ impl Dismissal {
         let rest = format!("/findings/{number}/dismiss");
         let dismiss = Dismiss { reason };
         let found: TaskFinding =
-            client.send_json(Method::POST, &path(&task, &rest), &dismiss).await?;
+            client.send_json(Method::POST, &path(&task, &rest)?, &dismiss).await?;
         let text = format!("{}\n", line(&found));
         Ok(Reply::new(&found, text))
     }

@@ -35,3 +35,52 @@ pub fn man() -> Result<Reply, VerbError> {
     let page = String::from_utf8_lossy(&page).into_owned();
     Ok(Reply::new(&page, page.clone()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Command, Parser};
+
+    /// Every verb with the words that are typed for it, those of groups included.
+    fn verbs(of: &Command, typed: &str, found: &mut Vec<(String, String)>) {
+        for verb in of.get_subcommands() {
+            let typed = format!("{typed} {}", verb.get_name());
+            let help = verb.get_long_about().or_else(|| verb.get_about());
+            found.push((typed.clone(), help.map(ToString::to_string).unwrap_or_default()));
+            verbs(verb, &typed, found);
+        }
+    }
+
+    /// The words of an example, as a shell would split them.
+    fn words(example: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+        for c in example.chars() {
+            match (quote, c) {
+                (Some(open), _) if open == c => quote = None,
+                (None, '"' | '\'') => quote = Some(c),
+                (None, ' ') => words.push(std::mem::take(&mut word)),
+                _ => word.push(c),
+            }
+        }
+        words.push(word);
+        words
+    }
+
+    #[test]
+    fn every_verb_has_an_example_that_can_be_typed() {
+        let mut found = Vec::new();
+        verbs(&Cli::command(), "klnode", &mut found);
+        assert!(found.len() > 70, "groups are walked: {}", found.len());
+        for (typed, help) in found {
+            let example = help.lines().find_map(|line| line.strip_prefix("Example: "));
+            let example = example.unwrap_or_else(|| panic!("`{typed}` has no example: {help}"));
+            // What stands before or after it in a line is the shell's.
+            let own = example.split(" | ").find(|part| part.starts_with("klnode "));
+            let own = own.unwrap_or_else(|| panic!("`{typed}` has another's example: {example}"));
+            let own = own.split(" > ").next().unwrap_or_default();
+            assert!(own.starts_with(&typed), "`{typed}` has another's example: {own}");
+            let parsed = Cli::try_parse_from(words(own));
+            assert!(parsed.is_ok(), "{own}: {}", parsed.unwrap_err());
+        }
+    }
+}

@@ -12,7 +12,7 @@ use std::fmt::Write;
 const TEXT_CHARS_MAX: usize = 72;
 
 pub(super) async fn history(one: One, client: &Client) -> Result<Reply, VerbError> {
-    let history: History = client.get(&path(&one.entry, "/history")).await?;
+    let history: History = client.get(&path(&one.entry, "/history")?).await?;
     let mut text = format!("{}  ({})\n", history.code, history.id);
     for record in &history.records {
         put(&mut text, record);

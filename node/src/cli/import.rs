@@ -10,6 +10,7 @@ use crate::api::portable::line::{
     FORMAT, Head, LINE_BYTES_MAX, LINES_BYTES_MAX, LINES_MAX, VERSION,
 };
 use crate::api::portable::types::{Imported, PROBLEMS_MAX};
+use crate::query::count;
 use hyper::Method;
 use std::fmt::Write;
 use std::fs::File;
@@ -169,7 +170,8 @@ impl Import {
         if let Some(announced) = announced.filter(|announced| *announced != imported.entries) {
             let _ = writeln!(
                 notes,
-                "the file announces {announced} entries and holds {}: is it whole?",
+                "the file announces {} and holds {}: is it whole?",
+                count::entries(announced),
                 imported.entries
             );
         }

@@ -1,10 +1,11 @@
 //! `klnode invite` and `join`: two nodes pair.
 
-use super::read::escape;
+use super::read::part;
 use super::when::moment;
 use super::{Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::peers::{Invite, Invited, Join, Joined, Workspaces};
+use crate::query::count::entries;
 use hyper::Method;
 
 /// Whom to invite.
@@ -29,10 +30,11 @@ impl InviteArgs {
         if let (Some(name), false) = (&self.workspace, self.yes) {
             let all: Workspaces = client.get("/v1/workspaces").await?;
             let held = all.workspaces.iter().find(|one| one.name == *name);
-            if let Some(entries) = held.map(|one| one.entries).filter(|entries| *entries > 0) {
+            if let Some(held) = held.map(|one| one.entries).filter(|held| *held > 0) {
                 return Err(VerbError::Unsaid(format!(
-                    "invite into `{name}` without a yes: {entries} existing entries would become \
-                     visible to whoever joins"
+                    "invite into `{name}` without a yes: {} that it has would become visible to \
+                     whoever joins",
+                    entries(held)
                 )));
             }
         }
@@ -92,6 +94,7 @@ impl JoinArgs {
 }
 
 /// The path of a peer.
-pub(super) fn path(peer: &str, rest: &str) -> String {
-    format!("/v1/peers/{}{rest}", escape(peer))
+pub(super) fn path(peer: &str, rest: &str) -> Result<String, VerbError> {
+    let name = part(peer, "a peer", "its name, or the beginning of its key is wanted")?;
+    Ok(format!("/v1/peers/{name}{rest}"))
 }

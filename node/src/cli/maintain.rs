@@ -4,6 +4,7 @@ use super::when::moment;
 use super::{Progress, Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::{Noted, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepStatus};
+use crate::query::count::records;
 use hyper::Method;
 use serde::Serialize;
 use std::fmt::Write;
@@ -234,6 +235,10 @@ fn listed(status: &UpkeepStatus) -> String {
             let _ = writeln!(text, "{}", line(row));
         }
     }
+    if text.is_empty() {
+        text.push_str("Nothing was done yet, and nothing waits for a word. ");
+        text.push_str("`klnode maintain` looks now.\n");
+    }
     for cluster in &status.clusters {
         let codes: Vec<&str> = cluster.entries.iter().map(|entry| entry.code.as_str()).collect();
         let _ = writeln!(text, "Served together: {}", codes.join(", "));
@@ -246,8 +251,9 @@ fn listed(status: &UpkeepStatus) -> String {
         let through = of.through.map_or_else(|| "never".to_owned(), moment);
         let _ = writeln!(
             text,
-            "{:<15} {due}; {} records behind; last through: {through}",
-            of.name, of.behind
+            "{:<15} {due}; {} behind; last through: {through}",
+            of.name,
+            records(of.behind)
         );
     }
     text

@@ -53,7 +53,8 @@ use std::path::PathBuf;
 /// A node that remembers what coding agents learn, judges it, and shares it peer to peer.
 ///
 /// `klnode` alone starts the node in the foreground; it needs no configuration. Every other verb
-/// talks to the running node.
+/// talks to the running node. Begin with `klnode add`, `klnode search` and `klnode connect`; `klnode
+/// VERB --help` has an example of each.
 #[derive(Debug, Parser)]
 #[command(name = "klnode", version, max_term_width = 100)]
 pub struct Cli {
@@ -97,6 +98,8 @@ pub struct Global {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Start the node in the foreground (the same as `klnode` alone).
+    ///
+    /// Example: klnode serve --home ~/second
     Serve,
     /// Show the configuration in force, and where each value comes from.
     ///
@@ -140,9 +143,13 @@ pub enum Verb {
     /// Example: klnode usage --since 30d --by author
     Usage(usage::Args),
     /// Check what entries depend on against a checkout: for CI, and after a change.
+    ///
+    /// Example: klnode anchors check
     #[command(subcommand)]
     Anchors(anchors::AnchorsVerb),
     /// Show what was said about an entry: when, by whom, and on whose behalf.
+    ///
+    /// Example: klnode history L-7F3K
     History(change::One),
     /// Print a line for everything that comes in, until Ctrl-C.
     ///
@@ -165,13 +172,16 @@ pub enum Verb {
     ///
     /// Example: klnode feedback L-7F3K --helpful
     Feedback(change::Feedback),
-    /// Say that an entry still holds. Outside a task, and in one that was served it, it is counted
-    /// apart: it may be an echo. With your own key (`--as-person`) it is evidence anywhere.
+    /// Say that an entry still holds.
+    ///
+    /// Outside a task, and in one that was served it, it is counted apart: it may be an echo. With
+    /// your own key (`--as-person`) it is evidence anywhere.
     ///
     /// Example: klnode confirm L-7F3K --task 01a0c4506c00beeb8da1658eec67f893
     Confirm(change::Confirm),
-    /// Have what this node counted of an entry count no longer: for what many observations left
-    /// undecided. Refused, with the numbers, for anything else.
+    /// Have what this node counted of an entry count no longer.
+    ///
+    /// For what many observations left undecided. Refused, with the numbers, for anything else.
     ///
     /// Example: klnode reset L-7F3K
     Reset(change::One),
@@ -235,6 +245,8 @@ pub enum Verb {
     /// Example: klnode join klnode1qaz…
     Join(invite::JoinArgs),
     /// Look at other nodes, and decide what they may have.
+    ///
+    /// Example: klnode peer list
     #[command(subcommand)]
     Peer(peer::PeerVerb),
     /// Replicate now, and say whether both sides hold the same. Ends with 1 if not.
@@ -242,12 +254,16 @@ pub enum Verb {
     /// Example: klnode sync
     Sync(peer::SyncArgs),
     /// Look after shared workspaces.
+    ///
+    /// Example: klnode workspace list
     #[command(subcommand)]
     Workspace(workspace::WorkspaceVerb),
     /// Look after the key of the person behind this node.
     ///
     /// Where there is one, whatever opens the node to others needs its passphrase: a program that
     /// runs as you cannot do it.
+    ///
+    /// Example: klnode person new
     #[command(subcommand)]
     Person(person::PersonVerb),
     /// Look at what peers brought and the scan holds back, and decide about it.
@@ -303,6 +319,8 @@ pub enum Verb {
     /// Example: klnode restore /mnt/backup/klnode.backup
     Restore(restore::Args),
     /// Decide whose node this home is, after its key was lost.
+    ///
+    /// Example: klnode identity adopt --yes
     #[command(subcommand)]
     Identity(identity::IdentityVerb),
     /// Check everything: the home, the store, every record. Ends with 1 if something is wrong.
@@ -400,6 +418,9 @@ pub enum VerbError {
     /// It could not be done here.
     #[error("{0}")]
     Failed(String),
+    /// It cannot be done while a node runs.
+    #[error("{0}")]
+    Running(String),
     /// A backup cannot be used.
     #[error("{0}")]
     Backup(#[from] BackupError),

@@ -8,6 +8,7 @@ use crate::api::types::peers::{
     Decide, Decision, Filter, Filters, Peer, Peers, Preview, Previewed, SetFilters, Sync, Synced,
     Trust,
 };
+use crate::query::count::{counted, entries, records};
 use hyper::Method;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -16,24 +17,40 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Subcommand)]
 pub enum PeerVerb {
     /// List other nodes.
+    ///
+    /// Example: klnode peer list
     List,
     /// Show one, with filters, trust and how far it is in sync.
+    ///
+    /// Example: klnode peer show alice
     Show(OnePeer),
     /// Let a node that waits talk to this one.
+    ///
+    /// Example: klnode peer approve alice
     Approve(OnePeer),
     /// Say no to a node that waits.
+    ///
+    /// Example: klnode peer refuse 1a2b3c4d
     Refuse(OnePeer),
     /// Refuse what a key signs from now on; what it takes back is still heard.
+    ///
+    /// Example: klnode peer block alice
     Block(OnePeer),
     /// Take what a key signs again, and ask for what was refused.
+    ///
+    /// Example: klnode peer unblock alice
     Unblock(OnePeer),
     /// Talk to a node no longer.
+    ///
+    /// Example: klnode peer remove alice
     Remove(OnePeer),
     /// Set what a node is sent, or with --from-peer what is taken from it.
     ///
     /// Example: klnode peer filter alice --deny-tag private --min-confidence 0.5
     Filter(Box<FilterArgs>),
     /// Show what a node has, what it is about to get, and what is held back by which rule.
+    ///
+    /// Example: klnode peer preview alice
     Preview(OnePeer),
 }
 
@@ -107,7 +124,7 @@ impl PeerVerb {
                 Ok(Reply::new(&peers, list(&peers)))
             }
             Self::Show(one) => {
-                let peer: Peer = client.get(&path(&one.peer, "")).await?;
+                let peer: Peer = client.get(&path(&one.peer, "")?).await?;
                 Ok(Reply::new(&peer, whole(&peer)))
             }
             Self::Approve(one) => one.decide(client, Decision::Approve, "may talk now").await,
@@ -117,7 +134,7 @@ impl PeerVerb {
             Self::Remove(one) => one.decide(client, Decision::Remove, "was sent away").await,
             Self::Filter(filter) => filter.run(client).await,
             Self::Preview(one) => {
-                let path = path(&one.peer, "/preview");
+                let path = path(&one.peer, "/preview")?;
                 let set = SetFilters::default();
                 let seen: Preview = client.send_json(Method::POST, &path, &set).await?;
                 let text = preview(&seen);
@@ -134,7 +151,7 @@ impl OnePeer {
         decision: Decision,
         what: &str,
     ) -> Result<Reply, VerbError> {
-        let path = path(&self.peer, "/decision");
+        let path = path(&self.peer, "/decision")?;
         let peer: Peer = client.send_json(Method::POST, &path, &Decide { decision }).await?;
         let text = format!("{}  {what}\n", called(&peer));
         Ok(Reply::new(&peer, text))
@@ -170,12 +187,13 @@ impl FilterArgs {
         }
         let Filters { egress, ingress } = filters;
         let set = SetFilters { egress, ingress };
-        let path = path(&self.peer, if self.dry_run { "/preview" } else { "/filter" });
+        let path = path(&self.peer, if self.dry_run { "/preview" } else { "/filter" })?;
         let seen: Preview = client.send_json(Method::POST, &path, &set).await?;
         let will = if self.dry_run { "would" } else { "will" };
         let mut text = format!(
-            "{} entries {will} now be sent that were not before, {} no longer.\n",
-            seen.would_be.len(),
+            "{} {will} now be sent that {} not before, {} no longer.\n",
+            entries(seen.would_be.len() as u64),
+            if seen.would_be.len() == 1 { "was" } else { "were" },
             seen.would_end.len(),
         );
         for one in &seen.would_be {
@@ -206,7 +224,7 @@ impl SyncArgs {
         if synced.peers.is_empty() {
             text.push_str("Nobody to replicate with. `klnode invite --help` shows how to pair.\n");
         }
-        let _ = writeln!(text, "{} records came in.", synced.received);
+        let _ = writeln!(text, "{} came in.", records(synced.received));
         let is_equal = synced.peers.iter().all(|peer| peer.sync == "equal");
         Ok(Reply::new(&synced, text).ending(u8::from(!is_equal)))
     }
@@ -224,12 +242,12 @@ pub(super) fn state(peer: &Peer) -> String {
     };
     let refused = match peer.refused {
         0 => String::new(),
-        count => format!(", {count} records refused"),
+        count => format!(", {} refused", records(count)),
     };
     let known = match (peer.sync.as_str(), peer.differs, peer.sync_at) {
         ("equal", _, Some(at)) => format!("equal at {} UTC", moment(at)),
         ("differs", Some(count), Some(at)) => {
-            format!("{count} records differed at {} UTC", moment(at))
+            format!("{} differed at {} UTC", records(count), moment(at))
         }
         ("reading", ..) => format!("reading{}", last()),
         ("refused", ..) => {
@@ -286,7 +304,7 @@ fn whole(peer: &Peer) -> String {
     put("state", format!("{kind}{}", if peer.blocked { ", blocked" } else { "" }));
     put("workspaces", peer.workspaces.join(", "));
     put("sync", state(peer));
-    put("released", format!("{} entries to it, {} from it", peer.released, peer.offered));
+    put("released", format!("{} to it, {} from it", entries(peer.released), peer.offered));
     for address in &peer.addresses {
         put("address", address.clone());
     }
@@ -330,7 +348,10 @@ fn trusted(trust: &Trust) -> String {
 fn weighed(trust: &Trust) -> String {
     match trust.hop {
         Some(0) => "1.00: it counts as this node".to_owned(),
-        Some(hop) => format!("{:.2} of an own observation, {hop} hop away", trust.weight),
+        Some(hop) => {
+            let hops = counted(u64::from(hop), "hop", "hops");
+            format!("{:.2} of an own observation, {hops} away", trust.weight)
+        }
         None => "0.00: nobody near says how far away it is".to_owned(),
     }
 }

@@ -34,7 +34,7 @@ impl Promote {
 
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let rest = if self.needs_person() { "/promote/procedural" } else { "/promote" };
-        let path = path(&self.entry, rest);
+        let path = path(&self.entry, rest)?;
         let Self { to, memory, kind, evidence, .. } = self;
         let ask = types::Promote { to, memory, kind, evidence };
         let promoted: Promoted = client.send_json(Method::POST, &path, &ask).await?;

@@ -1,6 +1,6 @@
 //! `klnode quarantine`: what peers brought and the scan holds back.
 
-use super::read::escape;
+use super::read::part;
 use super::when::moment;
 use super::{Reply, VerbError};
 use crate::api::Client;
@@ -51,7 +51,7 @@ impl QuarantineVerb {
                 Ok(Reply::new(&waiting, list(&waiting)))
             }
             Self::Show(one) => {
-                let waiting: Quarantined = client.get(&one.path("")).await?;
+                let waiting: Quarantined = client.get(&one.path("")?).await?;
                 Ok(Reply::new(&waiting, whole(&waiting)))
             }
             Self::Release(one) => one.decide(client, "/release").await,
@@ -61,12 +61,13 @@ impl QuarantineVerb {
 }
 
 impl OneRecord {
-    fn path(&self, rest: &str) -> String {
-        format!("/v1/quarantine/{}{rest}", escape(&self.digest))
+    fn path(&self, rest: &str) -> Result<String, VerbError> {
+        let name = part(&self.digest, "a record", "its digest, or its beginning is wanted")?;
+        Ok(format!("/v1/quarantine/{name}{rest}"))
     }
 
     async fn decide(self, client: &Client, how: &str) -> Result<Reply, VerbError> {
-        let path = self.path(how);
+        let path = self.path(how)?;
         let decided: Decided = client.send_json(Method::POST, &path, &()).await?;
         let what = match decided.outcome.as_str() {
             "merged" => "released: it is taken in",
@@ -85,17 +86,18 @@ fn short(digits: &str) -> &str {
 
 fn list(waiting: &Quarantine) -> String {
     if waiting.records.is_empty() {
-        return "Nothing waits. What peers bring is scanned first; what is grave would wait here.\n"
+        return "Nothing waits. What peers bring is scanned first; what is grave would wait here.\n\
+                `klnode peer list` shows who brings something.\n"
             .to_owned();
     }
     let mut text = format!(
-        "{:<SHORT_DIGITS$}  {:<SHORT_DIGITS$}  {:<14}  {:<14}  {:<19}  REASON\n",
-        "RECORD", "ENTRY", "AUTHOR", "FROM", "SINCE (UTC)"
+        "{:<SHORT_DIGITS$}  {:<SHORT_DIGITS$}  {:<14}  {:<14}  SINCE (UTC)\n",
+        "RECORD", "ENTRY", "AUTHOR", "FROM"
     );
     for one in &waiting.records {
         let _ = writeln!(
             text,
-            "{:<SHORT_DIGITS$}  {:<SHORT_DIGITS$}  {:<14}  {:<14}  {:<19}  {}",
+            "{:<SHORT_DIGITS$}  {:<SHORT_DIGITS$}  {:<14.14}  {:<14.14}  {:<19}\n    {}",
             short(&one.digest),
             short(&one.entry),
             printable(&one.author_name),
@@ -104,6 +106,7 @@ fn list(waiting: &Quarantine) -> String {
             one.reason,
         );
     }
+    text.push_str("`klnode quarantine show RECORD` shows one, and what can be done.\n");
     let listed = waiting.records.len() as u64;
     if waiting.total > listed {
         let _ = writeln!(text, "{} more wait.", waiting.total - listed);
@@ -168,7 +171,7 @@ mod tests {
         assert!(list(&none).starts_with("Nothing waits."));
         let text = list(&Quarantine { total: 3, records: vec![waiting()] });
         assert!(text.contains("3f3f3f3f3f3f  abababababab  alice"), "{text}");
-        assert!(text.contains("2026-09-21 14:13:20  the scan found content: jwt\n"), "{text}");
+        assert!(text.contains("2026-09-21 14:13:20\n    the scan found content: jwt\n"), "{text}");
         assert!(text.ends_with("2 more wait.\n") && !text.contains('\u{1b}'), "{text}");
     }
 

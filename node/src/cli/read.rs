@@ -5,12 +5,13 @@ use super::{Reply, VerbError, anchors, entry};
 use crate::api::Client;
 pub(super) use crate::api::escape;
 use crate::api::types::{self, Entry, IndexStatus, Status};
+use crate::query::count::{entries, records};
 
 pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
     let status: Status = client.get("/v1/status").await?;
     let waiting = match status.quarantined {
         0 => String::new(),
-        count => format!(", {count} records in quarantine"),
+        count => format!(", {} in quarantine", records(count)),
     };
     let peers: String = status
         .peers
@@ -22,11 +23,11 @@ pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
         false => "",
     };
     let text = format!(
-        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {} entries{waiting}\n  index  {}\n{person}{peers}",
+        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {}{waiting}\n  index  {}\n{person}{peers}",
         status.version,
         status.node,
         status.home,
-        status.entries,
+        entries(status.entries),
         index(&status.index),
     );
     Ok(Reply::new(&status, text))
@@ -35,7 +36,7 @@ pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
 fn index(index: &IndexStatus) -> String {
     let mut text = match index.lag {
         0 => "up to date".to_owned(),
-        lag => format!("{lag} records behind, which searches read from the store"),
+        lag => format!("{} behind, which searches read from the store", records(lag)),
     };
     if let Some(rebuild) = &index.rebuild {
         text.push_str(&format!("; making vectors: {} of {}", rebuild.done, rebuild.total));
@@ -56,7 +57,7 @@ pub struct Show {
 impl Show {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let checkout = anchors::here().map(|here| format!("?checkout={}", escape(&here)));
-        let path = path(&self.entry, checkout.as_deref().unwrap_or_default());
+        let path = path(&self.entry, checkout.as_deref().unwrap_or_default())?;
         let found: Entry = client.get(&path).await?;
         Ok(Reply::new(&found, entry::whole(&found)))
     }
@@ -75,7 +76,8 @@ pub struct List {
 
 impl List {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
-        let limit = self.limit.map(|limit| format!("limit={limit}"));
+        let again = self.limit.map(|limit| format!(" -n {limit}")).unwrap_or_default();
+        let limit = at_least_one(self.limit)?.map(|limit| format!("limit={limit}"));
         let after = self.after.map(|after| format!("after={}", escape(&after)));
         let query: Vec<String> = limit.into_iter().chain(after).collect();
         let list: types::List = client.get(&format!("/v1/entries?{}", query.join("&"))).await?;
@@ -84,13 +86,30 @@ impl List {
             text.push_str("Nothing yet. `klnode add --help` shows how to write the first entry.\n");
         }
         if let Some(last) = list.next.as_ref().and(list.entries.last()) {
-            text.push_str(&format!("More with: klnode list --after {}\n", last.code));
+            text.push_str(&format!("More with: klnode list{again} --after {}\n", last.code));
         }
         Ok(Reply::new(&list, text))
     }
 }
 
 /// The path of an entry.
-pub(super) fn path(entry: &str, rest: &str) -> String {
-    format!("/v1/entries/{}{rest}", escape(entry))
+pub(super) fn path(entry: &str, rest: &str) -> Result<String, VerbError> {
+    let name = part(entry, "an entry", "a code, an id or its beginning is wanted")?;
+    Ok(format!("/v1/entries/{name}{rest}"))
+}
+
+/// What was typed as the name of something, as one part of a path. Nothing would be another path.
+pub(super) fn part(name: &str, of: &str, wanted: &str) -> Result<String, VerbError> {
+    match name.trim().is_empty() {
+        true => Err(VerbError::Input(format!("find {of} without a name: {wanted}"))),
+        false => Ok(escape(name)),
+    }
+}
+
+/// How many are to be listed: at least one.
+pub(super) fn at_least_one(limit: Option<usize>) -> Result<Option<usize>, VerbError> {
+    match limit {
+        Some(0) => Err(VerbError::Input("list nothing: -n is 0; it must be 1 or more".to_owned())),
+        limit => Ok(limit),
+    }
 }

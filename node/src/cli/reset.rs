@@ -8,7 +8,7 @@ use crate::api::types::Named;
 use hyper::Method;
 
 pub(super) async fn run(One { entry }: One, client: &Client) -> Result<Reply, VerbError> {
-    let named: Named = client.send_json(Method::POST, &path(&entry, "/reset"), &()).await?;
+    let named: Named = client.send_json(Method::POST, &path(&entry, "/reset")?, &()).await?;
     let text = format!("{}  what was counted here no longer counts\n", named.code);
     Ok(Reply::new(&named, text))
 }

@@ -1,6 +1,7 @@
 //! `klnode restore`: a backup in the place of a home's store.
 
 use super::{Progress, Reply, VerbError, backup};
+use crate::query::count;
 use crate::store::Layout;
 use crate::store::backup::{Backup, Identity, InPlace, Restore};
 use klnode_crdt::ids::Boot;
@@ -79,9 +80,9 @@ impl Args {
             ControlFlow::Continue(())
         })?;
         let mut text = format!(
-            "{} entries in {} records restored from {}\n",
-            manifest.entries,
-            manifest.records,
+            "{} in {} restored from {}\n",
+            count::entries(manifest.entries),
+            count::records(manifest.records),
             self.file.display()
         );
         if restored.tombstones > 0 {
@@ -116,7 +117,9 @@ fn loss(in_place: &InPlace) -> Option<String> {
     match in_place {
         InPlace::Nothing | InPlace::Sound { records: 0, .. } => None,
         InPlace::Sound { records, entries } => Some(format!(
-            "the store in place holds {records} records of {entries} entries that the backup lacks"
+            "the store in place holds {} of {} that the backup lacks",
+            count::records(*records),
+            count::entries(*entries)
         )),
         InPlace::Damaged { detail } => Some(format!(
             "the store in place cannot be read (cannot {detail}): what it holds beyond the backup \

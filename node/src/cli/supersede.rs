@@ -21,7 +21,7 @@ pub struct Supersede {
 
 impl Supersede {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
-        let path = path(&self.entry, "/supersede");
+        let path = path(&self.entry, "/supersede")?;
         let ask = types::Supersede { by: self.by, undo: self.undo };
         let done: Superseded = client.send_json(Method::POST, &path, &ask).await?;
         let no_more = if self.undo { "no longer " } else { "" };

@@ -1,7 +1,7 @@
 //! `klnode task`: pieces of work, from their beginning to their end.
 
 use super::finding;
-use super::read::escape;
+use super::read::{at_least_one, part};
 use super::when::moment;
 use super::{Reply, VerbError};
 use crate::api::Client;
@@ -9,8 +9,8 @@ use crate::api::types::{FinishTask, FinishedTask, NewTask, Outcome, Task, Tasks}
 use hyper::Method;
 use std::fmt::Write;
 
-/// Characters of a goal on one line of a listing.
-const GOAL_CHARACTERS_MAX: usize = 60;
+/// Characters of an agent and its goal on one line of a listing: with their margin, 80 columns.
+const GOAL_CHARACTERS_MAX: usize = 76;
 
 /// What to do about tasks.
 #[derive(Debug, clap::Subcommand)]
@@ -133,13 +133,14 @@ impl TaskVerb {
             }
             Self::Finish(finish) => finish.run(client).await,
             Self::List(List { limit, open }) => {
-                let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
+                let limit = at_least_one(limit)?.map(|limit| format!("&limit={limit}"));
+                let limit = limit.unwrap_or_default();
                 let tasks: Tasks = client.get(&format!("/v1/tasks?open={open}{limit}")).await?;
-                let text = list(&tasks);
+                let text = list(&tasks, open);
                 Ok(Reply::new(&tasks, text))
             }
             Self::Show(OneTask { task }) => {
-                let task: Task = client.get(&path(&task, "")).await?;
+                let task: Task = client.get(&path(&task, "")?).await?;
                 let text = whole(&task);
                 Ok(Reply::new(&task, text))
             }
@@ -156,14 +157,15 @@ impl Finish {
         let Self { task, quality, used, cost, rounds, strategy, .. } = self;
         let finish = FinishTask { outcome, quality, used, cost, rounds, strategy };
         let done: FinishedTask =
-            client.send_json(Method::POST, &path(&task, "/finish"), &finish).await?;
+            client.send_json(Method::POST, &path(&task, "/finish")?, &finish).await?;
         let text = finished(&done, outcome);
         Ok(Reply::new(&done, text))
     }
 }
 
-pub(super) fn path(task: &str, rest: &str) -> String {
-    format!("/v1/tasks/{}{rest}", escape(task))
+pub(super) fn path(task: &str, rest: &str) -> Result<String, VerbError> {
+    let name = part(task, "a task", "its name is wanted, as `klnode task begin` printed it")?;
+    Ok(format!("/v1/tasks/{name}{rest}"))
 }
 
 fn finished(done: &FinishedTask, outcome: Outcome) -> String {
@@ -197,25 +199,25 @@ fn finished(done: &FinishedTask, outcome: Outcome) -> String {
     text
 }
 
-fn list(tasks: &Tasks) -> String {
+fn list(tasks: &Tasks, is_only_open: bool) -> String {
     if tasks.tasks.is_empty() {
-        return "No tasks. `klnode task begin --help` shows how to begin one.\n".to_owned();
+        let none = if is_only_open { "No task is open." } else { "No tasks." };
+        return format!("{none} `klnode task begin --help` shows how to begin one.\n");
     }
-    let mut text = format!(
-        "{:<32}  {:<8}  {:<19}  {:>6}  {:<12}  GOAL\n",
-        "TASK", "STATE", "BEGUN (UTC)", "SERVED", "AGENT"
-    );
+    let mut text =
+        format!("{:<32}  {:<8}  {:<19}  {:>6}\n", "TASK", "STATE", "BEGUN (UTC)", "SERVED");
     for task in &tasks.tasks {
-        let goal: String = printable(&task.goal).chars().take(GOAL_CHARACTERS_MAX).collect();
         let _ = writeln!(
             text,
-            "{:<32}  {:<8}  {:<19}  {:>6}  {:<12}  {goal}",
+            "{:<32}  {:<8}  {:<19}  {:>6}",
             task.task,
             state(task),
             moment(task.begun),
             task.served,
-            printable(&task.agent),
         );
+        let said = format!("{}: {}", printable(&task.agent), printable(&task.goal));
+        let said: String = said.chars().take(GOAL_CHARACTERS_MAX).collect();
+        let _ = writeln!(text, "    {said}");
     }
     if tasks.more {
         text.push_str("There are older ones: -n shows more.\n");
@@ -277,7 +279,8 @@ mod tests {
     #[test]
     fn no_tasks_say_so_and_what_was_finished_before_does_too() {
         let none = Tasks { tasks: Vec::new(), more: false };
-        assert!(list(&none).starts_with("No tasks."));
+        assert!(list(&none, false).starts_with("No tasks."));
+        assert!(list(&none, true).starts_with("No task is open."));
         let done = FinishedTask {
             task: "01".repeat(16),
             already: true,

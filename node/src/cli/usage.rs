@@ -12,8 +12,11 @@ use std::fmt::Write;
 const COLUMNS_DEFAULT: usize = 80;
 /// Rows of the chart; more days share one.
 const CHART_ROWS_MAX: usize = 14;
-/// Characters of a name that are shown.
+/// Characters of a name that are shown where there is room, and where there is little.
 const NAME_CHARACTERS_MAX: usize = 32;
+const NAME_CHARACTERS_MIN: usize = 12;
+/// Columns that the numbers beside a name take.
+const NUMBERS_COLUMNS: usize = 63;
 
 const DIM: Style = Style::new().dimmed();
 const BAR: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Cyan)));
@@ -67,14 +70,16 @@ fn text(usage: &Usage, by: By, terminal: Terminal, columns: usize) -> String {
         By::Peer => ("PEER", &usage.peers),
     };
     let mut text = String::new();
-    put_table(&mut text, title, rows, &usage.total);
+    put_table(&mut text, title, rows, &usage.total, columns);
     text.push('\n');
     put_chart(&mut text, &usage.days, terminal, columns);
     text
 }
 
-fn put_table(text: &mut String, title: &str, rows: &[UsageBy], total: &Used) {
-    let name = |row: &UsageBy| -> String { printable(&row.name) };
+fn put_table(text: &mut String, title: &str, rows: &[UsageBy], total: &Used, columns: usize) {
+    let room = columns.saturating_sub(NUMBERS_COLUMNS);
+    let room = room.clamp(NAME_CHARACTERS_MIN, NAME_CHARACTERS_MAX);
+    let name = |row: &UsageBy| -> String { printable(&row.name, room) };
     let widest = rows.iter().map(|row| name(row).chars().count()).max().unwrap_or_default();
     let width = widest.max(title.len()).max("all".len());
     let _ = writeln!(
@@ -132,10 +137,10 @@ fn put_chart(text: &mut String, days: &[UsageDay], terminal: Terminal, columns: 
     }
 }
 
-/// A name on one line: nothing in it moves a cursor.
-fn printable(text: &str) -> String {
+/// A name on one line, as far as there is room: nothing in it moves a cursor.
+fn printable(text: &str, room: usize) -> String {
     let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    shown.take(NAME_CHARACTERS_MAX).collect()
+    shown.take(room).collect()
 }
 
 #[cfg(test)]
@@ -188,6 +193,17 @@ mod tests {
         assert_eq!(lines[7], format!("2026-11-03  90  {}", "#".repeat(24)));
         let shown = plain(&text(&usage, By::Caller, Terminal::Person, 40));
         assert!(shown.ends_with(&format!("{}\n", "█".repeat(24))), "{shown}");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_so_that_the_table_keeps_to_the_width() {
+        let mut usage = usage(&[90]);
+        usage.callers[0].name = "an-agent-with-a-very-long-name-indeed".into();
+        let widest = |columns| {
+            let text = plain(&text(&usage, By::Caller, Terminal::Pipe, columns));
+            text.lines().map(|line| line.chars().count()).max().unwrap()
+        };
+        assert_eq!([widest(80), widest(200)], [80, 95]);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! `klnode workspace`: shared workspaces and who belongs to them.
 
 use super::quarantine::printable;
-use super::read::escape;
-use super::{Reply, VerbError};
+use super::read::{escape, part};
+use super::{Reply, VerbError, anchors};
 use crate::api::Client;
 use crate::api::types::peers::{ChangeWorkspace, NewWorkspace, Workspace, Workspaces};
 use crate::api::types::{MapCheckout, MappedCheckout};
+use crate::query::count::{counted, entries};
 use hyper::Method;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -14,12 +15,20 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Subcommand)]
 pub enum WorkspaceVerb {
     /// Make one that this node owns.
+    ///
+    /// Example: klnode workspace new team
     New(OneWorkspace),
-    /// List them.
+    /// List them, and say where new entries go.
+    ///
+    /// Example: klnode workspace list
     List,
-    /// Have new entries go to one.
+    /// Have new entries go to one, unless they are written in a checkout that is mapped to another.
+    ///
+    /// Example: klnode workspace use team
     Use(OneWorkspace),
-    /// Show one.
+    /// Show one: its members, its settings and the checkouts that are mapped to it.
+    ///
+    /// Example: klnode workspace show team
     Show(OneWorkspace),
     /// Have what is written in a checkout go to one.
     ///
@@ -29,10 +38,16 @@ pub enum WorkspaceVerb {
     /// Example: klnode workspace map team
     Map(Map),
     /// Map a checkout no longer.
+    ///
+    /// Example: klnode workspace unmap team --checkout ~/src/shop
     Unmap(Map),
     /// Show who belongs to one; its owner and admins may take somebody out.
+    ///
+    /// Example: klnode workspace members team --remove alice
     Members(Members),
     /// Set the settings of one from a TOML file; its owner and admins may.
+    ///
+    /// Example: klnode workspace settings team weights.toml
     Settings(Settings),
 }
 
@@ -97,33 +112,17 @@ impl WorkspaceVerb {
                 Ok(Reply::new(&made, text))
             }
             Self::List => {
-                let all: Workspaces = client.get("/v1/workspaces").await?;
-                let line = |one: &Workspace| {
-                    let current = if one.current { "  (new entries go here)" } else { "" };
-                    let members = match one.members.len() {
-                        0 => String::new(),
-                        count => format!(", {count} members"),
-                    };
-                    let checkouts = match one.checkouts.len() {
-                        0 => String::new(),
-                        1 => ", 1 checkout".to_owned(),
-                        count => format!(", {count} checkouts"),
-                    };
-                    let damaged = if one.damaged { "  (damaged: see `klnode doctor`)" } else { "" };
-                    let (name, entries) = (&one.name, one.entries);
-                    format!("{name}  {entries} entries{members}{checkouts}{current}{damaged}\n")
-                };
-                let text: String = all.workspaces.iter().map(line).collect();
-                Ok(Reply::new(&all, text))
+                let all: Workspaces = client.get(&format!("/v1/workspaces{}", checkout())).await?;
+                Ok(Reply::new(&all, list(&all.workspaces)))
             }
             Self::Use(OneWorkspace { name }) => {
-                let path = format!("{}/use", path(&name));
+                let path = format!("{}/use", path(&name)?);
                 let one: Workspace = client.send_json(Method::POST, &path, &()).await?;
                 let text = format!("{}  new entries go here\n", one.name);
                 Ok(Reply::new(&one, text))
             }
             Self::Show(OneWorkspace { name }) => {
-                let one: Workspace = client.get(&path(&name)).await?;
+                let one: Workspace = client.get(&(path(&name)? + &checkout())).await?;
                 let text = whole(&one);
                 Ok(Reply::new(&one, text))
             }
@@ -131,7 +130,7 @@ impl WorkspaceVerb {
             Self::Unmap(map) => map.run(client, Mapping::Ended).await,
             Self::Members(Members { name, remove }) => {
                 let one = match remove {
-                    None => client.get(&path(&name)).await?,
+                    None => client.get(&path(&name)?).await?,
                     remove => {
                         let change = ChangeWorkspace { remove, ..ChangeWorkspace::default() };
                         change_one(client, &name, &change).await?
@@ -179,7 +178,7 @@ impl Map {
             change_one(client, &self.name, &change).await?;
         }
         let ask = MapCheckout { checkout, remove };
-        let path = format!("{}/checkouts", path(&self.name));
+        let path = format!("{}/checkouts", path(&self.name)?);
         let one: Workspace = client.send_json(Method::POST, &path, &ask).await?;
         let text = match mapping {
             Mapping::Made => format!("{}  what is written in this checkout goes here\n", one.name),
@@ -194,11 +193,44 @@ async fn change_one(
     name: &str,
     change: &ChangeWorkspace,
 ) -> Result<Workspace, VerbError> {
-    Ok(client.send_json(Method::PATCH, &path(name), change).await?)
+    Ok(client.send_json(Method::PATCH, &path(name)?, change).await?)
 }
 
-fn path(name: &str) -> String {
-    format!("/v1/workspaces/{}", escape(name))
+fn path(name: &str) -> Result<String, VerbError> {
+    let wanted = "its name is wanted; `klnode workspace list` shows those that are known";
+    Ok(format!("/v1/workspaces/{}", part(name, "a workspace", wanted)?))
+}
+
+/// Where the verb is typed, for the node to say what that is mapped to.
+fn checkout() -> String {
+    let here = anchors::here();
+    here.map(|here| format!("?checkout={}", escape(&here))).unwrap_or_default()
+}
+
+fn list(all: &[Workspace]) -> String {
+    let is_mapped = all.iter().any(|one| one.here);
+    let line = |one: &Workspace| {
+        let mut text = format!("{}  {}", one.name, entries(one.entries));
+        for (count, noun) in [(one.members.len(), "member"), (one.checkouts.len(), "checkout")] {
+            if count > 0 {
+                let _ = write!(text, ", {}", counted(count as u64, noun, &format!("{noun}s")));
+            }
+        }
+        text.push_str(match (one.here, one.current) {
+            (true, true) => "  (new entries go here, this checkout's too)",
+            (true, false) => "  (this checkout's entries go here)",
+            (false, true) if is_mapped => "  (other new entries go here)",
+            (false, true) => "  (new entries go here)",
+            (false, false) => "",
+        });
+        text.push_str(if one.damaged { "  (damaged: see `klnode doctor`)\n" } else { "\n" });
+        text
+    };
+    let mut text: String = all.iter().map(line).collect();
+    if all.iter().all(|one| one.members.is_empty()) {
+        text.push_str("None is shared. `klnode workspace new NAME` makes one that can be.\n");
+    }
+    text
 }
 
 fn members(one: &Workspace) -> String {
@@ -226,6 +258,9 @@ fn whole(one: &Workspace) -> String {
     if one.current {
         text.push_str("current       new entries go here\n");
     }
+    if one.here {
+        text.push_str("here          what is written in this checkout goes here\n");
+    }
     if one.damaged {
         text.push_str("damaged       a record of who belongs to it; see `klnode doctor`\n");
     }
@@ -242,4 +277,47 @@ fn whole(one: &Workspace) -> String {
         let _ = write!(text, "\n{settings}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::types::peers::Member;
+
+    fn one(name: &str, current: bool) -> Workspace {
+        Workspace {
+            id: "00".repeat(16),
+            name: name.into(),
+            current,
+            here: false,
+            owner: None,
+            members: Vec::new(),
+            settings: None,
+            weights: <_>::default(),
+            weights_from: String::new(),
+            entries: 1,
+            damaged: false,
+            checkouts: Vec::new(),
+            offered: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_list_says_where_entries_go_from_here_and_from_elsewhere() {
+        let main = one("main", true);
+        let alone = list(std::slice::from_ref(&main));
+        assert_eq!(
+            alone,
+            "main  1 entry  (new entries go here)\n\
+             None is shared. `klnode workspace new NAME` makes one that can be.\n"
+        );
+        let key = "01".repeat(32);
+        let members = vec![Member { key, name: "you".into(), role: "owner".into() }];
+        let team = Workspace { here: true, entries: 2, members, ..one("team", false) };
+        assert_eq!(
+            list(&[main, team]),
+            "main  1 entry  (other new entries go here)\n\
+             team  2 entries, 1 member  (this checkout's entries go here)\n"
+        );
+    }
 }

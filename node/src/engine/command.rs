@@ -283,13 +283,13 @@ pub enum Rejection {
     Refused(#[from] Refusal),
     /// Never heard of.
     #[error("find entry {0}: this node does not hold it")]
-    NoSuchEntry(EntryId),
+    NoSuchEntry(String),
     /// Heard of, and forgotten.
     #[error("write entry {0}: it was forgotten")]
-    Forgotten(EntryId),
+    Forgotten(String),
     /// There is nothing of this node's to take back.
     #[error("retract entry {0}: this node has claimed nothing about it that stands")]
-    NothingToRetract(EntryId),
+    NothingToRetract(String),
     /// Not in quarantine.
     #[error("find record {0} in quarantine")]
     NotQuarantined(Digest),
@@ -343,7 +343,7 @@ pub enum Rejection {
     },
     /// Not this node's to forget.
     #[error("forget entry {0}: only its creator, or owner or admin of its workspace, may")]
-    NotEntitled(EntryId),
+    NotEntitled(String),
     /// The judge did not admit it.
     #[error("write the entry: {0}")]
     Judged(String),

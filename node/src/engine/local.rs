@@ -11,6 +11,7 @@ use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{Boot, EntryId, Nonce, TaskId};
 use klnode_crdt::key::SecretKey;
+use klnode_crdt::kind::code_digits;
 use klnode_crdt::lattice::Lattice;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Origin;
@@ -28,7 +29,7 @@ impl Ingest<'_> {
         let origin = self.origin(new);
         let entry = origin.id();
         if batch.tombstone(entry)?.is_some() {
-            return Err(Rejection::Forgotten(entry));
+            return Err(Rejection::Forgotten(code_digits(entry)));
         }
         // A fresh id is held by nobody; an import may meet what others, or this node, said before.
         let held = match new.source {
@@ -111,7 +112,8 @@ impl Ingest<'_> {
         let own = batch.holding(entry, self.writer.key.author(), &Facet::ALL)?;
         let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &own };
         if !writer.has_claims() {
-            return Err(Rejection::NothingToRetract(entry));
+            let code = held(batch, entry)?.code(entry);
+            return Err(Rejection::NothingToRetract(code));
         }
         let origin = self.own_origin(&held(batch, entry)?);
         self.write(batch, entry, |writer, stamp| writer.retract(origin.clone(), stamp))
@@ -124,19 +126,21 @@ impl Ingest<'_> {
         grounds: Option<Grounds>,
     ) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
-        let origin = held(batch, entry)?.origin.ok_or(Rejection::NotEntitled(entry))?;
+        let held = held(batch, entry)?;
+        let refused = || Rejection::NotEntitled(held.code(entry));
+        let origin = held.origin.clone().ok_or_else(refused)?;
         let tombstone = Tombstone { origin, grounds: grounds.unwrap_or(Grounds::Origin) };
         if tombstone.authority(self.writer.key.author(), entry) == Authority::None {
-            return Err(Rejection::NotEntitled(entry));
+            return Err(refused());
         }
         self.write(batch, entry, |writer, stamp| writer.forget(tombstone.clone(), stamp))
     }
 
     pub(super) fn must_hold(&self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {
         match batch.view_row(entry)? {
-            Some(row) if row.is_forgotten => Err(Rejection::Forgotten(entry)),
+            Some(row) if row.is_forgotten => Err(Rejection::Forgotten(code_digits(entry))),
             Some(_) => Ok(()),
-            None => Err(Rejection::NoSuchEntry(entry)),
+            None => Err(Rejection::NoSuchEntry(code_digits(entry))),
         }
     }
 
@@ -162,7 +166,7 @@ impl Ingest<'_> {
             Ingested::Quarantined(why) | Ingested::Refused(why) | Ingested::Deferred(why) => {
                 Err(Rejection::Judged(why))
             }
-            Ingested::Forgotten => Err(Rejection::Forgotten(entry)),
+            Ingested::Forgotten => Err(Rejection::Forgotten(code_digits(entry))),
             Ingested::Known => Ok(Receipt::Done(batch.head()?)),
         }
     }

@@ -27,13 +27,19 @@ fn one_of(field: &'static str, value: &str, known: &[&str]) -> Result<(), Reject
     Err(invalid(field, format!("is `{value}`; it must be one of {}", known.join(", "))))
 }
 
-pub(super) fn new_entry(new: &NewEntry) -> Result<(), Rejection> {
-    if new.title.trim().is_empty() {
+/// Refuses an entry that says nothing.
+pub fn check_texts(title: &str, content: &str) -> Result<(), Rejection> {
+    if title.trim().is_empty() {
         return Err(invalid("title", "is empty; give it one line that says what it is about"));
     }
-    if new.content.trim().is_empty() {
-        return Err(invalid("content", "is empty"));
+    if content.trim().is_empty() {
+        return Err(invalid("content", "is empty; say what was learned"));
     }
+    Ok(())
+}
+
+pub(super) fn new_entry(new: &NewEntry) -> Result<(), Rejection> {
+    check_texts(&new.title, &new.content)?;
     let is_raw = matches!(new.kind, Kind::Signal | Kind::Friction | Kind::Calibration);
     if is_raw != (new.memory == Memory::Episodic) {
         let fits = if is_raw { "episodic" } else { "semantic or procedural" };

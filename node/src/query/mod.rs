@@ -6,6 +6,7 @@ mod briefing;
 mod cancel;
 mod candidates;
 mod checkout;
+pub mod count;
 pub mod doctor;
 mod equals;
 mod excerpt;

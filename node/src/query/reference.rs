@@ -2,7 +2,6 @@
 
 use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::kind::code_digits;
 use std::str::FromStr;
 
 /// A name that was typed: a range of ids.
@@ -86,10 +85,11 @@ impl Reference {
         match found.as_slice() {
             [] => Err(ReferenceError::Unknown(self.text.clone())),
             [one] => Ok(*one),
-            several => Err(ReferenceError::Ambiguous {
-                text: self.text.clone(),
-                candidates: several.iter().map(|entry| code_digits(*entry)).collect(),
-            }),
+            several => {
+                let code = |entry: &EntryId| Ok(snapshot.entry(*entry)?.to_entry().code(*entry));
+                let candidates = several.iter().map(code).collect::<Result<_, Error>>()?;
+                Err(ReferenceError::Ambiguous { text: self.text.clone(), candidates })
+            }
         }
     }
 }

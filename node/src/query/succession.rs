@@ -27,16 +27,16 @@ pub enum SuccessionError {
     /// The other way round already.
     #[error("supersede {old} by {new}: {new} is superseded by {old} already")]
     Circle {
-        /// What would give way.
-        old: EntryId,
-        /// What would take its place.
-        new: EntryId,
+        /// The code of what would give way.
+        old: String,
+        /// The code of what would take its place.
+        new: String,
     },
     /// Nobody could tell.
     #[error("supersede {old}: it supersedes more than {CIRCLE_MAX} others, too many to look at")]
     TooMany {
-        /// What would give way.
-        old: EntryId,
+        /// The code of what would give way.
+        old: String,
     },
     /// The store cannot be read.
     #[error("{0}")]
@@ -76,10 +76,11 @@ impl Reading<'_> {
         let (mut seen, mut next) = (BTreeSet::new(), vec![old]);
         while let Some(entry) = next.pop() {
             if entry == new {
+                let (old, new) = (self.code(old)?, self.code(new)?);
                 return Err(SuccessionError::Circle { old, new });
             }
             if seen.len() >= CIRCLE_MAX {
-                return Err(SuccessionError::TooMany { old });
+                return Err(SuccessionError::TooMany { old: self.code(old)? });
             }
             if !seen.insert(entry) {
                 continue;
@@ -91,6 +92,11 @@ impl Reading<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What people call an entry.
+    fn code(&self, entry: EntryId) -> Result<String, Error> {
+        Ok(self.snapshot.entry(entry)?.to_entry().code(entry))
     }
 
     /// What takes the place of the best hits, by hit.

@@ -1,7 +1,7 @@
 //! What `klnode connect` needs of the machine: where the user's settings lie, and who answers.
 
 use super::home::Home;
-use super::{Failure, offline, runtime};
+use super::{Failure, offline, runtime, start_command};
 use crate::api::Client;
 use crate::cli::connect::{Args, Surroundings};
 use crate::cli::{Global, Reply, VerbError};
@@ -26,6 +26,7 @@ pub(super) fn connect(
     };
     let around = Surroundings {
         program: program(home, global)?,
+        start: start_command::of(global),
         scope,
         ask: &mut offline::ask,
         answers: &mut answers,
@@ -55,11 +56,9 @@ fn program(home: &Home, global: &Global) -> Result<Program, Failure> {
     let system = |source| Failure::System { what: "find where this program is", source };
     let absolute = |path: &Path| std::path::absolute(path).map_err(system);
     let path = std::env::current_exe().map_err(system)?;
-    let named = absolute(home.path())?;
-    let is_usual = Home::resolve(None).is_ok_and(|usual| usual.path() == named);
     Ok(Program {
         path,
-        home: (!is_usual).then_some(named),
+        home: home.unusual().map_err(system)?,
         config: global.config.as_deref().map(absolute).transpose()?,
     })
 }

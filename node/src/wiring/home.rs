@@ -56,6 +56,13 @@ impl Home {
         &self.path
     }
 
+    /// Where it lies, from the root, if `klnode` alone would not find it.
+    pub(super) fn unusual(&self) -> io::Result<Option<PathBuf>> {
+        let path = std::path::absolute(&self.path)?;
+        let is_usual = Self::resolve(None).is_ok_and(|usual| usual.path == path);
+        Ok((!is_usual).then_some(path))
+    }
+
     /// Where things lie in it.
     pub(super) fn layout(&self) -> Layout {
         Layout::new(&self.path)

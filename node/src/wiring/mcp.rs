@@ -1,7 +1,7 @@
 //! `klnode mcp`: what the server needs of the machine, among it a way to start a node.
 
 use super::home::{Home, entropy};
-use super::{Failure, print, runtime, serve};
+use super::{Failure, print, runtime, serve, start_command};
 use crate::api::{Client, Token};
 use crate::cli::Global;
 use crate::cli::mcp::{self, Args, Surroundings};
@@ -23,7 +23,8 @@ pub(super) fn mcp(
     let client = Client::new(&config.api.socket.in_home(home.path()));
     let may_start = args.start || config.mcp.start_node.is_on();
     let starter = may_start.then(|| starter(home, global)).transpose()?;
-    let around = Surroundings { node: Node::new(client, starter), entropy };
+    let around =
+        Surroundings { node: Node::new(client, starter, start_command::of(global)), entropy };
     let runtime = runtime()?;
     let ended = match args.http {
         None => runtime.block_on(mcp::on_stdio(around)),

@@ -15,6 +15,7 @@ mod offline;
 mod person;
 mod progress;
 mod serve;
+mod start_command;
 mod upkeep;
 
 use crate::api::{self, Client, ClientError};
@@ -67,26 +68,34 @@ enum Failure {
 }
 
 impl Failure {
+    /// Whether a running node would have helped.
+    fn wants_node(&self) -> bool {
+        let Self::Verb(VerbError::Client(error)) = self else { return false };
+        matches!(error, ClientError::NoNode { .. } | ClientError::Ended)
+    }
+
     /// The one table from kinds to exit codes and ways out.
     fn way_out(&self) -> (u8, Option<&str>) {
         match self {
             Self::Verb(VerbError::Client(error)) => {
                 let hint = match error {
-                    ClientError::NoNode { .. } | ClientError::Ended => {
-                        Some("start one with `klnode`")
-                    }
                     ClientError::Refused(detail) => detail.hint.as_deref(),
                     ClientError::BrokenOff => {
                         Some("its log says why; `klnode doctor` looks closer")
                     }
-                    ClientError::Closed { .. } | ClientError::Garbled(_) => None,
+                    // How to start a node depends on what was typed, and is added where that is known.
+                    ClientError::NoNode { .. }
+                    | ClientError::Ended
+                    | ClientError::Closed { .. }
+                    | ClientError::Garbled(_) => None,
                 };
                 (error.exit_code(), hint)
             }
             Self::Verb(VerbError::Input(_)) => (2, None),
             Self::Verb(VerbError::Failed(_)) => (1, None),
-            Self::Verb(VerbError::Backup(error)) => (1, offline::backup_hint(error)),
-            Self::Verb(VerbError::Restore(error)) => (1, offline::restore_hint(error)),
+            Self::Verb(VerbError::Running(_)) => (1, Some("stop it first")),
+            Self::Verb(VerbError::Backup(error)) => offline::backup_way_out(error),
+            Self::Verb(VerbError::Restore(error)) => offline::restore_way_out(error),
             Self::Verb(VerbError::Unconfirmed(_)) => {
                 (1, Some("nothing was changed; --yes replaces it all the same"))
             }
@@ -140,10 +149,13 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return hook::mistake(&error),
     };
-    match run(cli, started) {
+    let Cli { verb, global } = cli;
+    match run(verb.unwrap_or(Verb::Serve), &global, started) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             let (code, hint) = failure.way_out();
+            let start = || format!("start one with `{}`", start_command::of(&global));
+            let hint = hint.map(str::to_owned).or_else(|| failure.wants_node().then(start));
             let mut stderr = io::stderr().lock();
             // Nothing is left to tell if this cannot be told.
             let _ = writeln!(stderr, "klnode: cannot {failure}");
@@ -156,42 +168,39 @@ pub fn main() -> ExitCode {
 }
 
 /// Does what was asked, and returns how to end.
-fn run(cli: Cli, started: Instant) -> Result<u8, Failure> {
-    if let Some(Verb::Hook(args)) = &cli.verb {
-        let Global { home, config, set, .. } = cli.global;
-        hook::run(args, home, config, &set, started);
+fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
+    if let Verb::Hook(args) = &verb {
+        hook::run(args, global.home.clone(), global.config.clone(), &global.set, started);
         return Ok(0);
     }
-    let home = Home::resolve(cli.global.home.clone())?;
-    let layered = configuration(&home, &cli.global)?;
-    match cli.verb.unwrap_or(Verb::Serve) {
-        Verb::Serve => serve::serve(&home, layered.config(), &cli.global).map(|()| 0),
+    let home = Home::resolve(global.home.clone())?;
+    let layered = configuration(&home, global)?;
+    match verb {
+        Verb::Serve => serve::serve(&home, layered.config(), global).map(|()| 0),
         Verb::Config(args) => {
             let reply = cli::config::show(&args, &layered)
                 .ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?;
-            answer(reply, &cli.global)
+            answer(reply, global)
         }
-        Verb::Mcp(args) => mcp::mcp(&args, &home, layered.config(), &cli.global).map(|()| 0),
-        Verb::Completions(args) => answer(args.script(), &cli.global),
-        Verb::Man => answer(cli::help::man()?, &cli.global),
-        Verb::Service(args) => answer(offline::service(&args, &cli.global)?, &cli.global),
+        Verb::Mcp(args) => mcp::mcp(&args, &home, layered.config(), global).map(|()| 0),
+        Verb::Completions(args) => answer(args.script(), global),
+        Verb::Man => answer(cli::help::man()?, global),
+        Verb::Service(args) => answer(offline::service(&args, global)?, global),
         Verb::Connect(args) => {
-            let reply = connect::connect(args, &home, layered.config(), &cli.global)?;
-            answer(reply, &cli.global)
+            let reply = connect::connect(args, &home, layered.config(), global)?;
+            answer(reply, global)
         }
-        Verb::Restore(args) => answer(offline::restore(args, &home)?, &cli.global),
-        Verb::Identity(verb) => {
-            answer(offline::identity(&verb, &home, layered.config())?, &cli.global)
-        }
-        Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, &cli.global),
-        Verb::Person(verb) => answer(person::run(&verb, &home, &cli.global)?, &cli.global),
-        Verb::Doctor => answer(offline::doctor(&home, &layered)?, &cli.global),
+        Verb::Restore(args) => answer(offline::restore(args, &home)?, global),
+        Verb::Identity(verb) => answer(offline::identity(&verb, &home, layered.config())?, global),
+        Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, global),
+        Verb::Person(verb) => answer(person::run(&verb, &home, global)?, global),
+        Verb::Doctor => answer(offline::doctor(&home, &layered)?, global),
         Verb::Backup(cli::backup::Args { verb: Some(BackupVerb::Verify { file }), .. }) => {
-            answer(offline::verify(&file)?, &cli.global)
+            answer(offline::verify(&file)?, global)
         }
         Verb::Watch(watch) => {
             let client = client(&layered, &home);
-            let lines = if cli.global.json { Lines::Json } else { Lines::Text };
+            let lines = if global.json { Lines::Json } else { Lines::Text };
             runtime()?.block_on(follow(watch, &client, lines)).map(|()| 0)
         }
         mut verb => {
@@ -200,7 +209,7 @@ fn run(cli: Cli, started: Instant) -> Result<u8, Failure> {
             }
             let mut client = client(&layered, &home);
             if verb.needs_person()
-                && let Some(key) = person::key(&home, &cli.global)?
+                && let Some(key) = person::key(&home, global)?
             {
                 client = client.signing(key, node::now);
             }
@@ -209,7 +218,7 @@ fn run(cli: Cli, started: Instant) -> Result<u8, Failure> {
             let mut bar = Bar::default();
             let reply = runtime()?.block_on(cli::run(verb, &client, terminal, &mut bar));
             drop(bar);
-            answer(reply?, &cli.global)
+            answer(reply?, global)
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::cli::identity::IdentityVerb;
 use crate::cli::restore::Surroundings;
 use crate::cli::service::Program;
 use crate::cli::{self, Global, Reply, VerbError};
+use crate::store::OpenError;
 use crate::store::backup::{BackupError, RestoreError};
 use klnode_config::{Config, Layered};
 use klnode_crdt::ids::Boot;
@@ -46,7 +47,13 @@ pub(super) fn identity(
         return Err(VerbError::Failed(says).into());
     }
     home.prepare()?;
-    let store = guarded(home, || open_store(home, config))?;
+    let store = guarded(home, || open_store(home, config)).map_err(|failure| match failure {
+        Failure::Open(OpenError::InUse { .. }) => {
+            let says = format!("adopt a key in {}: a node is running on it", home.path().display());
+            VerbError::Running(says).into()
+        }
+        other => other,
+    })?;
     let before = store.snapshot()?.author()?;
     let found = home.key_in_place()?.map(|key| key.author());
     adopt.confirm((before, found), &mut ask)?;
@@ -103,19 +110,23 @@ fn quietly<T>(work: impl FnOnce(&mut Bar) -> Result<T, VerbError>) -> Result<T, 
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-pub(super) fn backup_hint(error: &BackupError) -> Option<&'static str> {
+/// The exit code and the way out, for the one table of them. A file that is none, or no backup, is a
+/// mistake of whoever named it.
+pub(super) fn backup_way_out(error: &BackupError) -> (u8, Option<&'static str>) {
     match error {
-        BackupError::Damaged { .. } => Some("take an older one"),
-        BackupError::Newer { .. } => Some("upgrade klnode"),
-        BackupError::NotOne { .. } => Some("`klnode backup FILE` makes one"),
-        BackupError::Exists { .. } => Some("--force replaces it"),
-        BackupError::Io { .. } | BackupError::Store(_) => None,
+        BackupError::Damaged { .. } => (1, Some("take an older one")),
+        BackupError::Newer { .. } => (1, Some("upgrade klnode")),
+        BackupError::NotOne { .. } => (2, Some("`klnode backup FILE` makes one")),
+        BackupError::Exists { .. } => (2, Some("--force replaces it")),
+        BackupError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => (2, None),
+        BackupError::Io { .. } | BackupError::Store(_) => (1, None),
     }
 }
 
-pub(super) fn restore_hint(error: &RestoreError) -> Option<&'static str> {
-    match error {
-        RestoreError::Backup(error) => backup_hint(error),
+/// The same of what is put in place.
+pub(super) fn restore_way_out(error: &RestoreError) -> (u8, Option<&'static str>) {
+    let hint = match error {
+        RestoreError::Backup(error) => return backup_way_out(error),
         RestoreError::Running { .. } => Some("stop it first"),
         RestoreError::AnotherNode { .. } => Some(
             "name another --home; or --as-this-node takes its entries as another author's; or \
@@ -129,5 +140,6 @@ pub(super) fn restore_hint(error: &RestoreError) -> Option<&'static str> {
         RestoreError::BadKey { .. } => Some("move it away, and the backup's key takes its place"),
         RestoreError::Newer(_) => Some("upgrade klnode"),
         RestoreError::Io { .. } | RestoreError::Store(_) => None,
-    }
+    };
+    (1, hint)
 }

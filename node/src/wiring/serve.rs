@@ -3,10 +3,11 @@
 use super::home::Home;
 use super::log;
 use super::node::{Network, Node};
-use super::{Failure, print};
+use super::{Failure, print, start_command};
 use crate::api::{self, Bound, Service, Token};
 use crate::cli::Global;
 use crate::index::IndexError;
+use crate::query::count;
 use crate::store::OpenError;
 use klnode_config::Config;
 use klnode_config::units::LocalTcp;
@@ -33,7 +34,8 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     let lines = guarded(home, || Lines::of(home, &node))?;
     let (service, running) = guarded(home, || node.start(home, config, Network::Real))?;
     let addresses = runtime.block_on(addresses(&service));
-    print(&lines.banner(&addresses, bound.tcp_address()))?;
+    let program = start_command::program(global);
+    print(&lines.banner(&addresses, bound.tcp_address(), &program))?;
     let tcp = bound.tcp_address().map(tracing::field::display);
     tracing::info!(home = %home.path().display(), tcp, "started");
     let served = runtime.block_on(bound.serve(service, api_limits(config), stop));
@@ -110,14 +112,15 @@ impl Lines {
         Ok(Self { node: node.engine().author().to_string(), home, entries })
     }
 
-    fn banner(&self, addresses: &[String], tcp: Option<SocketAddr>) -> String {
+    fn banner(&self, addresses: &[String], tcp: Option<SocketAddr>, program: &str) -> String {
         let Self { node, home, entries } = self;
         let tcp = tcp.map(|address| format!("  tcp    http://{address}\n")).unwrap_or_default();
         let peers: String =
             addresses.iter().map(|address| format!("  peers  {address}\n")).collect();
+        let entries = count::entries(*entries);
         format!(
-            "klnode {} is running.\n  node   {node}\n  home   {home}\n  store  {entries} entries\n\
-             {tcp}{peers}Try `klnode add --help` in another terminal; stop with Ctrl-C.\n",
+            "klnode {} is running.\n  node   {node}\n  home   {home}\n  store  {entries}\n\
+             {tcp}{peers}Try `{program} add --help` in another terminal; stop with Ctrl-C.\n",
             env!("CARGO_PKG_VERSION"),
         )
     }

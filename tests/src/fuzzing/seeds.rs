@@ -4,6 +4,7 @@
 
 use super::{TABLES, meeting};
 use crate::node::START;
+use crate::samples::{every_facet, stamp};
 use klnode::api::portable::line::{Line, SignedRecord};
 use klnode::store::Label;
 use klnode::store::findings::{Became, DismissalRow, FateRow, FindingKey, FindingRow};
@@ -19,22 +20,18 @@ use klnode::store::sessions::SessionRow;
 use klnode::store::tasks::{EndRow, PartRow, TaskRow};
 use klnode::store::upkeep::{Matter, Service, ServiceRow, Stage, UpkeepRow};
 use klnode::store::usage::{Amount, UsageRow};
-use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::gset::Presence;
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{Boot, Digest, EntryId, Nonce, StoreId, TaskId, WorkspaceId};
 use klnode_crdt::key::{SecretKey, Signature};
-use klnode_crdt::lww::Register;
-use klnode_crdt::origin::{Memory, Origin};
+use klnode_crdt::origin::Memory;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::testing::{key, origin};
-use klnode_crdt::time::{Day, Hlc};
-use klnode_crdt::tombstone::{AdminGrant, Grounds, Tombstone};
+use klnode_crdt::time::Day;
 use klnode_crdt::wire;
-use klnode_crdt::writer::{Claim, Writer};
+use klnode_crdt::writer::Writer;
 use klnode_federation::proto::filter::{Filter, Reach};
 use klnode_federation::proto::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
 use klnode_federation::proto::pairing::{self, Card, Invitation};
@@ -100,47 +97,17 @@ const SCANNED: [&str; 6] = [
     "Acme runs on build-7.corp.local; zero\u{200b}width and \u{e0061} tags, 日本 é.",
 ];
 
-fn stamp(count: u16) -> Hlc {
-    Hlc::new(START, count)
-}
-
 /// A record of every facet.
 fn records() -> Vec<Record> {
-    const SOUND: &str = "a record that keeps the limits";
-    let (author, entry, none) = (author(), origin(1).id(), Holding::default());
-    let writer = Writer { key: &author, boot: Boot(0xB007), entry, own: &none };
-    let retraction = writer.retract(Some(origin(1)), stamp(1)).expect(SOUND);
-    let after = Holding::from_held([retraction.clone()].into_iter());
-    let writer = Writer { own: &after, ..writer };
-    let citation = Citation {
-        evidence_type: "commit".into(),
-        evidence_ref: "1a2b3c4".into(),
-        cited_by: "agent".into(),
-        cited_at: START,
-        is_context: true,
+    let of_facet = |name: &str| {
+        let found = every_facet().into_iter().find(|(facet, _)| *facet == name);
+        found.expect("there is one of every facet").1
     };
-    let link = Link { relation: Relation::SUPERSEDES, to: EntryId::from_bytes([7; 16]) };
-    let claims = [
-        Claim::Set(Register::TITLE, "Check ctx.Err() after upstream calls".into()),
-        Claim::Add(TextSet::TAGS, "auth/jwt".into()),
-        Claim::Withdraw(TextSet::TAGS, "auth".into()),
-        Claim::Cite(citation),
-        Claim::Link(link),
-        Claim::Archive(Presence::Present),
-    ];
-    let claim = writer.claim(&after.to_entry(), Some(origin(1)), &claims, stamp(2)).expect(SOUND);
+    let (author, own) = (author(), Holding::default());
+    let writer = Writer { key: &author, boot: Boot(0xB007), entry: origin(1).id(), own: &own };
     let tally = writer.observe(Observation::Success, Thousandths(1_500), Day(20_717), stamp(4));
-    let nonce = Nonce::from_bytes([3; 16]);
-    let imported = Origin::Imported {
-        workspace: WorkspaceId::of(key(9).author(), nonce),
-        memory: Memory::Procedural,
-        format: "jsonl".into(),
-        key: "row 1".into(),
-    };
-    let grounds = Grounds::Admin(AdminGrant::sign(&key(9), nonce, author.author()));
-    let writer = Writer { key: &author, boot: Boot(1), entry: imported.id(), own: &none };
-    let tombstone = writer.forget(Tombstone { origin: imported, grounds }, stamp(6));
-    vec![claim, tally.expect(SOUND), retraction, tombstone.expect(SOUND)]
+    let tally = tally.expect("a record that keeps the limits");
+    vec![of_facet("claims"), tally, of_facet("retraction"), of_facet("tombstone")]
 }
 
 /// The first of the records, which claims.

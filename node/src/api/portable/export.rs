@@ -6,8 +6,9 @@
 use super::line::{self, FORMAT, Head, Line, Overlay, SignedRecord, VERSION};
 use super::stream::{self, Gone, Pieces};
 use super::types::ExportQuery;
-use crate::api::errors::{ApiError, Kind};
+use crate::api::errors::ApiError;
 use crate::api::server::Service;
+use crate::api::sharing::find_workspace;
 use crate::store::peers::Society;
 use crate::store::rows::ViewRow;
 use crate::store::{self, Snapshot};
@@ -35,15 +36,15 @@ pub(super) async fn export(
     State(service): State<Service>,
     query: Result<Query<ExportQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
-    let workspace = query?.0.workspace.map(|name| {
-        line::parse_workspace(&name).ok_or_else(|| {
-            let message = format!("export `{name}`: there is no such workspace");
-            ApiError::new(Kind::Invalid, message, Some("name main, local or an id"))
-        })
-    });
-    let workspace = workspace.transpose()?;
+    let workspace = query?.0.workspace;
     let snapshot = service.snapshot()?;
     let society = Society::read(&snapshot, service.author, END_OF_TIME)?;
+    // By its id also one of which no charter is held.
+    let found = |name: String| match line::parse_workspace(&name) {
+        Some(id) => Ok(id),
+        None => find_workspace(&society, &name),
+    };
+    let workspace = workspace.map(found).transpose()?;
     let export = Export { snapshot, node: service.author, society, workspace };
     stream::pieces("application/x-ndjson", move |pieces| {
         if let Err(Stop::Store(error)) = export.write(pieces) {

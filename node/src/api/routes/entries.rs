@@ -1,7 +1,7 @@
 //! An entry's life: written, read, observed, changed, taken back, forgotten.
 
 use super::tasks::{open_task, task_named};
-use super::{anchors, named, resolve, resolve_for_change};
+use super::{anchors, named, not_held, resolve, resolve_for_change};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
@@ -42,7 +42,7 @@ pub(super) async fn create(
     let task = new.task.as_deref().map(|name| open_task(&service, name)).transpose()?;
     let working = service.clone();
     let settled = apart(move |_| working.settle(new, folder.as_deref(), task)).await?;
-    let Settled { new, workspace, thread, cited, offered } = settled;
+    let Settled { new, workspace, is_current, thread, cited, offered } = settled;
     let (kind, new) = (new.kind, Box::new(new));
     let command = match task {
         None => Command::Create(new),
@@ -53,7 +53,7 @@ pub(super) async fn create(
         return Err(ApiError::new(Kind::Failed, "tell which entry was created", None));
     };
     let (id, code) = (entry.to_string(), kind.code(entry));
-    Ok(Answer(Added { id, code, workspace, thread, cited, offered }))
+    Ok(Answer(Added { id, code, workspace, current: is_current, thread, cited, offered }))
 }
 
 /// Lists entries, by id.
@@ -165,9 +165,8 @@ pub(super) async fn observe(
     Ok(Answer(Observed { id, code, counted, reason }))
 }
 
-/// Confirms an entry. It is evidence in a task in whose chain the entry was served nowhere, nor to the
-/// session of the caller or of a task of the chain, once for each root task. Elsewhere, and outside any task, the caller may have it from here: then the
-/// confirmation is counted apart and is no evidence.
+/// Confirms an entry: evidence where the node knows that the caller has it from elsewhere, else
+/// counted apart.
 #[utoipa::path(post, path = "/v1/entries/{entry}/confirm", params(ConfirmQuery),
     responses((status = 200, body = Confirmed)))]
 pub(super) async fn confirm(
@@ -256,9 +255,7 @@ pub(super) async fn reset(
 fn may_be_reset(service: &Service, entry: EntryId) -> Result<(), ApiError> {
     let snapshot = service.snapshot()?;
     let found = service.reader.read(&snapshot, entry, (service.now)())?;
-    let Some(found) = found else {
-        return Err(ApiError::new(Kind::NotFound, format!("find entry {entry}"), None));
-    };
+    let found = found.ok_or_else(|| not_held(entry))?;
     let (of, params) = (&found.judged.confidence, service.reader.numbers.outcome());
     if outcome::reset(&of.posterior, of.effective_observations, params) == outcome::Reset::Allowed {
         return Ok(());

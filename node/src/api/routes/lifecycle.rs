@@ -1,7 +1,7 @@
 //! What becomes of entries beside each other: one takes another's place, a proposal is accepted, a
 //! thread is put away.
 
-use super::resolve_for_change;
+use super::{not_held, resolve_for_change};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
@@ -51,25 +51,27 @@ pub(super) async fn supersede(
 ) -> Answered<Superseded> {
     let old = resolve_for_change(&service, &entry)?;
     let new = resolve_for_change(&service, &ask.by)?;
-    if old == new {
-        let message = format!("supersede entry {old}: it is the same entry");
-        return Err(ApiError::new(Kind::Invalid, message, None));
-    }
     let link = Link { relation: Relation::SUPERSEDES, to: old };
     let working = service.clone();
     let (code, by_code) = apart(move |_| {
         let snapshot = working.snapshot()?;
         let reading = working.reader.at(&snapshot, (working.now)())?;
         let (given, taking) = (present(&reading, old)?, present(&reading, new)?);
+        let (code, by_code) = (translate::code(&given), translate::code(&taking));
+        if old == new {
+            let message = format!("supersede entry {code} by itself: it is the same entry");
+            return Err(ApiError::new(Kind::Invalid, message, None));
+        }
         let drawn_by = taking.view.links.get(&link);
         if !ask.undo {
             reading.may_supersede(old, new)?;
         } else if drawn_by.is_none_or(|by| !by.contains(&working.author)) {
-            let message =
-                format!("take that back: this node has not said that {new} takes its place");
+            let message = format!(
+                "take that back: this node has not said that {by_code} takes the place of {code}"
+            );
             return Err(ApiError::new(Kind::NotFound, message, None));
         }
-        Ok((translate::code(&given), translate::code(&taking)))
+        Ok((code, by_code))
     })
     .await?;
     let claim = if ask.undo { Claim::Unlink(link) } else { Claim::Link(link) };
@@ -79,8 +81,7 @@ pub(super) async fn supersede(
 
 /// An entry that is there.
 fn present(reading: &Reading<'_>, entry: EntryId) -> Result<Found, ApiError> {
-    let missing = || ApiError::new(Kind::NotFound, format!("find entry {entry}"), None);
-    reading.read(entry)?.ok_or_else(missing)
+    reading.read(entry)?.ok_or_else(|| not_held(entry))
 }
 
 /// Takes what somebody whose word is not shown says about an entry as this node's own word.
@@ -152,13 +153,14 @@ fn taken(
     let mut offers = offers(&reading, &found)?;
     offers.retain(|offer| author.is_none_or(|author| offer.author == author));
     offers.retain(|offer| ask.what.as_deref().is_none_or(|what| offer.field == what));
+    let code = translate::code(&found);
     let Some(first) = offers.first().map(|offer| offer.author) else {
-        let message = format!("accept anything for entry {entry}: nothing like that is proposed");
+        let message = format!("accept anything for entry {code}: nothing like that is proposed");
         let hint = "`klnode show` lists what is proposed, and by whom";
         return Err(ApiError::new(Kind::NotFound, message, Some(hint)));
     };
     if offers.iter().any(|offer| offer.author != first) {
-        let message = format!("tell whose proposal for entry {entry} is meant: several make one");
+        let message = format!("tell whose proposal for entry {code} is meant: several make one");
         let hint = "name the author with --from; `klnode show` lists them";
         return Err(ApiError::new(Kind::Ambiguous, message, Some(hint)));
     }
@@ -177,7 +179,7 @@ fn taken(
         });
         claims.push(offer.claim);
     }
-    Ok((translate::code(&found), accepted, claims))
+    Ok((code, accepted, claims))
 }
 
 /// The author that somebody means: one who proposes something, by the beginning of a key, or a peer.

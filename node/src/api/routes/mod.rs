@@ -32,7 +32,7 @@ use super::translate;
 use super::types::{Entry, Named, PromotionOf};
 use super::{person, portable};
 use crate::engine::Looks;
-use crate::query::{GitCheckout, Reference};
+use crate::query::{GitCheckout, Reference, ReferenceError};
 use crate::store::Snapshot;
 use axum::{Router, middleware};
 use klnode_crdt::charter;
@@ -138,8 +138,9 @@ fn resolve_for_change(service: &Service, name: &str) -> Result<EntryId, ApiError
     match workspaces.into_iter().find(|(id, _)| charter::entry(*id) == entry) {
         None => Ok(entry),
         Some((_, shared)) => {
+            let code = kind::code_digits(entry);
             let message =
-                format!("change entry {entry}: it is the charter of workspace `{}`", shared.name);
+                format!("change entry {code}: it is the charter of workspace `{}`", shared.name);
             let hint = "`klnode workspace --help` shows what changes it";
             Err(ApiError::new(Kind::Refused, message, Some(hint)))
         }
@@ -149,6 +150,11 @@ fn resolve_for_change(service: &Service, name: &str) -> Result<EntryId, ApiError
 /// The entry that a caller names.
 fn resolve(snapshot: &Snapshot, name: &str) -> Result<EntryId, ApiError> {
     Ok(name.parse::<Reference>()?.resolve(snapshot)?)
+}
+
+/// Of an entry that was there a moment ago.
+fn not_held(entry: EntryId) -> ApiError {
+    ReferenceError::Unknown(kind::code_digits(entry)).into()
 }
 
 /// An entry's name, as the answer to what changed it.
@@ -171,10 +177,10 @@ impl Service {
     ) -> Result<Entry, ApiError> {
         let reading = self.reader.at(snapshot, (self.now)())?;
         let found = reading.read_shown(entry)?;
-        let mut found = found
-            .ok_or_else(|| ApiError::new(Kind::NotFound, format!("find entry {entry}"), None))?;
+        let mut found = found.ok_or_else(|| not_held(entry))?;
         if snapshot.tombstone(entry)?.is_some() {
-            let message = format!("show entry {entry}: it was forgotten");
+            let code = kind::code_digits(entry);
+            let message = format!("show entry {code}: it was forgotten");
             return Err(ApiError::new(Kind::Forgotten, message, None));
         }
         let checkout = checkout.filter(|_| found.has_predicates());

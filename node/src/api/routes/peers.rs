@@ -13,6 +13,7 @@ use crate::query::Reference;
 use crate::store::peers::rows::Approval;
 use axum::extract::{Path, State};
 use klnode_crdt::ids::AuthorId;
+use klnode_crdt::kind;
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::filter::Filter as Passing;
 use klnode_federation::proto::ticket::Offer;
@@ -289,7 +290,8 @@ pub(super) async fn receipts(
     let snapshot = service.snapshot()?;
     let entry = name.parse::<Reference>()?.resolve(&snapshot)?;
     if snapshot.tombstone(entry)?.is_none() {
-        let message = format!("tell how far entry {entry} is erased: it was not forgotten");
+        let code = service.code(&snapshot, entry)?.unwrap_or_else(|| kind::code_digits(entry));
+        let message = format!("tell how far entry {code} is erased: it was not forgotten");
         return Err(ApiError::new(Kind::Invalid, message, None));
     }
     let society = service.society(&snapshot)?;

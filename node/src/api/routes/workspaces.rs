@@ -4,9 +4,10 @@ use super::{anchors, checkouts};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::exchange::{Answer, Answered, Body, Params};
 use crate::api::server::Service;
 use crate::api::sharing::{find_peer, find_workspace, workspace};
+use crate::api::types::WorkspacesQuery;
 use crate::api::types::peers::{ChangeWorkspace, NewWorkspace, Workspace, Workspaces};
 use crate::engine::Command;
 use axum::extract::{Path, State};
@@ -17,14 +18,24 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
 
 /// Lists workspaces.
-#[utoipa::path(get, path = "/v1/workspaces", responses((status = 200, body = Workspaces)))]
-pub(super) async fn list(State(service): State<Service>) -> Answered<Workspaces> {
+#[utoipa::path(get, path = "/v1/workspaces", params(WorkspacesQuery),
+    responses((status = 200, body = Workspaces)))]
+pub(super) async fn list(
+    State(service): State<Service>,
+    caller: Caller,
+    Params(query): Params<WorkspacesQuery>,
+) -> Answered<Workspaces> {
+    let folder = anchors::permitted(caller, query.checkout.as_deref())?;
     apart(move |_| {
         let snapshot = service.snapshot()?;
         let society = service.society(&snapshot)?;
+        let mapped = service.reader.here(&snapshot, &society, folder.as_deref())?.workspace;
         let personal = [WorkspaceId::MAIN, WorkspaceId::LOCAL];
         let ids = personal.into_iter().chain(society.workspaces.keys().copied());
-        let workspaces = ids.map(|id| workspace(&snapshot, &society, &service.reader.numbers, id));
+        let workspaces = ids.map(|id| {
+            let one = workspace(&snapshot, &society, &service.reader.numbers, id);
+            one.map(|one| Workspace { here: mapped == Some(id), ..one })
+        });
         Ok(Workspaces { workspaces: workspaces.collect::<Result<_, ApiError>>()? })
     })
     .await
@@ -44,15 +55,25 @@ pub(super) async fn create(
 }
 
 /// Shows a workspace.
-#[utoipa::path(get, path = "/v1/workspaces/{name}", responses((status = 200, body = Workspace)))]
+#[utoipa::path(get, path = "/v1/workspaces/{name}", params(WorkspacesQuery),
+    responses((status = 200, body = Workspace)))]
 pub(super) async fn show(
     State(service): State<Service>,
+    caller: Caller,
     Path(name): Path<String>,
+    Params(query): Params<WorkspacesQuery>,
 ) -> Answered<Workspace> {
-    let snapshot = service.snapshot()?;
-    let id = find_workspace(&service.society(&snapshot)?, &name)?;
-    drop(snapshot);
-    one(service, id).await
+    let folder = anchors::permitted(caller, query.checkout.as_deref())?;
+    apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let society = service.society(&snapshot)?;
+        let id = find_workspace(&society, &name)?;
+        let mapped = service.reader.here(&snapshot, &society, folder.as_deref())?.workspace;
+        let one = workspace(&snapshot, &society, &service.reader.numbers, id)?;
+        Ok(Workspace { here: mapped == Some(id), ..one })
+    })
+    .await
+    .map(Answer)
 }
 
 pub(super) async fn one(service: Service, id: WorkspaceId) -> Answered<Workspace> {

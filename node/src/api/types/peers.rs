@@ -303,8 +303,11 @@ pub struct Workspace {
     pub id: String,
     /// What it is called here.
     pub name: String,
-    /// Whether new entries go there.
+    /// Whether new entries go there, unless they are written in a checkout that is mapped elsewhere.
     pub current: bool,
+    /// Whether the caller's checkout is mapped to it: what is written there goes to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub here: bool,
     /// The owner's key; absent while the charter has not arrived, and for personal ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,

@@ -2,7 +2,7 @@
 
 use super::Proposed;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// An entry that was written.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -13,6 +13,9 @@ pub struct Added {
     pub code: String,
     /// The workspace it went to.
     pub workspace: String,
+    /// Whether that is the one to which new entries go by themselves.
+    #[serde(default)]
+    pub current: bool,
     /// The thread it is scoped to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
@@ -22,6 +25,17 @@ pub struct Added {
     /// A workspace that offers itself for the caller's checkout, to which none is mapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<String>,
+}
+
+/// Where the caller is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WorkspacesQuery {
+    /// The absolute path of a git checkout, or of a folder in one: the workspace that it is mapped to
+    /// says so. Refused to callers over TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<String>,
 }
 
 /// Maps a checkout to a workspace.

@@ -1,6 +1,7 @@
 //! Questions about what is in the store: every record, every table, and the clocks behind them.
 
 use super::Finding;
+use crate::query::count;
 use crate::store::peers::Society;
 use crate::store::{Error, Examined, FrozenMedium, Layout, OpenError, Snapshot, Watch};
 use klnode_crdt::ids::AuthorId;
@@ -116,19 +117,20 @@ fn records(examined: &Examined) -> Finding {
     let Examined { entries, forgotten, records, damaged, damage, touched, .. } = examined;
     match damage.first() {
         None => {
-            let says = format!(
-                "{records} records of {entries} entries, {forgotten} of them forgotten, verify"
-            );
+            let (records, entries) = (count::records(*records), count::entries(*entries));
+            let says = format!("{records} of {entries}, {forgotten} of them forgotten, verify");
             Finding::ok("records", says)
         }
         Some(first) => {
-            let says = format!("{damaged} rows are damaged, the first: cannot {first}");
+            let rows = count::counted(*damaged, "row is", "rows are");
+            let says = format!("{rows} damaged, the first: cannot {first}");
             if touched.is_empty() {
                 return Finding::fail("records", says, FROM_BACKUP);
             }
             let names: Vec<String> =
                 touched.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-            let says = format!("{says}; it is in {} entries: {}", touched.len(), names.join(", "));
+            let entries = count::entries(touched.len() as u64);
+            let says = format!("{says}; it is in {entries}: {}", names.join(", "));
             Finding::fail("records", says, FROM_PEER)
         }
     }
@@ -137,8 +139,9 @@ fn records(examined: &Examined) -> Finding {
 fn quarantine(examined: &Examined) -> Finding {
     match examined.quarantined {
         0 => Finding::ok("quarantine", "no record waits"),
-        count => {
-            let says = format!("{count} records wait for your decision");
+        waiting => {
+            let records = count::counted(waiting, "record waits", "records wait");
+            let says = format!("{records} for your decision");
             let way_out = "`klnode quarantine list` shows them; until you decide they are neither shown nor \
                            passed on";
             Finding::warn("quarantine", says, way_out)

@@ -87,7 +87,7 @@ mod tests {
 
     fn settings() -> Settings {
         let client = Client::new(Path::new("/nonexistent/klnode.sock"));
-        let node = Arc::new(Node::new(client, None));
+        let node = Arc::new(Node::new(client, None, "klnode --home /k".into()));
         Settings { node, checkout: None, entropy: |bytes| bytes.fill(7) }
     }
 
@@ -138,7 +138,7 @@ mod tests {
         ]));
         assert_eq!(answers[0]["result"]["protocolVersion"], "2025-06-18");
         let told = answers[1]["result"]["content"][0]["text"].as_str().unwrap();
-        assert!(told.contains("no node is running: start one with `klnode`"), "{told}");
+        assert!(told.contains("no node is running: start one with `klnode --home /k`"), "{told}");
         assert_eq!(answers[1]["result"]["isError"], true);
         assert_eq!(answers[2]["result"]["isError"], true);
         assert_eq!(answers[3]["error"]["code"], -32602);

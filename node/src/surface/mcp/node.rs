@@ -36,13 +36,15 @@ pub struct Started {
 pub struct Node {
     client: Client,
     starter: Option<Starter>,
+    start_command: String,
     starting: Mutex<()>,
 }
 
 impl Node {
-    /// The node behind a client; it is started when it is first needed if there is a way to.
-    pub fn new(client: Client, starter: Option<Starter>) -> Self {
-        Self { client, starter, starting: Mutex::new(()) }
+    /// The node behind a client; it is started when it is first needed if there is a way to, else
+    /// callers are told the command that starts it.
+    pub fn new(client: Client, starter: Option<Starter>, start_command: String) -> Self {
+        Self { client, starter, start_command, starting: Mutex::new(()) }
     }
 
     /// Asks for something, on behalf of a program and a session of it.
@@ -69,7 +71,7 @@ impl Node {
         F: Future<Output = Result<Value, ClientError>>,
     {
         match in_time(ask()).await {
-            Err(trouble) if trouble.reason() == Reason::NoNode && self.starter.is_some() => {
+            Err(trouble) if trouble.reason() == Reason::NoNode => {
                 self.start().await?;
                 in_time(ask()).await
             }
@@ -78,7 +80,8 @@ impl Node {
     }
 
     async fn start(&self) -> Result<(), Trouble> {
-        let Some(starter) = &self.starter else { return Err(Trouble::no_node()) };
+        let start_command = &self.start_command;
+        let Some(starter) = &self.starter else { return Err(Trouble::no_node(start_command)) };
         // Those who wait here find it running.
         let _alone = self.starting.lock().await;
         if self.answers().await {
@@ -86,7 +89,7 @@ impl Node {
         }
         let failed = |what: String| {
             Trouble::new(format!("start a node: {what}"))
-                .hinting("run `klnode` in a terminal to see why")
+                .hinting(format!("run `{start_command}` in a terminal to see why"))
         };
         let started = starter().map_err(|error| failed(error.to_string()))?;
         let (say, mut ended) = oneshot::channel();

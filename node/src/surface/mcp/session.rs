@@ -139,7 +139,7 @@ mod tests {
 
     fn session() -> Session {
         let client = Client::new(Path::new("/nonexistent/klnode.sock"));
-        Session::new(Arc::new(Node::new(client, None)), "s1".into(), None)
+        Session::new(Arc::new(Node::new(client, None, "klnode".into())), "s1".into(), None)
     }
 
     #[test]

@@ -34,10 +34,10 @@ impl Trouble {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// No node runs, and none may be started.
-    pub fn no_node() -> Self {
-        let message = "reach the node: no node is running: start one with `klnode`";
-        let hint = "`klnode mcp --start` starts one where none runs";
+    /// No node runs, and none may be started. `start` is what starts one, as it can be typed.
+    pub fn no_node(start: &str) -> Self {
+        let message = format!("reach the node: no node is running: start one with `{start}`");
+        let hint = format!("`{start} mcp --start` starts one where none runs");
         Self { reason: Reason::NoNode, ..Self::new(message).hinting(hint) }
     }
 
@@ -67,7 +67,7 @@ impl From<ClientError> for Trouble {
         use crate::api::Kind;
         let message = error.to_string();
         match error {
-            ClientError::NoNode { .. } | ClientError::Ended => Self::no_node(),
+            ClientError::NoNode { .. } | ClientError::Ended => Self::no_node("klnode"),
             ClientError::Refused(detail) => {
                 let reason = match detail.kind {
                     Kind::NotFound | Kind::Forgotten => Reason::NotFound,

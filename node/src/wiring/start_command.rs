@@ -1,0 +1,76 @@
+//! How the node is started that a verb was to find: a line that can be pasted into a shell.
+
+use super::home::Home;
+use crate::cli::Global;
+use std::path::Path;
+
+/// The command, with the home, the file and the keys that were given, so that it opens the socket at
+/// which the verb has looked.
+pub(super) fn of(global: &Global) -> String {
+    let set = global.set.iter().map(|assignment| format!(" --set {}", quoted(assignment)));
+    program(global) + &set.collect::<String>()
+}
+
+/// The program, with what every verb needs to find the node.
+pub(super) fn program(global: &Global) -> String {
+    let mut words = vec!["klnode".to_owned()];
+    let home = Home::resolve(global.home.clone()).ok();
+    // Without a current folder there is nothing better than what was typed.
+    let home = home.and_then(|home| home.unusual().unwrap_or_else(|_| global.home.clone()));
+    let config = global
+        .config
+        .as_deref()
+        .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()));
+    for (flag, path) in [("--home", home), ("--config", config)] {
+        words.extend(path.map(|path| format!("{flag} {}", quoted(&shown(&path)))));
+    }
+    words.join(" ")
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn global(home: &str, set: &[&str]) -> Global {
+        Global {
+            home: Some(home.into()),
+            config: None,
+            set: set.iter().map(|&one| one.to_owned()).collect(),
+            log: None,
+            passphrase_file: None,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn what_was_given_is_given_again_and_a_shell_reads_it_as_it_was() {
+        let of = |home: &str, set: &[&str]| super::of(&global(home, set));
+        assert_eq!(of("/srv/klnode", &[]), "klnode --home /srv/klnode");
+        assert_eq!(of("/srv/it's mine", &[]), r"klnode --home '/srv/it'\''s mine'");
+        let keys = ["trust.hop_max=2", "log.level=\"warn\""];
+        assert_eq!(
+            of("/srv/k", &keys),
+            "klnode --home /srv/k --set trust.hop_max=2 --set 'log.level=\"warn\"'"
+        );
+    }
+
+    #[test]
+    fn a_home_that_was_typed_from_the_current_folder_is_found_from_any() {
+        let here = std::env::current_dir().unwrap();
+        let expected = format!("klnode --home {}", quoted(&shown(&here.join("second"))));
+        assert_eq!(super::of(&global("second", &[])), expected);
+    }
+}
