@@ -150,11 +150,11 @@ fn check_register(register: Register, values: &Lww) -> Result<(), Refusal> {
     let name = register.name().unwrap_or("a register");
     at_most(name, "values", values.iter().len(), REGISTER_VALUES_MAX)?;
     for (_, value) in values.iter() {
-        let (bytes, characters) = (value.text.len(), value.text.chars().count());
+        let text = &value.text;
         match register {
-            Register::TITLE => at_most(name, "characters", characters, TITLE_CHARS_MAX)?,
-            Register::CONTENT => at_most(name, "bytes", bytes, CONTENT_BYTES_MAX)?,
-            _ => at_most(name, "bytes", bytes, REGISTER_BYTES_MAX)?,
+            Register::TITLE => at_most(name, "characters", text.chars().count(), TITLE_CHARS_MAX)?,
+            Register::CONTENT => at_most(name, "bytes", text.len(), CONTENT_BYTES_MAX)?,
+            _ => at_most(name, "bytes", text.len(), REGISTER_BYTES_MAX)?,
         }
         at_most(name, "replaced values", value.replaces.len(), REPLACES_MAX)?;
         at_most(name, "retractions before it", value.after.len(), MARKS_MAX)?;

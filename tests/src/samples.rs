@@ -17,7 +17,7 @@ use klnode_crdt::writer::{Claim, Writer};
 
 const SOUND: &str = "a record that keeps the limits";
 
-/// A moment, and the so-manieth of it.
+/// A stamp at the start of time, told apart by its count.
 pub fn stamp(count: u16) -> Hlc {
     Hlc::new(START, count)
 }
