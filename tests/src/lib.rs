@@ -1,11 +1,12 @@
 //! What the suites of klnode are built from: a disk that fails on demand, engines with a clock and
-//! a seed, timing and texts for benchmarks, sample records, the targets of fuzzing, and the repository's own source,
+//! a seed, timing, texts and filled stores for benchmarks, sample records, the targets of fuzzing, and the repository's own source,
 //! read for its rules.
 
 pub mod attacks;
 pub mod checkout;
 pub mod cluster;
 pub mod disk;
+pub mod filled;
 pub mod fuzzing;
 pub mod hostile;
 pub mod measure;

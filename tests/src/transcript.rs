@@ -39,14 +39,25 @@ pub fn sessions(document: &str) -> Vec<Step> {
     steps
 }
 
+/// What a document shows, and what stands for it in this run.
+pub type Names = BTreeMap<String, String>;
+
 /// Runs the steps in a shell that finds `klnode` in `programs` and the node in `home`.
 ///
 /// # Panics
 /// If something else is printed than was promised.
 pub fn run(steps: &[Step], programs: &Path, home: &Path) {
-    let mut names = BTreeMap::new();
+    go_on(steps, programs, home, &mut Names::new());
+}
+
+/// The same, for a part of a longer session: names that were learned before hold, and those that it
+/// shows first are learned.
+///
+/// # Panics
+/// If something else is printed than was promised.
+pub fn go_on(steps: &[Step], programs: &Path, home: &Path, names: &mut Names) {
     for step in steps {
-        let typed = substitute(&step.typed, &names);
+        let typed = substitute(&step.typed, names);
         let output = Command::new("sh")
             .arg("-c")
             .arg(format!("exec 2>&1; {typed}"))
@@ -58,10 +69,10 @@ pub fn run(steps: &[Step], programs: &Path, home: &Path) {
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         let printed: Vec<&str> = printed.lines().collect();
         for (shown, found) in step.printed.iter().zip(&printed) {
-            learn(shown, found, &mut names);
+            learn(shown, found, names);
         }
         let promised: Vec<String> =
-            step.printed.iter().map(|line| substitute(line, &names)).collect();
+            step.printed.iter().map(|line| substitute(line, names)).collect();
         let is_kept = promised.len() == printed.len()
             && promised.iter().zip(&printed).all(|(promised, printed)| fits(promised, printed));
         assert!(is_kept, "`{}` prints {printed:#?}, not {promised:#?}", step.typed);
@@ -91,7 +102,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).collect()
 }
 
-fn learn(shown: &str, found: &str, names: &mut BTreeMap<String, String>) {
+fn learn(shown: &str, found: &str, names: &mut Names) {
     for (shown, found) in words(shown).into_iter().zip(words(found)) {
         if is_name(shown) && is_name(found) {
             names.entry(shown.to_owned()).or_insert_with(|| found.to_owned());
@@ -99,7 +110,7 @@ fn learn(shown: &str, found: &str, names: &mut BTreeMap<String, String>) {
     }
 }
 
-fn substitute(line: &str, names: &BTreeMap<String, String>) -> String {
+fn substitute(line: &str, names: &Names) -> String {
     names.iter().fold(line.to_owned(), |line, (shown, found)| line.replace(shown, found))
 }
 

@@ -3,7 +3,8 @@
 use crate::process::{klnode, start, told};
 use klnode::api::Limits;
 use klnode::engine::{Command, NewEntry, NewTask, TaskAct};
-use klnode::query::{Briefing, BriefingQuestion, Cancel, FIRST_LINE};
+use klnode::query::{Briefing, BriefingQuestion, Cancel, FIRST_LINE, Reader};
+use klnode::store::Snapshot;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
@@ -101,6 +102,45 @@ fn what_is_spoken_of_is_found_among_more_entries_than_are_read() {
     many(&mut node);
     let briefing = told_of(&node, &question(WorkspaceId::MAIN));
     assert_eq!(sections(&briefing), [(Section::Verified, vec![verified])], "{}", briefing.text);
+}
+
+#[test]
+fn a_reader_that_goes_on_tells_what_a_new_one_would() {
+    let mut node = Node::start(1, 1);
+    let new = |number| Command::Create(Box::new(lesson(&format!("one of many, {number}"))));
+    let commands: Vec<Command> = (0..400).map(new).collect();
+    assert!(node.engine.step(&commands, node.now).iter().all(Result::is_ok));
+    let reader = node.reader();
+    let told_at = |node: &Node, snapshot: &Snapshot| {
+        let texts = [WorkspaceId::MAIN, WorkspaceId::LOCAL].map(|workspace| {
+            let told = |reader: &Reader| {
+                let asked = question(workspace);
+                reader.briefing(snapshot, &asked, node.now, &Cancel::default()).unwrap().text
+            };
+            let kept = told(&reader);
+            assert_eq!(kept, told(&node.reader()));
+            kept
+        });
+        texts.concat()
+    };
+    let told = |node: &Node| told_at(node, &node.engine.store().snapshot().unwrap());
+    assert!(!told(&node).contains("seen to work"));
+    // A few changes, which are read from the feed, and then more than are worth that.
+    let verified = node.create("seen to work");
+    verify(&mut node, verified);
+    let local = node.create_in(WorkspaceId::LOCAL, "works here alone");
+    verify(&mut node, local);
+    let before = node.engine.store().snapshot().unwrap();
+    let both = told(&node);
+    assert!(both.contains("seen to work") && both.contains("works here alone"), "{both}");
+    node.retitle(verified, "seen to work twice");
+    assert!(told(&node).contains("seen to work twice"));
+    node.run(Command::Forget { entry: verified, grounds: None }).unwrap();
+    let after = told(&node);
+    assert!(!after.contains("seen to work") && after.contains("works here alone"), "{after}");
+    assert_eq!(told_at(&node, &before), both, "an older state is told as it was");
+    assert!(node.engine.step(&commands, node.now).iter().all(Result::is_ok));
+    assert_eq!(told(&node), after);
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod replication;
 mod replication_hostile;
 mod rules;
 mod rules_answered;
+mod scene;
 mod schedules;
 mod search;
 mod session;

@@ -252,6 +252,51 @@ fn sessions_over_http_leave_no_file_open() {
 }
 
 #[test]
+fn over_http_nothing_is_served_outside_a_session() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let web = Web::start(home.path());
+    let session = web.begin();
+    let asks = [
+        ("tools/call", json!({"name": "search", "arguments": {"query": "anything"}})),
+        ("resources/read", json!({"uri": "klnode://status"})),
+        ("prompts/get", json!({"name": "knowledge_for_task", "arguments": {"goal": "x"}})),
+    ];
+    for (method, params) in &asks {
+        let ask = json!({"jsonrpc": "2.0", "id": 4, "method": method, "params": params});
+        assert_eq!(web.ask("POST", &[], &ask).status, 400, "{method}: it names no session");
+        let ours = [("Mcp-Session-Id", session.as_str())];
+        assert!(message(&web.ask("POST", &ours, &ask))["result"].is_object(), "{method}");
+        // Whoever says in the request itself what it speaks has no session, whatever it sends along.
+        let mut stateless = ask.clone();
+        stateless["params"]["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2025-06-18",
+            "io.modelcontextprotocol/clientInfo": {"name": "web suite", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        for headers in [
+            &[("Mcp-Protocol-Version", "2025-06-18")][..],
+            &[("Mcp-Protocol-Version", "2025-06-18"), ours[0]][..],
+        ] {
+            let refused = message(&web.ask("POST", headers, &stateless))["error"].clone();
+            assert_eq!(refused["code"], -32600, "{method}: {refused}");
+            let told = refused["message"].as_str().unwrap();
+            assert!(told.contains("send `initialize` first"), "{method}: {told}");
+        }
+        // The newest version has no sessions over HTTP: it is not spoken there.
+        stateless["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] =
+            json!("2026-07-28");
+        let name = if *method == "resources/read" { "uri" } else { "name" };
+        let name = params[name].as_str().unwrap();
+        let headers =
+            [("Mcp-Protocol-Version", "2026-07-28"), ("Mcp-Method", *method), ("Mcp-Name", name)];
+        let refused = web.ask("POST", &headers, &stateless);
+        assert_eq!(refused.status, 400, "{method}: {}", refused.text());
+        assert!(refused.text().contains("-32022"), "{method}: {}", refused.text());
+    }
+}
+
+#[test]
 fn over_http_others_are_not_served() {
     let home = tempfile::tempdir().unwrap();
     let refused = klnode(home.path()).args(["mcp", "--http", "0.0.0.0:0"]).output().unwrap();

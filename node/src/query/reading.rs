@@ -1,6 +1,7 @@
 //! Who reads, by which numbers, and one reading: a snapshot, a moment, and who is who in it.
 
 use super::border::Scanned;
+use super::briefing::KeptRows;
 use super::checkout::Roots;
 use super::gate::{Corroboration, Gate};
 use super::judge::{self, Judged};
@@ -28,6 +29,7 @@ pub struct Reader {
     pub(super) kept: Kept,
     pub(super) scanned: Scanned,
     pub(super) roots: Roots,
+    pub(super) rows: KeptRows,
 }
 
 /// One reading of the store: everything in it is judged by one state of affairs.
@@ -91,7 +93,7 @@ impl Reader {
     /// A node that reads.
     pub fn new(own: AuthorId, numbers: Numbers) -> Self {
         let (kept, scanned, roots) = (Kept::default(), Scanned::default(), Roots::default());
-        Self { own, numbers, kept, scanned, roots }
+        Self { own, numbers, kept, scanned, roots, rows: KeptRows::default() }
     }
 
     /// Begins a reading.

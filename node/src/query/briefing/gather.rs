@@ -1,11 +1,9 @@
 //! Which entries of a workspace are read for a briefing: from their view rows, a bounded number.
 
 use super::super::Reading;
+use super::rows::Rows;
 use crate::store::Error;
-use crate::store::rows::ViewRow;
-use klnode_crdt::charter;
-use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use std::collections::BTreeSet;
 
 /// Entries that are chosen on each of four grounds: so many times four are read at most, however
@@ -36,29 +34,24 @@ pub(super) fn choose(
     reading: &Reading<'_>,
     workspace: WorkspaceId,
 ) -> Result<BTreeSet<EntryId>, Error> {
+    let mine = &reading.society.mine;
+    reading.reader.rows.read(reading.snapshot, workspace, |rows| chosen(rows, mine))
+}
+
+fn chosen(rows: &Rows, mine: &BTreeSet<AuthorId>) -> BTreeSet<EntryId> {
     let [mut changed, mut spoken_of, mut brought, mut quiet] =
         [(); 4].map(|()| Greatest::default());
-    for row in reading.snapshot.entries()? {
-        let (entry, row) = row?;
-        if row.workspace != Some(workspace) || !is_told(entry, &row) {
-            continue;
-        }
-        let (seq, seen) = (row.seq.0, row.first_seen.as_millis());
+    for (entry, row) in rows {
+        let (seq, seen, entry) = (row.seq, row.seen, *entry);
         changed.offer(seq, seen, entry);
         spoken_of.offer(row.records.into(), seq, entry);
         quiet.offer(u64::MAX - seq, seen, entry);
-        if row.creator.is_none_or(|creator| !reading.society.mine.contains(&creator)) {
+        if row.creator.is_none_or(|creator| !mine.contains(&creator)) {
             brought.offer(seen, seq, entry);
         }
     }
     let all = [changed, spoken_of, brought, quiet].into_iter().flat_map(|chosen| chosen.0);
-    Ok(all.map(|(_, _, entry)| entry).collect())
-}
-
-/// Whether an entry could be told at all, as far as its row says.
-fn is_told(entry: EntryId, row: &ViewRow) -> bool {
-    let is_charter = row.workspace.is_some_and(|id| charter::entry(id) == entry);
-    !row.is_forgotten && !is_charter && row.memory() != Some(Memory::Episodic)
+    all.map(|(_, _, entry)| entry).collect()
 }
 
 #[cfg(test)]

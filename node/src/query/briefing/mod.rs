@@ -1,11 +1,12 @@
 //! A briefing: what of a workspace matters now, gathered, judged, cut to a budget and put in words.
 //!
 //! The rules are in `scoring::briefing`. Here entries are chosen and read, at most 512 of them
-//! however many there are: the view rows of all are passed over once, and of the workspace's own
-//! those are read that changed last, that have most records, that others brought last, and that
-//! have not changed for longest. The same store at the same moment gives the same bytes.
+//! however many there are: by what is kept of the view rows of all, those of the workspace are read
+//! that changed last, that have most records, that others brought last, and that have not changed
+//! for longest. The same store at the same moment gives the same bytes.
 
 mod gather;
+mod rows;
 mod words;
 
 use super::anchors::{self, Looked};
@@ -29,9 +30,11 @@ use klnode_scoring::budget::{self, Form, Item};
 use klnode_scoring::predicate;
 use klnode_scoring::rank::signals::{Check, Freshness};
 use klnode_scoring::relevance::Calibration;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+pub(super) use rows::KeptRows;
 pub use words::FIRST_LINE;
 
 /// Entries whose predicates are looked at in the caller's checkout.
@@ -128,13 +131,8 @@ impl Reading<'_> {
         question: &BriefingQuestion,
         cancel: &Cancel,
     ) -> Result<Briefing, SearchError> {
-        let mut read = BTreeMap::new();
-        for entry in gather::choose(self, question.workspace)? {
-            if cancel.is_cancelled() {
-                return Err(SearchError::GivenUp);
-            }
-            read.extend(self.read_for_briefing(entry)?.map(|read| (entry, read)));
-        }
+        let chosen = gather::choose(self, question.workspace)?;
+        let mut read = self.read_chosen(&chosen.into_iter().collect::<Vec<_>>(), cancel)?;
         self.look_for_briefing(&mut read, question);
         let rivalries = self.rivalries(&read);
         let disputed: BTreeSet<EntryId> =
@@ -151,6 +149,44 @@ impl Reading<'_> {
         }
         let tasks = self.open_tasks(question)?;
         Ok(self.fit(question, &briefing, &mut read, &rivalries, tasks))
+    }
+
+    /// Reads entries, one half of them beside the other: reading takes most of the time there is.
+    fn read_chosen(
+        &self,
+        chosen: &[EntryId],
+        cancel: &Cancel,
+    ) -> Result<BTreeMap<EntryId, Read>, SearchError> {
+        let (ours, theirs) = chosen.split_at(chosen.len().div_ceil(2));
+        let (reader, snapshot, now, society) =
+            (self.reader, self.snapshot, self.now, self.society.clone());
+        std::thread::scope(|scope| {
+            let other = scope.spawn(move || {
+                let (standings, outcomes) = (RefCell::default(), RefCell::default());
+                let reading = Reading { society, reader, snapshot, now, standings, outcomes };
+                reading.read_some(theirs, cancel)
+            });
+            let read = self.read_some(ours, cancel);
+            let others = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let mut read = read?;
+            read.append(&mut others?);
+            Ok(read)
+        })
+    }
+
+    fn read_some(
+        &self,
+        entries: &[EntryId],
+        cancel: &Cancel,
+    ) -> Result<BTreeMap<EntryId, Read>, SearchError> {
+        let mut read = BTreeMap::new();
+        for entry in entries {
+            if cancel.is_cancelled() {
+                return Err(SearchError::GivenUp);
+            }
+            read.extend(self.read_for_briefing(*entry)?.map(|read| (*entry, read)));
+        }
+        Ok(read)
     }
 
     /// Reads an entry; nothing if nobody is to be told of it.

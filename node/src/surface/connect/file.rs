@@ -28,7 +28,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(path: &Path, what: impl Into<String>) -> Self {
+    pub(super) fn new(path: &Path, what: impl Into<String>) -> Self {
         Self { path: path.into(), place: String::new(), what: what.into() }
     }
 

@@ -10,6 +10,8 @@ use serde_json::Value;
 
 /// The object that holds the events.
 const HOOKS: &str = "hooks";
+/// What the name of a program begins with whose commands are ours.
+pub const NAME: &str = "klnode";
 /// Seconds after which the client gives up waiting; the hook itself does long before.
 const TIMEOUT_SECONDS: u32 = 5;
 
@@ -27,15 +29,20 @@ fn command(program: &str, event: Event, flags: &str) -> String {
     format!("{} hook {}{flags}", shell_word(program), event.verb())
 }
 
+/// Whether a program's file is called so that its commands are known again as ours.
+pub fn is_known_again(program: &str) -> bool {
+    program.rsplit('/').next().unwrap_or_default().starts_with(NAME)
+}
+
 /// What comes after the verb, if a command is one of ours.
 fn after_verb(command: &str, event: Event) -> Option<&str> {
     let marker = format!(" hook {}", event.verb());
     let at = command.find(&marker)?;
     let (program, rest) = (&command[..at], &command[at + marker.len()..]);
-    let name = program.trim_end_matches(['\'', '"']).rsplit('/').next().unwrap_or_default();
+    let is_named = is_known_again(program.trim_end_matches(['\'', '"']));
     // What is more than one plain command is the operator's own, whatever it runs beside.
     let is_plain = words(program).len() == 1 && !words(rest).into_iter().any(is_joining);
-    let is_ours = is_plain && name.starts_with("klnode");
+    let is_ours = is_plain && is_named;
     (is_ours && (rest.is_empty() || rest.starts_with(' '))).then_some(rest)
 }
 

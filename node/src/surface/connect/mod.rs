@@ -127,10 +127,26 @@ impl Target {
 
     /// What connecting would change.
     pub fn connect(&self, program: &Program) -> Result<Plan, Refusal> {
+        self.check_name(program)?;
         let settings = Settings::read(&self.path)?;
         let text = settings.text();
         let wanted = self.put(text, program).map_err(|problem| self.refusal(text, &problem))?;
         self.plan(settings, wanted)
+    }
+
+    /// Hooks of a program by another name could be written, and never be found again to be changed or
+    /// taken out.
+    fn check_name(&self, program: &Program) -> Result<(), Refusal> {
+        let path = program.path.to_string_lossy();
+        if self.part == Part::Server || hooks::is_known_again(&path) {
+            return Ok(());
+        }
+        let what = format!(
+            "hooks are known again by the name of the program they run, which must begin with `{}`; \
+             this one is {path}: rename the file, and run this again",
+            hooks::NAME
+        );
+        Err(Refusal::new(&self.path, what))
     }
 
     /// What undoing would change.
@@ -393,6 +409,24 @@ mod tests {
             target.undo().unwrap().apply().unwrap();
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{client:?}");
         }
+    }
+
+    #[test]
+    fn hooks_of_a_program_by_another_name_are_refused_for_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let renamed = Program { path: "/opt/klnode/memory".into(), ..program() };
+        let hooks = target(folder.path(), Client::ClaudeCode, Part::Hooks);
+        let told = hooks.connect(&renamed).unwrap_err().to_string();
+        assert!(
+            told.contains("must begin with `klnode`; this one is /opt/klnode/memory"),
+            "{told}"
+        );
+        assert!(!told.contains("what is not ours"), "{told}");
+        assert!(!hooks.path.exists());
+        let suffixed = Program { path: "/opt/memory/klnode-next".into(), ..program() };
+        assert!(hooks.connect(&suffixed).is_ok());
+        let server = target(folder.path(), Client::ClaudeCode, Part::Server);
+        assert!(server.connect(&renamed).is_ok(), "a server is known by its key");
     }
 
     #[test]

@@ -8,11 +8,12 @@ use serde_json::Value;
 use std::fs::File;
 use std::future::Future;
 use std::io;
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, oneshot};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::Mutex;
+use tokio::sync::oneshot::{self, error::TryRecvError};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// How long one answer may take. The node gives up earlier by itself.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(45);
@@ -37,14 +38,20 @@ pub struct Node {
     client: Client,
     starter: Option<Starter>,
     start_command: String,
-    starting: Mutex<()>,
+    start_time_max: Duration,
+    /// The end of the process that was started last, if one was: whoever holds this waits for it.
+    started: Mutex<Option<Ended>>,
 }
+
+/// How a process ended, once it has.
+type Ended = oneshot::Receiver<io::Result<ExitStatus>>;
 
 impl Node {
     /// The node behind a client; it is started when it is first needed if there is a way to, else
     /// callers are told the command that starts it.
     pub fn new(client: Client, starter: Option<Starter>, start_command: String) -> Self {
-        Self { client, starter, start_command, starting: Mutex::new(()) }
+        let (start_time_max, started) = (START_TIME_MAX, Mutex::new(None));
+        Self { client, starter, start_command, start_time_max, started }
     }
 
     /// Asks for something, on behalf of a program and a session of it.
@@ -79,42 +86,65 @@ impl Node {
         }
     }
 
+    /// Starts a node, or waits for one that is being started, no longer than a node may take. If the
+    /// call is cancelled meanwhile, no lock stays behind, and the node goes on starting: the next call
+    /// waits for that one and starts no second.
     async fn start(&self) -> Result<(), Trouble> {
         let start_command = &self.start_command;
         let Some(starter) = &self.starter else { return Err(Trouble::no_node(start_command)) };
-        // Those who wait here find it running.
-        let _alone = self.starting.lock().await;
-        if self.answers().await {
-            return Ok(());
-        }
+        let deadline = Instant::now() + self.start_time_max;
         let failed = |what: String| {
             Trouble::new(format!("start a node: {what}"))
                 .hinting(format!("run `{start_command}` in a terminal to see why"))
         };
-        let started = starter().map_err(|error| failed(error.to_string()))?;
-        let (say, mut ended) = oneshot::channel();
-        let _lock = started.map(|Started { mut process, lock }| {
-            // Whoever starts a process must take note of its end, or it stays a zombie.
-            std::thread::spawn(move || say.send(process.wait()));
-            lock
-        });
-        let deadline = Instant::now() + START_TIME_MAX;
-        while !self.answers().await {
-            if let Ok(Ok(status)) = ended.try_recv() {
-                return Err(failed(format!("it ended with {status}")));
+        let late = || {
+            let seconds = self.start_time_max.as_secs();
+            failed(format!("it does not answer after {seconds} s; it may hang"))
+        };
+        // Those who wait here find it running.
+        let started = timeout_at(deadline, self.started.lock()).await;
+        let mut started = started.map_err(|_| late())?;
+        let mut lock = None;
+        loop {
+            match timeout_at(deadline, self.answers()).await {
+                Ok(true) => return Ok(()),
+                // What fails at once is not held up by a deadline.
+                Ok(false) if Instant::now() < deadline => {}
+                Ok(false) | Err(_) => return Err(late()),
             }
-            if Instant::now() > deadline {
-                let seconds = START_TIME_MAX.as_secs();
-                return Err(failed(format!("it does not answer after {seconds} s")));
+            let ended = started.as_mut().map(oneshot::Receiver::try_recv);
+            match (ended, &lock) {
+                // One that is on its way is waited for, whoever started it.
+                (Some(Err(TryRecvError::Empty)), _) => {}
+                // What ended in the course of an earlier call says nothing about this one.
+                (_, None) => {
+                    let begun = starter().map_err(|error| failed(error.to_string()))?;
+                    *started = None;
+                    if let Some(Started { process, lock: held }) = begun {
+                        *started = Some(noted(process));
+                        lock = Some(held);
+                    }
+                }
+                (Some(Ok(Ok(status))), Some(_)) => {
+                    return Err(failed(format!("it ended with {status}")));
+                }
+                (_, Some(_)) => return Err(failed("it ended".to_owned())),
             }
             sleep(START_CHECK_INTERVAL).await;
         }
-        Ok(())
     }
 
     async fn answers(&self) -> bool {
         in_time(self.client.get("/v1/status")).await.is_ok()
     }
+}
+
+/// Takes note of the end of a process: whoever starts one must, or it stays a zombie.
+fn noted(mut process: Child) -> Ended {
+    let (say, ended) = oneshot::channel();
+    // Nobody may want to know.
+    std::thread::spawn(move || say.send(process.wait()));
+    ended
 }
 
 /// On whose behalf something is asked.
@@ -136,4 +166,90 @@ async fn in_time(
             .hinting("try again; `klnode status` says how it is")
     })?;
     Ok(answered?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::process::{ChildStdin, Command, Stdio};
+    use std::sync::mpsc::{self, Receiver};
+
+    /// A node that never answers: each start of it holds a lock on the folder, and sends what keeps
+    /// its process alive.
+    fn hanging(folder: &Path, start_time_max: Duration) -> (Node, Receiver<ChildStdin>) {
+        let (tell, started) = mpsc::channel();
+        let home = folder.to_owned();
+        let starter: Starter = Arc::new(move || {
+            let lock = File::open(&home)?;
+            lock.lock()?;
+            let mut process = Command::new("cat").stdin(Stdio::piped()).spawn()?;
+            let stdin = process.stdin.take().ok_or_else(|| io::Error::other("it was piped"))?;
+            tell.send(stdin).map_err(io::Error::other)?;
+            Ok(Some(Started { process, lock }))
+        });
+        let client = Client::new(&folder.join("klnode.sock"));
+        (Node { start_time_max, ..Node::new(client, Some(starter)) }, started)
+    }
+
+    fn block_on<T>(work: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(work)
+    }
+
+    #[test]
+    fn a_node_that_hangs_while_it_starts_is_waited_for_in_bounded_time_and_started_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, started) = hanging(folder.path(), Duration::from_millis(100));
+        block_on(async {
+            let [one, two] = [node.start(), node.start()];
+            let (one, two) = tokio::join!(one, two);
+            for told in [one, two, node.start().await] {
+                let told = told.unwrap_err().to_string();
+                assert!(told.contains("start a node: it does not answer after 0 s"), "{told}");
+                assert!(told.contains("run `klnode` in a terminal"), "{told}");
+            }
+        });
+        let alive: Vec<ChildStdin> = started.try_iter().collect();
+        assert_eq!(alive.len(), 1, "one that hangs is enough");
+        drop(alive);
+    }
+
+    #[test]
+    fn a_call_that_is_cancelled_while_it_waits_leaves_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, started) = hanging(folder.path(), Duration::from_secs(600));
+        let alive = block_on(async {
+            let mut waiting = std::pin::pin!(node.start());
+            loop {
+                tokio::select! {
+                    biased;
+                    done = waiting.as_mut() => panic!("nothing answers: {done:?}"),
+                    () = tokio::task::yield_now() => {}
+                }
+                if let Ok(alive) = started.try_recv() {
+                    let held = File::open(folder.path()).unwrap();
+                    assert!(held.try_lock().is_err(), "it is held while somebody waits");
+                    break alive;
+                }
+            }
+        });
+        let free = File::open(folder.path()).unwrap();
+        free.try_lock().expect("nobody holds it");
+        assert!(node.started.try_lock().is_ok(), "the next call gets its turn");
+        drop(alive);
+    }
+
+    #[test]
+    fn a_node_that_ends_while_it_starts_is_told_and_started_again_by_the_next_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, started) = hanging(folder.path(), Duration::from_secs(60));
+        let ending = std::thread::spawn(move || started.iter().map(drop).count());
+        for _ in 0..2 {
+            let told = block_on(node.start()).unwrap_err().to_string();
+            assert!(told.contains("start a node: it ended with exit status: 0"), "{told}");
+        }
+        drop(node);
+        assert_eq!(ending.join().unwrap(), 2);
+    }
 }

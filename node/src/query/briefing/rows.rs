@@ -1,0 +1,133 @@
+//! What the view rows of all entries say that a briefing goes by, kept from one briefing to the next.
+//!
+//! To pass over every row takes the longer the more there are. Rows change with the feed alone, so
+//! that after the first briefing only those entries are looked at again of which the feed tells
+//! something new. No text is kept here: there is nothing to be forgotten.
+
+use crate::store::rows::{Seq, ViewRow};
+use crate::store::{Error, Snapshot};
+use klnode_crdt::charter;
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::origin::Memory;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+/// To read one change of the feed costs about as much as to pass over so many rows: where more has
+/// changed, all rows are passed over.
+const ROWS_PER_CHANGE: u64 = 16;
+
+/// What is gone by of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// The newest change.
+    pub(super) seq: u64,
+    /// When it was first seen here, in milliseconds since 1970.
+    pub(super) seen: u64,
+    /// Live records.
+    pub(super) records: u32,
+    /// Who created it, unless it was imported.
+    pub(super) creator: Option<AuthorId>,
+}
+
+/// What is gone by of the entries of one workspace.
+pub(super) type Rows = BTreeMap<EntryId, Row>;
+
+/// The rows as they were at the newest head that was asked for.
+#[derive(Debug, Default)]
+pub(in crate::query) struct KeptRows(Mutex<Option<All>>);
+
+/// The rows of one state of the store.
+#[derive(Debug, PartialEq, Eq)]
+struct All {
+    head: Seq,
+    entries: u64,
+    workspaces: BTreeMap<WorkspaceId, Rows>,
+}
+
+impl KeptRows {
+    /// Reads the rows of a workspace in one state of the store.
+    pub(super) fn read<T>(
+        &self,
+        snapshot: &Snapshot,
+        workspace: WorkspaceId,
+        read: impl FnOnce(&Rows) -> T,
+    ) -> Result<T, Error> {
+        // Nothing is left half done in it: it is taken out while it is changed.
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.as_ref().is_some_and(|all| all.head > snapshot.head()) {
+            // Somebody with a newer snapshot was faster.
+            drop(kept);
+            return Ok(All::of(snapshot)?.read(workspace, read));
+        }
+        let all = match kept.take() {
+            Some(all) => all.brought_up_to(snapshot)?,
+            None => All::of(snapshot)?,
+        };
+        let answer = all.read(workspace, read);
+        *kept = Some(all);
+        Ok(answer)
+    }
+}
+
+impl All {
+    /// Passes over every row.
+    fn of(snapshot: &Snapshot) -> Result<Self, Error> {
+        let mut all = Self { head: snapshot.head(), entries: 0, workspaces: BTreeMap::new() };
+        for row in snapshot.entries()? {
+            let (entry, row) = row?;
+            all.entries += 1;
+            all.put(entry, &row);
+        }
+        Ok(all)
+    }
+
+    /// The same at a later head.
+    fn brought_up_to(mut self, snapshot: &Snapshot) -> Result<Self, Error> {
+        let behind = snapshot.head().0.saturating_sub(self.head.0);
+        if behind == 0 {
+            return Ok(self);
+        }
+        // What cannot be read in the feed says nothing about the rows.
+        let changed = match behind.saturating_mul(ROWS_PER_CHANGE) > self.entries {
+            true => None,
+            false => Error::unless_damaged(self.changed(snapshot))?,
+        };
+        let Some(changed) = changed else { return Self::of(snapshot) };
+        for entry in changed {
+            for rows in self.workspaces.values_mut() {
+                rows.remove(&entry);
+            }
+            if let Some(row) = snapshot.view_row(entry)? {
+                self.put(entry, &row);
+            }
+        }
+        (self.head, self.entries) = (snapshot.head(), snapshot.entry_count()?);
+        Ok(self)
+    }
+
+    /// Entries of which the feed tells something new.
+    fn changed(&self, snapshot: &Snapshot) -> Result<BTreeSet<EntryId>, Error> {
+        let changes = snapshot.changes_since(self.head)?;
+        changes.map(|change| Ok(change?.record.entry())).collect()
+    }
+
+    fn put(&mut self, entry: EntryId, row: &ViewRow) {
+        let Some(workspace) = row.workspace.filter(|_| is_told(entry, row)) else { return };
+        let (seq, seen) = (row.seq.0, row.first_seen.as_millis());
+        let kept = Row { seq, seen, records: row.records, creator: row.creator };
+        self.workspaces.entry(workspace).or_default().insert(entry, kept);
+    }
+
+    fn read<T>(&self, workspace: WorkspaceId, read: impl FnOnce(&Rows) -> T) -> T {
+        match self.workspaces.get(&workspace) {
+            Some(rows) => read(rows),
+            None => read(&Rows::new()),
+        }
+    }
+}
+
+/// Whether an entry could be told at all, as far as its row says.
+fn is_told(entry: EntryId, row: &ViewRow) -> bool {
+    let is_charter = row.workspace.is_some_and(|id| charter::entry(id) == entry);
+    !row.is_forgotten && !is_charter && row.memory() != Some(Memory::Episodic)
+}
