@@ -201,8 +201,11 @@ impl Engine {
         let durability = self.durability_of(commands);
         let batch = self.store.batch(durability)?;
         if std::mem::replace(&mut self.is_in_doubt, true) {
-            // Whoever became the person's own in a group that failed did not.
-            self.own.mine = self.given.iter().copied().chain(batch.mine()?).collect();
+            // Whoever became the person's own in a group that failed did not. Where a row of a peer
+            // is damaged nobody can tell, and others are to be written for all the same.
+            if let Some(stored) = Error::unless_damaged(batch.mine())? {
+                self.own.mine = self.given.iter().copied().chain(stored).collect();
+            }
         }
         let was_asleep = self.last_step.plus(RESUME_GAP) < now;
         let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;

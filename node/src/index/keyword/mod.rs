@@ -235,7 +235,7 @@ impl Look {
     ) -> Result<Question, tantivy::TantivyError> {
         // Both counts have what was deleted and not yet merged away, like those of words.
         let inside = self.searcher.doc_freq(&self.mark_inside())?;
-        let outside = self.searcher.total_num_docs()? - inside;
+        let outside = self.searcher.total_num_docs()?.saturating_sub(inside);
         let has_outside = outside > 0;
         let (outsiders, tail): (Vec<&Counted>, Vec<&Counted>) =
             tail.iter().partition(|text| text.is_outside);
