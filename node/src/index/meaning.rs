@@ -31,7 +31,8 @@ const BATCH_TEXTS: usize = 128;
 /// Pairs of entries whose cosines tell how to read another model's.
 const SAMPLE_COSINES: usize = 2_000;
 /// A store is weighed for the first time when it holds so many documents, those from outside apart,
-/// and whenever that many have doubled: below it the weights of the training corpus are the better guess.
+/// and whenever that many have doubled: below it the weights of the training corpus are the better
+/// guess.
 const FIT_DOCUMENTS_MIN: u64 = 100;
 
 /// Why there are no vectors.
@@ -70,7 +71,8 @@ pub struct Meaning {
     pub vectors: Vectors,
     /// How to read its cosines.
     pub calibration: Calibration,
-    /// How many documents the embedder has learnt from, none of them from outside; none if there is nothing to learn.
+    /// How many documents the embedder has learnt from, those from outside apart; none if there is
+    /// nothing to learn.
     fitted: Option<u64>,
 }
 
