@@ -107,6 +107,8 @@ pub const MEMBER: Attack = ("poison by a member has more than the last 2 of 5 pl
 pub const MEMBER_LOST: Attack = ("poison by a member pushes the honest entry out", 0);
 /// A gated answer without the entry that would have answered, among more than engines name.
 pub const CROWD: Attack = ("500 stuffed texts by a non-member push the honest entry out", 0);
+/// A gated answer that falls silent where words count for less, or more is asked of an answer.
+pub const FLOOD: Attack = ("1,000 stuffed texts by a non-member silence an honest answer", 0);
 /// A shown text or fact that is another one afterwards.
 pub const REWRITING: Attack = ("a claim by a non-member changes what is shown", 0);
 /// A confirmation that counted.
@@ -127,13 +129,14 @@ pub const COUNTERS: Attack = ("overflowing counters weigh more than one author m
 pub const FUTURE: Attack = ("a stamp a month ahead displaces what is shown", 0);
 
 /// All attacks, in the order of the page.
-pub const ATTACKS: [Attack; 15] = [
+pub const ATTACKS: [Attack; 16] = [
     OUTSIDER,
     LOST,
     UNLABELLED,
     MEMBER,
     MEMBER_LOST,
     CROWD,
+    FLOOD,
     REWRITING,
     ECHO,
     SYBIL,

@@ -8,6 +8,7 @@
 mod meeting;
 pub mod mutator;
 pub mod seeds;
+mod surface;
 mod text;
 mod wire;
 
@@ -37,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "config", what: "a configuration file, or one flag", run: text::config },
     Target { name: "frames", what: "a frame of a paired node", run: wire::frames },
     Target { name: "front-matter", what: "an entry as a Markdown file", run: text::front_matter },
+    Target { name: "hook-input", what: "what a client tells a hook", run: surface::hook_input },
     Target { name: "import-lines", what: "lines of an imported file", run: text::import_lines },
     Target { name: "pairing", what: "a frame of a stranger", run: wire::pairing },
     Target { name: "predicates", what: "a predicate", run: text::predicates },
@@ -49,6 +51,12 @@ pub const TARGETS: &[Target] = &[
         run: wire::stored_values,
     },
     Target { name: "tickets", what: "a ticket, as text or as its bytes", run: wire::tickets },
+    Target { name: "tool-calls", what: "an agent's call of a tool", run: surface::tool_calls },
+    Target {
+        name: "workspace-settings",
+        what: "the settings that a charter carries",
+        run: surface::settings,
+    },
 ];
 
 /// Runs one target.

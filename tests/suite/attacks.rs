@@ -3,7 +3,7 @@
 
 use klnode::api::Limits;
 use klnode::engine::{Command, NewEntry, PeerAct};
-use klnode::query::{Answer, Audience, Cancel, Caveat, Gate, Hit, Question};
+use klnode::query::{Abstained, Answer, Audience, Cancel, Caveat, Gate, Hit, Question};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
@@ -15,8 +15,9 @@ use klnode_crdt::view::View;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::status::Status;
 use klnode_tests::attacks::{
-    ATTACKS, COUNTERS, CROWD, ECHO, FUTURE, LOST, MEMBER, MEMBER_LOST, MILKING, OUTSIDER, PAGE,
-    Poison, REWRITING, Rates, SLANDER, SLANDER_PLACE, SYBIL, SYBIL_ORDER, UNLABELLED, victims,
+    ATTACKS, COUNTERS, CROWD, ECHO, FLOOD, FUTURE, LOST, MEMBER, MEMBER_LOST, MILKING, OUTSIDER,
+    PAGE, Poison, REWRITING, Rates, SLANDER, SLANDER_PLACE, SYBIL, SYBIL_ORDER, UNLABELLED,
+    victims,
 };
 use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::served::{Doors, Served};
@@ -197,26 +198,81 @@ fn poison_of_a_member_takes_the_last_two_places_at_most_and_is_labelled() {
     rates.hold();
 }
 
+/// A thousand texts of carol's, stuffed with the words of two questions.
+fn flood(team: &mut Team) -> BTreeSet<EntryId> {
+    let workspace = team.shared.id;
+    let mut planted = BTreeSet::new();
+    for victim in victims().into_iter().take(2) {
+        for Poison { title, content } in victim.crowd(500) {
+            let new = NewEntry { workspace, content, ..lesson(&title) };
+            planted.insert(team.carol.create_new(new));
+        }
+    }
+    team.carol.send_to(&mut team.node);
+    planted
+}
+
+/// What must be reached to be an answer, as a question tells that has none.
+fn asked_of_an_answer(index: &Indexed, node: &Node) -> f64 {
+    match index.ask(node, "zqxj vvkp", Audience::Gated).abstained {
+        Some(Abstained::NothingRelevant { score_min, .. }) => score_min,
+        other => panic!("nobody knows of that: {other:?}"),
+    }
+}
+
+#[test]
+fn a_flood_of_a_non_member_changes_no_weight_of_words_and_a_members_texts_count() {
+    /// Less than this may come of texts that were deleted and not yet merged away.
+    const UNEVEN: f64 = 0.03;
+    let mut team = Team::gather();
+    let honest = learn(&mut team.node, team.shared.id);
+    team.exchange();
+    let relevance = |index: &Indexed, node: &Node, question: &str, own: EntryId| {
+        let gated = index.ask(node, question, Audience::Gated);
+        let mut hits = gated.hits.iter();
+        hits.find(|hit| hit.found.entry == own).map(|hit| hit.relevance.value)
+    };
+    let calm = settled(&team.node);
+    let before: Vec<(String, EntryId, f64)> = questions(&honest)
+        .into_iter()
+        .map(|(question, own)| {
+            let value = relevance(&calm, &team.node, &question, own);
+            let value = value.unwrap_or_else(|| panic!("`{question}` has an answer"));
+            (question, own, value)
+        })
+        .collect();
+    let asked = asked_of_an_answer(&calm, &team.node);
+    drop(calm);
+    assert_eq!(flood(&mut team).len(), 1_000);
+    let index = settled(&team.node);
+    let mut rates = Rates::default();
+    for (question, own, before) in before {
+        let after = relevance(&index, &team.node, &question, own);
+        rates.count(FLOOD, after.is_none_or(|after| (after - before).abs() > UNEVEN));
+    }
+    rates.hold();
+    let flooded = asked_of_an_answer(&index, &team.node);
+    assert!((flooded - asked).abs() < UNEVEN, "{asked} {flooded}");
+    // Once she is a member, what she has written counts like any member's.
+    team.shared.admit(team.carol.author());
+    team.shared.tell(&mut team.node);
+    index.follow(&team.node);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while asked_of_an_answer(&index, &team.node) < asked + UNEVEN {
+        assert!(Instant::now() < deadline, "a member's texts do not count");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn more_stuffed_texts_than_engines_name_crowd_nothing_out_of_a_gated_answer() {
     let mut team = Team::gather();
     let honest = learn(&mut team.node, team.shared.id);
     team.exchange();
-    let mut planted = BTreeSet::new();
-    for victim in victims().into_iter().take(2) {
-        for Poison { title, content } in victim.crowd(500) {
-            let workspace = team.shared.id;
-            planted.insert(team.carol.create_new(NewEntry {
-                workspace,
-                content,
-                ..lesson(&title)
-            }));
-        }
-    }
-    team.carol.send_to(&mut team.node);
+    let planted = flood(&mut team);
     let index = settled(&team.node);
     let mut rates = Rates::default();
-    // The questions that they were made for; those with the trigger are in docs/attacks.md.
+    // The questions that they were made for.
     for (question, own) in victims().iter().map(|victim| victim.query).zip(honest).take(2) {
         let gated = index.ask(&team.node, question, Audience::Gated);
         let is_planted = |hit: &Hit| planted.contains(&hit.found.entry);

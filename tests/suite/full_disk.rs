@@ -2,13 +2,16 @@
 //! again when the disk does.
 
 use crate::process::{Running, signal, started};
-use klnode::engine::{Command, Receipt, Rejection};
+use klnode::engine::{Command, Ingested, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
+use klnode::store::peers::rows::PeerRow;
 use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::holding::EntryRecords;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::tally::Observation;
 use klnode_tests::disk::{Disk, Fault, PowerCut};
 use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::served::{Answer, PATIENCE, read, request};
+use klnode_tests::society::paired;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -83,6 +86,44 @@ fn a_fault_at_any_call_costs_at_most_the_write_it_hits() {
             survive(fault, at_call);
         }
     }
+}
+
+/// Makes a peer the person's own with a fault at a call. Returns how many calls that took, and whether
+/// it failed, was not stored, and changed nothing all the same.
+fn adopt(fault: Fault, at_call: u64) -> (u64, bool) {
+    let source = SourceKey { format: "jsonl".into(), key: "row 1".into() };
+    let imported = || NewEntry { source: Some(source.clone()), ..lesson("imported") };
+    let (mut node, mut laptop) = (Node::start(1, 1), Node::start(2, 2));
+    let entry = node.create_new(imported());
+    assert_eq!(laptop.create_new(imported()), entry);
+    laptop.run(Command::Forget { entry, grounds: None }).expect("at home");
+    let EntryRecords::Forgotten(tombstone) = laptop.records(entry) else { panic!("held") };
+
+    let mut node = Node::start_on(node.medium.disk().fork(), 1, 3, START).expect("opens");
+    let faulty = node.medium.disk();
+    let calls_before = faulty.counts().calls();
+    faulty.fail_at_call(at_call, fault);
+    let row = PeerRow { is_mine: true, ..paired("laptop") };
+    let put = PeerAct::Put(laptop.author(), Box::new(row));
+    let has_failed = node.run(Command::Peers(vec![put])).is_err();
+    let calls = faulty.counts().calls() - calls_before;
+    faulty.heal();
+    // Only the person's own may forget what was imported into `main`.
+    let ingested = node.ingest(*tombstone, laptop.author());
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let peers = snapshot.peers().unwrap();
+    let is_stored = peers.iter().any(|(peer, row)| *peer == laptop.author() && row.is_mine);
+    let is_heard = matches!(ingested, Ingested::Merged(_));
+    assert_eq!(is_heard, is_stored, "{fault:?} at call {at_call}: {ingested:?}");
+    assert!(has_failed || is_stored, "{fault:?} at call {at_call}");
+    (calls, has_failed && !is_stored)
+}
+
+#[test]
+fn whoever_became_the_persons_own_in_a_write_that_failed_did_not() {
+    let (calls, _) = adopt(Fault::NoSpace, u64::MAX / 2);
+    let failed = (0..calls).filter(|at_call| adopt(Fault::NoSpace, *at_call).1).count();
+    assert!(failed > 0, "no write has failed");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use klnode::store::rows::Seq;
 use klnode_crdt::ids::EntryId;
 use klnode_tests::node::{Node, START};
 use klnode_tests::served::PATIENCE;
+use klnode_tests::society::{Indexed, Team};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -125,6 +126,35 @@ fn what_is_forgotten_while_vectors_are_made_anew_does_not_come_back_with_them() 
     wait(&index, "the vectors catch up", |state| state.vectors >= Some(upto));
     assert_eq!(index.meaning().unwrap().vectors.len(), 2);
     running.stop();
+}
+
+/// The model that a fresh index of a node's store comes to, with what it has learnt there.
+fn learnt(node: &Node) -> String {
+    let indexed = Indexed::start(node);
+    let (index, head) = (indexed.index(), node.engine.head());
+    wait(&index, "the vectors are made", |state| {
+        state.keyword == head && state.vectors.is_some() && state.rebuild.is_none()
+    });
+    index.meaning().unwrap().embedder.identity().to_owned()
+}
+
+#[test]
+fn the_embedder_learns_nothing_from_outsiders() {
+    let mut team = Team::gather();
+    let untaught = learnt(&team.node);
+    for number in 0..120 {
+        team.node.create_in(team.shared.id, &format!("retries and timeouts, part {number}"));
+    }
+    let before = learnt(&team.node);
+    assert_ne!(before, untaught, "from so many texts on it learns");
+    for number in 0..300 {
+        team.carol.create_in(team.shared.id, &format!("retries of zebras, part {number}"));
+    }
+    team.carol.send_to(&mut team.node);
+    assert_eq!(learnt(&team.node), before);
+    team.shared.admit(team.carol.author());
+    team.shared.tell(&mut team.node);
+    assert_ne!(learnt(&team.node), before, "a member's texts count");
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod lives;
 mod mcp;
 mod mcp_sessions;
 mod pairing;
+mod partition;
 mod person;
 mod places;
 mod portable;

@@ -47,6 +47,11 @@ impl Peer {
         self.running = None;
     }
 
+    /// Sends the process a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        signal(&self.running.as_ref().expect("it runs").0, name);
+    }
+
     /// Tells it to stop, and waits until it has.
     pub(crate) fn stop(&mut self) {
         if let Some(mut node) = self.running.take() {

@@ -130,6 +130,21 @@ impl Command {
         }
     }
 
+    /// Whether it may read what is kept of use: what only moves records does not.
+    pub(super) fn reads_use(&self) -> bool {
+        let moves_records = matches!(
+            self.act(),
+            Self::Ingest(_)
+                | Self::Peers(_)
+                | Self::Forget { .. }
+                | Self::Retract { .. }
+                | Self::Release(_)
+                | Self::Reject(_)
+                | Self::Compact
+        );
+        !moves_records
+    }
+
     /// Whether findings may have to be compared after it.
     pub fn unsettles(&self) -> bool {
         match self.act() {

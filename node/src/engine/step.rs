@@ -90,6 +90,10 @@ pub struct Engine {
     last_step: WallTime,
     /// Commits since the last durable one.
     deferred: u32,
+    /// Keys of the same person that no row of a peer tells of, this node's own among them.
+    given: BTreeSet<AuthorId>,
+    /// A group is under way or has failed: what is in memory may not be what is stored.
+    is_in_doubt: bool,
     /// What closed the store, if it is closed.
     fault: Option<Fault>,
 }
@@ -99,6 +103,7 @@ impl Engine {
     pub fn start(store: Store, setup: Setup, now: WallTime) -> Result<Self, Error> {
         let Setup { key, mut mine, entropy, judge, durability, cooccurrence, tasks } = setup;
         mine.insert(key.author());
+        let given = mine.clone();
         let (boot, clock) = (Boot(0), Clock::default());
         let mut own = Own { key, mine, boot, clock, entropy, cooccurrence, tasks };
         own.draw_boot();
@@ -109,8 +114,19 @@ impl Engine {
         let head = batch.head()?;
         batch.commit()?;
         let announced = own.boot;
-        let (last_step, deferred, fault) = (now, 0, None);
-        Ok(Self { store, own, judge, durability, head, announced, last_step, deferred, fault })
+        Ok(Self {
+            store,
+            own,
+            judge,
+            durability,
+            head,
+            announced,
+            last_step: now,
+            deferred: 0,
+            given,
+            is_in_doubt: false,
+            fault: None,
+        })
     }
 
     /// The store it writes.
@@ -184,6 +200,13 @@ impl Engine {
     ) -> Result<Vec<Result<Receipt, Rejection>>, Error> {
         let durability = self.durability_of(commands);
         let batch = self.store.batch(durability)?;
+        if std::mem::replace(&mut self.is_in_doubt, true) {
+            // Whoever became the person's own in a group that failed did not. Where a row of a peer
+            // is damaged nobody can tell, and others are to be written for all the same.
+            if let Some(stored) = Error::unless_damaged(batch.mine())? {
+                self.own.mine = self.given.iter().copied().chain(stored).collect();
+            }
+        }
         let was_asleep = self.last_step.plus(RESUME_GAP) < now;
         let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;
         self.last_step = now;
@@ -199,6 +222,9 @@ impl Engine {
         }
         let mut receipts = Vec::with_capacity(commands.len());
         for command in commands {
+            if command.reads_use() {
+                batch.wipe_forgotten()?;
+            }
             match ingest.apply_command(&batch, command) {
                 // A fault of the store takes the whole group with it.
                 Err(Rejection::Store(error)) => {
@@ -209,7 +235,7 @@ impl Engine {
         }
         let head = batch.head()?;
         batch.commit()?;
-        (self.head, self.announced) = (head, self.own.boot);
+        (self.head, self.announced, self.is_in_doubt) = (head, self.own.boot, false);
         self.deferred = if durability == Durability::Deferred { self.deferred + 1 } else { 0 };
         let compacts = |command: &Command| matches!(command.act(), Command::Compact);
         if commands.iter().any(compacts) {

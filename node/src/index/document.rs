@@ -23,6 +23,9 @@ pub struct Document {
     pub labels: String,
     /// What it is filtered by.
     pub scope: Scope,
+    /// Whether somebody outside wrote it: neither this person nor a fellow member. It is found, but
+    /// what its words say about words in general is not listened to.
+    pub is_outside: bool,
 }
 
 /// What an entry is filtered by.
@@ -52,11 +55,11 @@ impl Document {
         let workspace = snapshot.view_row(entry)?.and_then(|row| row.workspace);
         let entitlement = society.entitlement(workspace);
         let view = snapshot.entry(entry)?.to_entry().view(now, &entitlement);
-        Ok(Self::of(entry, &view))
+        Ok(Self::of(entry, &view, society))
     }
 
     /// The same, from a view.
-    pub fn of(entry: EntryId, view: &View) -> Option<Self> {
+    pub fn of(entry: EntryId, view: &View, society: &Society) -> Option<Self> {
         let scope = Scope::of(view)?;
         if view.state != State::Live || scope.memory == Memory::Episodic {
             return None;
@@ -66,12 +69,15 @@ impl Document {
         let labels = [TextSet::TAGS, TextSet::ANCHORS];
         let labels = labels.iter().filter_map(|set| view.texts.get(set)).flat_map(|set| set.keys());
         let labels: Vec<&str> = summary.chain(labels.map(String::as_str)).collect();
+        let author = view.author(&society.mine);
+        let is_outside = author.is_none_or(|author| society.is_outside(author, scope.workspace));
         Some(Self {
             entry,
             title: text(Register::TITLE),
             content: text(Register::CONTENT),
             labels: labels.join("\n"),
             scope,
+            is_outside,
         })
     }
 

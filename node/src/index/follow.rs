@@ -152,7 +152,7 @@ impl Follower {
 
     /// Nothing is to be taken in: what quiet is for. Returns when to look again.
     fn rest(&mut self) -> Result<Option<Instant>, IndexError> {
-        let (job_at, settle_at) = (self.consider_job(), self.consider_settling()?);
+        let (job_at, settle_at) = (self.consider_job()?, self.consider_settling()?);
         Ok(job_at.into_iter().chain(settle_at).min())
     }
 
@@ -255,11 +255,12 @@ impl Follower {
 
     /// Starts to embed everything anew where that is due: another model, or a store that has
     /// doubled since its words were last weighed. Returns when to look again.
-    fn consider_job(&mut self) -> Option<Instant> {
-        let documents = self.shared.keyword.look().documents();
-        if self.job.is_some() || !self.shared.is_refit_due(documents) {
+    fn consider_job(&mut self) -> Result<Option<Instant>, IndexError> {
+        // However many come from outside: there is nothing to learn from those.
+        let inside = self.shared.keyword.inside()?;
+        if self.job.is_some() || !self.shared.is_refit_due(inside) {
             self.due_since = None;
-            return None;
+            return Ok(None);
         }
         let now = Instant::now();
         let due_since = *self.due_since.get_or_insert(now);
@@ -267,12 +268,12 @@ impl Follower {
         // Where there are no vectors at all, nobody waits for quiet.
         if at > now && self.shared.meaning().is_some() {
             self.publish();
-            return Some(at);
+            return Ok(Some(at));
         }
         self.due_since = None;
-        self.job = Some(Job::start(&self.shared, &self.store, self.reading, documents));
+        self.job = Some(Job::start(&self.shared, &self.store, self.reading, inside));
         self.publish();
-        None
+        Ok(None)
     }
 
     /// Puts vectors that are ready in place.

@@ -30,8 +30,9 @@ use tokio::sync::watch;
 const BATCH_TEXTS: usize = 128;
 /// Pairs of entries whose cosines tell how to read another model's.
 const SAMPLE_COSINES: usize = 2_000;
-/// A store is weighed for the first time when it holds so many documents, and whenever that many
-/// have doubled: below it the weights of the training corpus are the better guess.
+/// A store is weighed for the first time when it holds so many documents, those from outside apart,
+/// and whenever that many have doubled: below it the weights of the training corpus are the better
+/// guess.
 const FIT_DOCUMENTS_MIN: u64 = 100;
 
 /// Why there are no vectors.
@@ -70,7 +71,8 @@ pub struct Meaning {
     pub vectors: Vectors,
     /// How to read its cosines.
     pub calibration: Calibration,
-    /// How many documents the embedder has learnt from; none if there is nothing to learn.
+    /// How many documents the embedder has learnt from, those from outside apart; none if there is
+    /// nothing to learn.
     fitted: Option<u64>,
 }
 
@@ -96,8 +98,8 @@ impl Meaning {
         folder: &Path,
         model: &Arc<dyn Embedder>,
         limits: Limits,
-        store: &Store,
-        snapshot: &Snapshot,
+        (store, snapshot): (&Store, &Snapshot),
+        reading: &Reading,
     ) -> Result<Option<(Self, Seq)>, Error> {
         let kept = fs::read(weights_file(folder)).ok();
         let kept = kept.and_then(|bytes| Weights::from_bytes(&bytes).ok());
@@ -122,7 +124,9 @@ impl Meaning {
         if !mark.is_of(store.id(), snapshot)? {
             return Ok(None);
         }
-        let calibration = calibrate(&embedder, &vectors);
+        let society = reading.society(snapshot)?;
+        let is_inside = |entry| is_inside(snapshot, entry, &society, (reading.now)());
+        let calibration = calibrate(&embedder, &vectors, &is_inside);
         Ok(Some((Self { embedder, vectors, calibration, fitted }, mark.seq)))
     }
 
@@ -197,12 +201,24 @@ impl Meaning {
     }
 }
 
-/// How to read a model's cosines: measured for the built-in one, sampled from the store for others.
-fn calibrate(embedder: &Arc<dyn Embedder>, vectors: &Vectors) -> Calibration {
+/// Whether an entry is not from outside; what cannot be read is left aside, too.
+fn is_inside(snapshot: &Snapshot, entry: EntryId, society: &Society, now: WallTime) -> bool {
+    let read = Document::read(snapshot, entry, society, now);
+    matches!(read, Ok(Some(document)) if !document.is_outside)
+}
+
+/// How to read a model's cosines: measured for the built-in one, sampled from the store for others,
+/// of what is inside: a flood of one text would make all others look unrelated.
+fn calibrate(
+    embedder: &Arc<dyn Embedder>,
+    vectors: &Vectors,
+    is_inside: &dyn Fn(EntryId) -> bool,
+) -> Calibration {
     if embedder.weights().is_some() {
         return Calibration::BUILT_IN;
     }
-    Calibration::of_sample(&vectors.sample_cosines(SAMPLE_COSINES)).unwrap_or(Calibration::BUILT_IN)
+    let sample = vectors.sample_cosines(SAMPLE_COSINES, is_inside);
+    Calibration::of_sample(&sample).unwrap_or(Calibration::BUILT_IN)
 }
 
 fn facts(document: &Document) -> Facts {
@@ -264,16 +280,16 @@ impl Job {
         shared: &Arc<Shared>,
         store: &Store,
         reading: Reading,
-        documents: u64,
+        inside: u64,
     ) -> Self {
         let (publish, done) = watch::channel(false);
         let tally = Arc::new(Tally::default());
-        tally.total.store(documents, Ordering::Relaxed);
+        tally.total.store(shared.keyword.look().documents(), Ordering::Relaxed);
         let (shared, store, counted) = (Arc::clone(shared), store.clone(), Arc::clone(&tally));
         let thread = std::thread::Builder::new()
             .name("klnode-embed".into())
             .spawn(move || {
-                let made = make(&shared, &store, &reading, &counted, documents);
+                let made = make(&shared, &store, &reading, &counted, inside);
                 // Nobody listens any more when the node stops.
                 let _ = publish.send(true);
                 made
@@ -309,24 +325,25 @@ impl Job {
     }
 }
 
-/// Learns from all texts, then embeds them all.
+/// Learns from all texts that are not from outside, then embeds them all.
 fn make(
     shared: &Shared,
     store: &Store,
     reading: &Reading,
     tally: &Tally,
-    documents: u64,
+    inside: u64,
 ) -> Result<Made, MeaningError> {
     let snapshot = store.snapshot()?;
     let society = reading.society(&snapshot)?;
     let mut texts = Texts::new(&snapshot, &society, reading, tally)?;
-    let refitted = if documents >= FIT_DOCUMENTS_MIN {
-        shared.model.refit(&mut texts.by_ref().map(|document| document.meaning()))
+    let refitted = if inside >= FIT_DOCUMENTS_MIN {
+        let learnt = texts.by_ref().filter(|document| !document.is_outside);
+        shared.model.refit(&mut learnt.map(|document| document.meaning()))
     } else {
         None
     };
     texts.end()?;
-    let fitted = shared.model.weights().map(|_| if refitted.is_some() { documents } else { 0 });
+    let fitted = shared.model.weights().map(|_| if refitted.is_some() { inside } else { 0 });
     let embedder = refitted.unwrap_or_else(|| Arc::clone(&shared.model));
     let (identity, dims) = (embedder.identity().to_owned(), embedder.dims()?);
     let vectors = Vectors::empty(&shared.folder, &identity, dims, shared.limits);
@@ -341,7 +358,8 @@ fn make(
         tally.done.fetch_add(batch.len() as u64, Ordering::Relaxed);
     }
     texts.end()?;
-    meaning.calibration = calibrate(&meaning.embedder, &meaning.vectors);
+    let is_inside = |entry| is_inside(&snapshot, entry, &society, (reading.now)());
+    meaning.calibration = calibrate(&meaning.embedder, &meaning.vectors, &is_inside);
     let mark = Mark::at(store.id(), &snapshot, snapshot.head())?;
     Ok(Made { meaning, mark, entitled: Entitled::of(&society) })
 }

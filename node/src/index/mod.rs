@@ -171,7 +171,8 @@ pub fn start(
     let snapshot = store.snapshot()?;
     let (keyword, keyword_at) = follow::open_keyword(&folder, &store, &snapshot)?;
     let writer = keyword::Writer::new(&keyword)?;
-    let opened = Meaning::open(&folder, &model, limits, &store, &snapshot)?;
+    let reading = Reading { own, now };
+    let opened = Meaning::open(&folder, &model, limits, (&store, &snapshot), &reading)?;
     let (meaning, meaning_at) = match opened {
         Some((meaning, at)) => (Some(meaning), at),
         None if snapshot.head() == Seq(0) => (Meaning::empty(&folder, &model, limits).ok(), Seq(0)),
@@ -200,7 +201,7 @@ pub fn start(
         shared,
         store,
         head,
-        reading: Reading { own, now },
+        reading,
         entitled,
         is_compared: false,
         keyword: writer,

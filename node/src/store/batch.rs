@@ -23,6 +23,8 @@ use klnode_crdt::limits::LIVE_SLOTS_MAX;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use redb::{Database, ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// When a commit is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub(crate) enum Waiting {
 /// An open write transaction.
 pub struct Batch {
     pub(super) transaction: WriteTransaction,
+    /// Entries forgotten in it, of which what is kept of use still tells.
+    pub(super) forgotten: RefCell<BTreeSet<EntryId>>,
 }
 
 impl Batch {
@@ -60,12 +64,13 @@ impl Batch {
                 .set_durability(redb::Durability::None)
                 .map_err(|error| Error::damaged("the transaction", &error))?,
         }
-        Ok(Self { transaction })
+        Ok(Self { transaction, forgotten: RefCell::default() })
     }
 
     /// Makes the batch durable. On an error it is in doubt: it may turn out to be there when the
     /// store is opened again.
     pub(crate) fn commit(self) -> Result<(), Error> {
+        self.wipe_forgotten()?;
         Ok(self.transaction.commit()?)
     }
 
@@ -433,44 +438,6 @@ impl Batch {
         for (from, to) in [(one, two), (two, one)] {
             let at = key::<32>(&[from.as_bytes(), to.as_bytes()]);
             table.insert(&at, rows::encode(&row).as_slice())?;
-        }
-        Ok(())
-    }
-
-    /// Nothing that was asked or answered about a forgotten entry is left.
-    fn forget_uses(&self, entry: EntryId) -> Result<(), Error> {
-        self.transaction.open_table(USES)?.remove(entry.as_bytes())?;
-        self.forget_parts(entry)?;
-        self.forget_primed(entry)?;
-        self.forget_findings(entry)?;
-        self.forget_same(entry)?;
-        self.forget_upkeep(entry)?;
-        let mut pairs = self.transaction.open_table(PAIRS)?;
-        let (first, last) = span::<32>(entry.as_bytes());
-        let mut others = Vec::new();
-        for row in pairs.range::<&[u8; 32]>(&first..=&last)? {
-            others.push(part::<16>(row?.0.value(), 16));
-        }
-        for other in others {
-            pairs.remove(&key::<32>(&[entry.as_bytes(), &other]))?;
-            pairs.remove(&key::<32>(&[&other, entry.as_bytes()]))?;
-        }
-        let mut ledger = self.transaction.open_table(LEDGER)?;
-        let mut quoting = Vec::new();
-        for row in ledger.iter()? {
-            let (at, row) = row?;
-            let row: ServedRow = rows::decode("ledger", row.value())?;
-            if row.entries.contains(&entry) {
-                quoting.push((*at.value(), row));
-            }
-        }
-        for (at, _) in &quoting {
-            blot(&mut ledger, at)?;
-        }
-        for (at, mut row) in quoting {
-            row.entries.retain(|served| *served != entry);
-            row.query.clear();
-            ledger.insert(&at, rows::encode(&row).as_slice())?;
         }
         Ok(())
     }

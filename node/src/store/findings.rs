@@ -326,10 +326,12 @@ impl Batch {
         Ok(())
     }
 
-    /// No finding keeps the words that went into a forgotten entry, and no echo of one.
-    pub(super) fn forget_findings(&self, entry: EntryId) -> Result<(), Error> {
+    /// No finding keeps the words that went into forgotten entries, and no echo of one. Returns how
+    /// many rows were looked at.
+    pub(super) fn forget_findings(&self, gone: &BTreeSet<EntryId>) -> Result<u64, Error> {
         let mut table = self.transaction.open_table(FINDINGS)?;
-        let quoting = quoting(&table, |one| *one == entry)?;
+        let looked = table.len()?;
+        let quoting = quoting(&table, |one| gone.contains(one))?;
         let mut unsettled = self.transaction.open_table(UNSETTLED)?;
         let mut forgotten = Vec::new();
         for at in quoting {
@@ -341,6 +343,6 @@ impl Batch {
             table.insert(&at.to_bytes(), rows::encode(&row).as_slice())?;
             unsettled.remove(&at.to_bytes())?;
         }
-        Ok(())
+        Ok(looked)
     }
 }

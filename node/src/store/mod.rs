@@ -14,6 +14,7 @@ mod check;
 mod copy;
 mod error;
 pub mod findings;
+mod forget;
 mod frozen;
 mod label;
 mod layout;

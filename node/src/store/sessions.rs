@@ -15,6 +15,7 @@ use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::WallTime;
 use redb::{ReadableTable, ReadableTableMetadata};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// What is known of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -102,11 +103,12 @@ impl Batch {
         Ok(())
     }
 
-    /// No session remembers a forgotten entry.
-    pub(super) fn forget_primed(&self, entry: EntryId) -> Result<(), Error> {
+    /// No session remembers forgotten entries. Returns how many rows were looked at.
+    pub(super) fn forget_primed(&self, gone: &BTreeSet<EntryId>) -> Result<u64, Error> {
         let mut primed = self.transaction.open_table(PRIMED)?;
-        primed.retain(|at, _| part::<16>(at, 16) != *entry.as_bytes())?;
-        Ok(())
+        let looked = primed.len()?;
+        primed.retain(|at, _| !gone.contains(&EntryId::from_bytes(part(at, 16))))?;
+        Ok(looked)
     }
 }
 
@@ -142,7 +144,7 @@ mod tests {
         batch.evict_sessions(1_000, 10).unwrap();
         assert!(!batch.is_primed(&session(12), entry(2)).unwrap(), "rows are bounded, too");
         assert!(batch.is_primed(&session(19), entry(2)).unwrap());
-        batch.forget_primed(entry(2)).unwrap();
+        batch.forget_primed(&[entry(2)].into()).unwrap();
         assert!(!batch.is_primed(&session(19), entry(2)).unwrap());
         assert!(batch.is_primed(&session(19), entry(1)).unwrap());
     }

@@ -14,6 +14,7 @@ use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::time::WallTime;
 use redb::{ReadableTable, ReadableTableMetadata};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A piece of work.
@@ -215,10 +216,11 @@ impl Batch {
         Ok(())
     }
 
-    /// No task remembers a forgotten entry.
-    pub(super) fn forget_parts(&self, entry: EntryId) -> Result<(), Error> {
+    /// No task remembers forgotten entries. Returns how many rows were looked at.
+    pub(super) fn forget_parts(&self, gone: &BTreeSet<EntryId>) -> Result<u64, Error> {
         let mut table = self.transaction.open_table(PARTS)?;
-        table.retain(|at, _| part::<16>(at, 16) != *entry.as_bytes())?;
-        Ok(())
+        let looked = table.len()?;
+        table.retain(|at, _| !gone.contains(&EntryId::from_bytes(part(at, 16))))?;
+        Ok(looked)
     }
 }

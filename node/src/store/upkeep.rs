@@ -325,18 +325,21 @@ impl Batch {
         Ok(())
     }
 
-    /// Of a forgotten entry the journal keeps that there was something, and not what.
-    pub(super) fn forget_upkeep(&self, entry: EntryId) -> Result<(), Error> {
-        let names =
-            |at: &[u8; 33]| [1, 17].iter().any(|from| part::<16>(at, *from) == *entry.as_bytes());
+    /// Of forgotten entries the journal keeps that there was something, and not what. Returns how
+    /// many rows were looked at.
+    pub(super) fn forget_upkeep(&self, gone: &BTreeSet<EntryId>) -> Result<u64, Error> {
+        let names = |at: &[u8; 33]| {
+            [1, 17].iter().any(|from| gone.contains(&EntryId::from_bytes(part(at, *from))))
+        };
         let mut subjects = self.transaction.open_table(SUBJECTS)?;
-        subjects.retain(|at, _| !names(at))?;
         let mut table = self.transaction.open_table(UPKEEP)?;
+        let looked = subjects.len()? + table.len()?;
+        subjects.retain(|at, _| !names(at))?;
         let mut about = Vec::new();
         for row in table.iter()? {
             let (at, row) = row?;
             let row: UpkeepRow = rows::decode("upkeep", row.value())?;
-            if row.entries.contains(&entry) {
+            if row.entries.iter().any(|entry| gone.contains(entry)) {
                 about.push((*at.value(), row));
             }
         }
@@ -344,6 +347,6 @@ impl Batch {
             (row.stage, row.entries, row.why) = (Stage::Gone, Vec::new(), String::new());
             table.insert(&at, rows::encode(&row).as_slice())?;
         }
-        Ok(())
+        Ok(looked)
     }
 }

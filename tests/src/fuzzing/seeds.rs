@@ -2,7 +2,7 @@
 //!
 //! The same at every run, so that the files in `fuzz/corpus` can be held against them.
 
-use super::{TABLES, meeting};
+use super::{TABLES, meeting, surface};
 use crate::node::START;
 use crate::samples::{every_facet, stamp};
 use klnode::api::portable::line::{Line, SignedRecord};
@@ -51,6 +51,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "config" => texts(&CONFIG),
         "frames" => frames(),
         "front-matter" => texts(&FRONT_MATTER),
+        "hook-input" => texts(&surface::HOOK_INPUT),
         "import-lines" => lines(),
         "pairing" => exchanges(),
         "predicates" => texts(&PREDICATES),
@@ -59,6 +60,8 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "scan" => texts(&SCANNED),
         "stored-values" => stored(),
         "tickets" => tickets(),
+        "tool-calls" => texts(&surface::TOOL_CALLS),
+        "workspace-settings" => texts(&surface::SETTINGS),
         _ => Vec::new(),
     }
 }

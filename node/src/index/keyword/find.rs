@@ -11,6 +11,7 @@ use klnode_crdt::ids::EntryId;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 use tantivy::query::{EnableScoring, Query};
+use tantivy::schema::Field;
 use tantivy::{DocAddress, Score, TantivyError};
 
 /// Telling words are those that make up this part of what all words tell.
@@ -19,13 +20,30 @@ const TELLING_SHARE: f64 = 0.6;
 const BAR_SHARE: Score = 0.9999;
 
 impl Look {
-    /// The documents that score highest, best first.
+    /// The documents that score highest, best first: so many, and so many from outside.
     pub fn find(
         &self,
         question: &Question,
         filter: &Filter,
         count_max: usize,
     ) -> Result<Vec<Place>, TantivyError> {
+        // What stands outside takes no place among these: each has places of its own.
+        let mut hits = self.best(self.fields.text, question, filter, count_max)?;
+        if question.has_outside {
+            hits.extend(self.best(self.fields.outside, question, filter, count_max)?);
+            hits.sort_unstable();
+        }
+        self.named(hits)
+    }
+
+    /// The documents that score highest by one field, best first.
+    fn best(
+        &self,
+        field: Field,
+        question: &Question,
+        filter: &Filter,
+        count_max: usize,
+    ) -> Result<Vec<Hit>, TantivyError> {
         let all: Vec<&str> = forms(question, f64::INFINITY);
         if all.is_empty() {
             return Ok(Vec::new());
@@ -34,11 +52,11 @@ impl Look {
         let telling: Vec<&str> = forms(question, TELLING_SHARE);
         let mut best = Best::new(count_max, Score::MIN);
         if telling.len() < all.len() {
-            self.offer_all(&self.query(&telling, filter), &provider, &mut best)?;
+            self.offer_all(&self.query(field, &telling, filter), &provider, &mut best)?;
             best = Best::new(count_max, best.bar * BAR_SHARE);
         }
-        self.offer_all(&self.query(&all, filter), &provider, &mut best)?;
-        self.named(best.heap.into_sorted_vec())
+        self.offer_all(&self.query(field, &all, filter), &provider, &mut best)?;
+        Ok(best.heap.into_sorted_vec())
     }
 
     fn offer_all(
@@ -87,7 +105,7 @@ impl Look {
 /// What the words are looked up as: the most telling first, until they make up a share of all.
 fn forms(question: &Question, share: f64) -> Vec<&str> {
     let held = question.words.iter().filter(|word| !word.forms.is_empty());
-    let mut words: Vec<_> = held.map(|word| (word.idf * word.weight, word)).collect();
+    let mut words: Vec<_> = held.map(|word| (word.tells(), word)).collect();
     words.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let all: f64 = words.iter().map(|(tells, _)| tells).sum();
     let mut told = 0.0;
@@ -97,7 +115,7 @@ fn forms(question: &Question, share: f64) -> Vec<&str> {
         is_wanted
     };
     let wanted = words.into_iter().take_while(is_wanted);
-    wanted.flat_map(|(_, word)| word.forms.iter().map(String::as_str)).collect()
+    wanted.flat_map(|(_, word)| word.forms.iter().map(|form| form.text.as_str())).collect()
 }
 
 /// The best so far, the worst of them at the head.
@@ -158,7 +176,7 @@ impl Eq for Hit {}
 mod tests {
     use super::*;
     use crate::index::document::{Document, Scope};
-    use crate::index::keyword::{Keyword, Writer};
+    use crate::index::keyword::{Counted, Keyword, Writer};
     use crate::index::shares::Shares;
     use klnode_crdt::ids::WorkspaceId;
     use klnode_crdt::origin::Memory;
@@ -192,7 +210,66 @@ mod tests {
         id[..8].copy_from_slice(&number.to_be_bytes());
         let entry = EntryId::from_bytes(id);
         let (title, labels) = (String::new(), String::new());
-        Document { entry, title, content: words.join(" "), labels, scope }
+        Document { entry, title, content: words.join(" "), labels, scope, is_outside: false }
+    }
+
+    /// An index of what was written inside, and of a flood from outside.
+    fn flooded(folder: &tempfile::TempDir, inside: &[Document], flood: &[Document]) -> Keyword {
+        let keyword = Keyword::create(folder.path()).unwrap();
+        let mut writer = Writer::new(&keyword).unwrap();
+        let flood = flood.iter().map(|one| Document { is_outside: true, ..one.clone() });
+        flood.chain(inside.iter().cloned()).for_each(|one| writer.put(&one).unwrap());
+        writer.commit(&format!("{} 0 0", "00".repeat(16)).parse().unwrap()).unwrap();
+        keyword
+    }
+
+    #[test]
+    fn a_flood_from_outside_is_found_and_changes_no_weight_inside() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let inside: Vec<Document> = (0..30).map(document).collect();
+        let stuffed =
+            |number| Document { content: "w0q w1q w40q flooded ".repeat(5), ..document(number) };
+        let flood: Vec<Document> = (1_000..1_500).map(stuffed).collect();
+        let calm = flooded(&folders[0], &inside, &[]);
+        let stormy = flooded(&folders[1], &inside, &flood);
+        let entries: Vec<EntryId> = inside.iter().map(|document| document.entry).collect();
+        for query in ["w0q w1q w40q", "w0q unheard", "w2q floodet"] {
+            let of = |keyword: &Keyword, tail: &[Counted]| {
+                let look = keyword.look();
+                let question = look.question(query, tail, &Shares::default()).unwrap();
+                let places = look.places(&entries).unwrap();
+                let found = look.find(&question, &Filter::default(), COUNT).unwrap();
+                let found: Vec<EntryId> = found.iter().map(|place| place.entry).collect();
+                let weights = look.weigh(&places, &question).unwrap();
+                let known = (question.ceiling(), question.documents());
+                (known, weights, found)
+            };
+            let (calm, stormy) = (
+                of(&calm, &[]),
+                of(&stormy, &[Counted::new(&Document { is_outside: true, ..stuffed(2_000) })]),
+            );
+            let mut sorted = [calm.1, stormy.1];
+            sorted.iter_mut().for_each(|weights| weights.sort_by_key(|(entry, _)| *entry));
+            assert_eq!(calm.0, stormy.0, "{query}");
+            assert_eq!(sorted[0], sorted[1], "{query}");
+            // What was found without a flood is found in it, beside it.
+            assert!(calm.2.iter().all(|entry| stormy.2.contains(entry)), "{query}");
+        }
+        let look = stormy.look();
+        assert_eq!((look.documents(), stormy.inside().unwrap()), (530, 30));
+        // A word that only outsiders use is one to find them by.
+        let question = look.question("flooded", &[], &Shares::default()).unwrap();
+        let found = look.find(&question, &Filter::default(), COUNT).unwrap();
+        assert_eq!(found.len(), COUNT);
+        assert!(look.weigh(&found, &question).unwrap().iter().all(|(_, weight)| *weight > 0.0));
+        // Where there is nothing else, they weigh what they would weigh inside.
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let weights = [flooded(&folders[0], &flood, &[]), flooded(&folders[1], &[], &flood)];
+        let lengths = weights.map(|keyword| {
+            let question = keyword.look().question("w0q", &[], &Shares::default()).unwrap();
+            question.length_average
+        });
+        assert_eq!(lengths[0], lengths[1]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::spelling::{NEIGHBOURS_MAX, is_one_slip_apart, may_be_misspelt};
 use super::words::each_word;
 use klnode_crdt::ids::EntryId;
 use klnode_scoring::relevance::PRIOR_DOCUMENTS;
-use question::Word;
+use question::{Form, Word};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,10 @@ use tantivy::{
 use tokens::Words;
 
 /// Changes with what is indexed and how: an index of another layout is built anew.
-const LAYOUT: &str = "klnode-keyword-2";
+const LAYOUT: &str = "klnode-keyword-3";
+
+/// Marks what counts in how telling words are.
+const INSIDE: &str = "inside";
 
 /// Why the index cannot be used. Whoever meets it builds the index anew.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +91,8 @@ struct Fields {
     low: Field,
     /// Words.
     text: Field,
+    /// Words of outsiders, apart: they are found, and tell nothing about how rare a word is.
+    outside: Field,
     /// What is filtered by.
     scope: Field,
 }
@@ -98,6 +103,7 @@ impl Fields {
         let words = TextFieldIndexing::default()
             .set_tokenizer(Words::NAME)
             .set_index_option(IndexRecordOption::WithFreqs);
+        let words = TextOptions::default().set_indexing_options(words);
         let exact = TextFieldIndexing::default()
             .set_tokenizer("raw")
             .set_fieldnorms(false)
@@ -106,7 +112,8 @@ impl Fields {
             id: schema.add_bytes_field("id", tantivy::schema::INDEXED),
             high: schema.add_u64_field("high", NumericOptions::default().set_fast()),
             low: schema.add_u64_field("low", NumericOptions::default().set_fast()),
-            text: schema.add_text_field("text", TextOptions::default().set_indexing_options(words)),
+            text: schema.add_text_field("text", words.clone()),
+            outside: schema.add_text_field("outside", words),
             scope: schema
                 .add_text_field("scope", TextOptions::default().set_indexing_options(exact)),
         };
@@ -168,6 +175,12 @@ impl Keyword {
         Ok(Self { path: path.into(), index, reader, fields })
     }
 
+    /// How many documents stand in it that are not from outside.
+    pub(super) fn inside(&self) -> Result<u64, KeywordError> {
+        let counted = self.look().inside();
+        counted.map_err(|source| KeywordError::Tantivy { path: self.path.clone(), source })
+    }
+
     /// What stands in it now: does not change while it is looked at.
     pub fn look(&self) -> Look {
         Look { searcher: self.reader.searcher(), fields: self.fields }
@@ -194,45 +207,86 @@ impl Look {
         self.searcher.num_docs()
     }
 
-    /// A question in words, as telling as they are here and in what is not yet taken in.
+    /// How many there are that are not from outside.
+    fn inside(&self) -> Result<u64, tantivy::TantivyError> {
+        let mut inside = 0;
+        for reader in self.searcher.segment_readers() {
+            let scope = reader.inverted_index(self.fields.scope)?;
+            let postings = scope.read_postings(&self.mark_inside(), IndexRecordOption::Basic)?;
+            inside += postings.map_or(0, |postings| match reader.alive_bitset() {
+                Some(alive) => u64::from(postings.doc_freq_given_deletes(alive)),
+                None => u64::from(postings.doc_freq()),
+            });
+        }
+        Ok(inside)
+    }
+
+    fn mark_inside(&self) -> Term {
+        Term::from_field_text(self.fields.scope, INSIDE)
+    }
+
+    /// A question in words, as telling as they are here and in what is not yet taken in. What comes
+    /// from outside has no say in that: a flood would make honest words count for nothing.
     pub fn question(
         &self,
         text: &str,
         tail: &[Counted],
         shares: &Shares,
     ) -> Result<Question, tantivy::TantivyError> {
-        let documents = self.searcher.total_num_docs()? + tail.len() as u64;
-        let length = self.searcher.total_num_tokens(self.fields.text)?
-            + tail.iter().map(|text| u64::from(text.length)).sum::<u64>();
+        // Both counts have what was deleted and not yet merged away, like those of words.
+        let inside = self.searcher.doc_freq(&self.mark_inside())?;
+        let outside = self.searcher.total_num_docs()?.saturating_sub(inside);
+        let has_outside = outside > 0;
+        let (outsiders, tail): (Vec<&Counted>, Vec<&Counted>) =
+            tail.iter().partition(|text| text.is_outside);
+        let average = |field: Field, here: u64, waiting: &[&Counted]| {
+            let length = waiting.iter().map(|text| u64::from(text.length)).sum::<u64>()
+                + self.searcher.total_num_tokens(field)?;
+            Ok::<f64, tantivy::TantivyError>(
+                length as f64 / (here + waiting.len() as u64).max(1) as f64,
+            )
+        };
+        let documents = inside + tail.len() as u64;
+        let length_average = match documents {
+            // Where all come from outside there is nobody to speak up against.
+            0 => average(self.fields.outside, outside, &outsiders)?,
+            _ => average(self.fields.text, inside, &tail)?,
+        };
         let mut names = BTreeSet::new();
         each_word(text, |word| {
             names.insert(word.to_owned());
         });
         let mut words = Vec::with_capacity(names.len());
         for name in names {
-            let here = self.searcher.doc_freq(&self.term(&name))?;
-            let waiting = tail.iter().filter(|text| text.occurrences.contains_key(&name)).count();
-            let holding = here + waiting as u64;
-            let share = shares.of(&name);
-            let forms = match holding {
-                0 if may_be_misspelt(&name) => self.neighbours(&name, tail)?,
-                0 => Vec::new(),
-                _ => vec![name],
+            let here = self.searcher.doc_freq(&term(self.fields.text, &name))?;
+            let is_in = |texts: &[&Counted]| {
+                texts.iter().filter(|text| text.occurrences.contains_key(&name)).count() as u64
             };
+            let holding = here + is_in(&tail);
+            let share = shares.of(&name);
+            let mut forms = Vec::new();
+            if holding == 0 && may_be_misspelt(&name) {
+                let near = self.neighbours(&name, &tail)?;
+                forms.extend(near.into_iter().map(Form::neighbour));
+            }
+            let outside = term(self.fields.outside, &name);
+            let is_held = holding > 0
+                || is_in(&outsiders) > 0
+                || (has_outside && self.searcher.doc_freq(&outside)? > 0);
+            forms.extend(is_held.then(|| Form::whole(name)));
             words.push(Word::new(documents, holding, share, forms));
         }
-        let length_average = length as f64 / documents.max(1) as f64;
-        Ok(Question { words, length_average, documents })
+        Ok(Question { words, length_average, documents, has_outside })
     }
 
     /// The words that are one slip from a word that nothing holds, the most common first.
     fn neighbours(
         &self,
         name: &str,
-        tail: &[Counted],
+        tail: &[&Counted],
     ) -> Result<Vec<String>, tantivy::TantivyError> {
         let mut found: BTreeMap<String, u64> = BTreeMap::new();
-        let automaton = FuzzyTermQuery::new(self.term(name), 1, true);
+        let automaton = FuzzyTermQuery::new(term(self.fields.text, name), 1, true);
         for reader in self.searcher.segment_readers() {
             let words = reader.inverted_index(self.fields.text)?;
             let mut stream = words.terms().search(automaton.automaton()?).into_stream()?;
@@ -254,13 +308,9 @@ impl Look {
         Ok(common.into_iter().map(|(_, word)| word).collect())
     }
 
-    fn term(&self, word: &str) -> Term {
-        Term::from_field_text(self.fields.text, word)
-    }
-
-    fn query(&self, forms: &[&str], filter: &Filter) -> BooleanQuery {
+    fn query(&self, field: Field, forms: &[&str], filter: &Filter) -> BooleanQuery {
         let word = |form: &&str| -> (Occur, Box<dyn Query>) {
-            let term = TermQuery::new(self.term(form), IndexRecordOption::WithFreqs);
+            let term = TermQuery::new(term(field, form), IndexRecordOption::WithFreqs);
             (Occur::Should, Box::new(term))
         };
         let words = BooleanQuery::new(forms.iter().map(word).collect());
@@ -328,10 +378,13 @@ impl Look {
         sorted.sort_unstable_by_key(|(at, _, _)| *at);
         for of_segment in sorted.chunk_by_mut(|a, b| a.0.segment_ord == b.0.segment_ord) {
             let reader = self.searcher.segment_reader(of_segment[0].0.segment_ord);
-            for word in &question.words {
-                let parts = self.parts(reader, word, of_segment, question)?;
-                for ((_, _, weight), part) in of_segment.iter_mut().zip(parts) {
-                    *weight += part;
+            let outside = question.has_outside.then_some(self.fields.outside);
+            for field in [self.fields.text].into_iter().chain(outside) {
+                for word in &question.words {
+                    let parts = self.parts((reader, field), word, of_segment, question)?;
+                    for ((_, _, weight), part) in of_segment.iter_mut().zip(parts) {
+                        *weight += part;
+                    }
                 }
             }
         }
@@ -341,17 +394,17 @@ impl Look {
     /// What one word weighs in documents of one segment, which are sorted.
     fn parts(
         &self,
-        reader: &SegmentReader,
+        (reader, field): (&SegmentReader, Field),
         word: &Word,
         documents: &[(DocAddress, EntryId, f64)],
         question: &Question,
     ) -> Result<Vec<f64>, tantivy::TantivyError> {
-        let words = reader.inverted_index(self.fields.text)?;
-        let lengths = reader.get_fieldnorms_reader(self.fields.text)?;
+        let words = reader.inverted_index(field)?;
+        let lengths = reader.get_fieldnorms_reader(field)?;
         let mut parts = vec![0.0_f64; documents.len()];
         for form in &word.forms {
             let option = IndexRecordOption::WithFreqs;
-            let Some(mut postings) = words.read_postings(&self.term(form), option)? else {
+            let Some(mut postings) = words.read_postings(&term(field, &form.text), option)? else {
                 continue;
             };
             for ((at, _, _), part) in documents.iter().zip(&mut parts) {
@@ -360,7 +413,7 @@ impl Look {
                 }
                 if postings.doc() == at.doc_id {
                     let length = lengths.fieldnorm(at.doc_id);
-                    *part = part.max(question.part(word, postings.term_freq(), length));
+                    *part = part.max(question.part(word, form, postings.term_freq(), length));
                 }
             }
         }
@@ -386,14 +439,21 @@ impl Bm25StatisticsProvider for Provider<'_> {
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
         let value = term.value();
-        let form = value.as_str().filter(|_| term.field() == self.fields.text);
-        let holds = |word: &&Word| form.is_some_and(|form| word.forms.iter().any(|of| of == form));
-        let idf = self.question.words.iter().find(holds).map_or(1.0, |word| word.idf * word.weight);
+        let is_word = [self.fields.text, self.fields.outside].contains(&term.field());
+        let text = value.as_str().filter(|_| is_word);
+        let mut forms =
+            self.question.words.iter().flat_map(|word| word.forms.iter().map(move |of| (word, of)));
+        let found = forms.find(|(_, form)| text.is_some_and(|text| form.text == text));
+        let idf = found.map_or(1.0, |(word, form)| word.idf * form.weight);
         // tantivy wants a count; this is the one that gives that idf.
         let documents = self.total_num_docs()? as f64;
         let holding = (documents + 1.0) / idf.exp() - 0.5;
         Ok(holding.clamp(0.0, documents) as u64)
     }
+}
+
+fn term(field: Field, word: &str) -> Term {
+    Term::from_field_text(field, word)
 }
 
 /// For each part of a filter, the terms of which a document needs one.
@@ -418,6 +478,7 @@ fn scope_terms(filter: &Filter) -> Vec<Vec<String>> {
 fn terms_of(document: &Document) -> Vec<String> {
     let scope = &document.scope;
     let mut terms = vec![format!("w:{}", scope.workspace), format!("m:{}", scope.memory)];
+    terms.extend((!document.is_outside).then(|| INSIDE.to_owned()));
     terms.extend(scope.kind.map(|kind| format!("k:{}", kind.name())));
     terms.extend(scope.thread.iter().map(|thread| format!("h:{thread}")));
     let tags: BTreeSet<&str> = scope.tags.iter().flat_map(|tag| lineage(tag)).collect();

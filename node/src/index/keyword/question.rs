@@ -21,8 +21,14 @@ pub(super) struct Word {
     /// How telling it is.
     pub(super) idf: f64,
     /// What it is looked up as: itself, or its neighbours where nothing holds it.
-    pub(super) forms: Vec<String>,
-    /// What a match of a form counts.
+    pub(super) forms: Vec<Form>,
+}
+
+/// What a word is looked up as.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    pub(super) text: String,
+    /// What a match counts.
     pub(super) weight: f64,
 }
 
@@ -32,8 +38,10 @@ pub struct Question {
     pub(super) words: Vec<Word>,
     /// The average length of a text, in words.
     pub(super) length_average: f64,
-    /// How many texts there are.
+    /// How many texts there are, without those from outside.
     pub(super) documents: u64,
+    /// Whether the index holds any from outside.
+    pub(super) has_outside: bool,
 }
 
 impl Question {
@@ -47,31 +55,49 @@ impl Question {
         self.words.is_empty()
     }
 
-    /// How many texts are looked through.
+    /// How many texts are looked through, without those from outside.
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
     /// What a form that occurs so often in a text of that length weighs.
-    pub(super) fn part(&self, word: &Word, occurrences: u32, length: u32) -> f64 {
+    pub(super) fn part(&self, word: &Word, form: &Form, occurrences: u32, length: u32) -> f64 {
         let occurrences = f64::from(occurrences);
         let norm = BM25_K1 * (1.0 - B + B * f64::from(length) / self.length_average.max(1.0));
-        word.weight * word.idf * (BM25_K1 + 1.0) * occurrences / (occurrences + norm)
+        form.weight * word.idf * (BM25_K1 + 1.0) * occurrences / (occurrences + norm)
     }
 }
 
 impl Word {
     /// A word that so many texts hold, of which this share of all texts about software does.
-    pub(super) fn new(documents: u64, holding: u64, share: f64, forms: Vec<String>) -> Self {
+    pub(super) fn new(documents: u64, holding: u64, share: f64, forms: Vec<Form>) -> Self {
         let idf = idf(documents + PRIOR_DOCUMENTS, holding + prior_holding(share));
-        let weight = if holding > 0 { 1.0 } else { NEIGHBOUR_WEIGHT };
-        Self { idf, forms, weight }
+        Self { idf, forms }
+    }
+
+    /// How much it tells by the form that counts most; nothing if nothing holds it.
+    pub(super) fn tells(&self) -> f64 {
+        self.idf * self.forms.iter().map(|form| form.weight).fold(0.0, f64::max)
+    }
+}
+
+impl Form {
+    /// The word itself.
+    pub(super) fn whole(text: String) -> Self {
+        Self { text, weight: 1.0 }
+    }
+
+    /// A word that is one slip away.
+    pub(super) fn neighbour(text: String) -> Self {
+        Self { text, weight: NEIGHBOUR_WEIGHT }
     }
 }
 
 /// A text that the index has not yet taken in, counted.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
+    /// Whether somebody outside wrote it.
+    pub(super) is_outside: bool,
     pub(super) length: u32,
     pub(super) occurrences: BTreeMap<String, u32>,
 }
@@ -79,7 +105,7 @@ pub struct Counted {
 impl Counted {
     /// Counts the words of a document.
     pub fn new(document: &Document) -> Self {
-        let mut counted = Self::default();
+        let mut counted = Self { is_outside: document.is_outside, ..Self::default() };
         for text in texts(document) {
             each_word(text, |word| {
                 counted.length += 1;
@@ -95,8 +121,11 @@ impl Counted {
     /// What the words of a question weigh in it.
     pub fn weigh(&self, question: &Question) -> f64 {
         let of = |word: &Word| {
-            let parts = word.forms.iter().filter_map(|form| self.occurrences.get(form));
-            parts.map(|count| question.part(word, *count, self.length)).fold(0.0, f64::max)
+            let parts = word.forms.iter().filter_map(|form| {
+                let count = self.occurrences.get(&form.text)?;
+                Some(question.part(word, form, *count, self.length))
+            });
+            parts.fold(0.0, f64::max)
         };
         question.words.iter().map(of).sum()
     }

@@ -53,7 +53,8 @@ impl Writer {
     /// Puts a document in, in place of the one that stands there.
     pub fn put(&mut self, document: &Document) -> Result<(), KeywordError> {
         self.remove(document.entry);
-        let Fields { id, high, low, text, scope } = self.keyword.fields;
+        let Fields { id, high, low, text, outside, scope } = self.keyword.fields;
+        let text = if document.is_outside { outside } else { text };
         let mut row = TantivyDocument::default();
         let bytes = u128::from_be_bytes(*document.entry.as_bytes());
         row.add_bytes(id, document.entry.as_bytes());

@@ -41,6 +41,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+/// Where few entries may be asked, so many are looked at for each pair that is wanted.
+const LOOKS_PER_PAIR: usize = 4;
+
 /// The file's name in the folder of the index.
 pub const FILE_NAME: &str = "vectors.bin";
 
@@ -291,16 +294,23 @@ impl Vectors {
         Ok(entries.iter().map(cosine).collect())
     }
 
-    /// The cosines of pairs of entries, the same each time for the same rows: what unrelated texts
-    /// look like to the model.
-    pub fn sample_cosines(&self, pairs: usize) -> Vec<f64> {
+    /// The cosines of pairs of entries that may be asked, the same each time for the same rows: what
+    /// unrelated texts look like to the model.
+    pub fn sample_cosines(&self, pairs: usize, may_ask: &dyn Fn(EntryId) -> bool) -> Vec<f64> {
         let state = self.shared.read();
+        let pick = |at: usize, step: usize, of: usize| at.wrapping_mul(step) % of.max(1);
         let rows = state.rows.len();
-        let pick = |at: usize, step: usize| at.wrapping_mul(step) % rows.max(1);
-        (0..if rows < 2 { 0 } else { pairs })
-            .map(|at| (pick(at, 7_919), pick(at + 1, 104_729)))
+        let picked = (0..rows.min(pairs * LOOKS_PER_PAIR)).map(|at| pick(at, 7_919, rows));
+        let picked = picked.filter(|row| may_ask(state.rows.entry(*row)));
+        let mut sampled: Vec<usize> = picked.take(pairs).collect();
+        sampled.sort_unstable();
+        sampled.dedup();
+        (0..if sampled.len() < 2 { 0 } else { pairs })
+            .map(|at| (pick(at, 7_919, sampled.len()), pick(at + 1, 104_729, sampled.len())))
             .filter(|(one, two)| one != two)
-            .map(|(one, two)| f64::from(state.rows.codes.cosine_between(one, two)))
+            .map(|(one, two)| {
+                f64::from(state.rows.codes.cosine_between(sampled[one], sampled[two]))
+            })
             .collect()
     }
 

@@ -57,7 +57,7 @@ impl Work<'_> {
             read => read?,
         };
         let Some((row, view)) = read else { return Ok(None) };
-        let document = Document::of(entry, &view);
+        let document = Document::of(entry, &view, &self.reading.society);
         Ok(document.map(|document| Subject { document, view, seq: row.seq }))
     }
 

@@ -69,6 +69,15 @@ impl Society {
         shared.is_some_and(|shared| shared.charter.members.contains(&author))
     }
 
+    /// Whether an author is an outsider in a workspace: neither this person nor a fellow member.
+    pub fn is_outside(&self, author: AuthorId, workspace: WorkspaceId) -> bool {
+        let is_fellow = || {
+            self.is_member(author, workspace)
+                && self.mine.iter().any(|own| self.is_member(*own, workspace))
+        };
+        !self.mine.contains(&author) && !is_fellow()
+    }
+
     /// Whether an author belongs to any workspace that this node belongs to.
     pub fn is_fellow(&self, author: AuthorId) -> bool {
         self.workspaces.values().any(|shared| {

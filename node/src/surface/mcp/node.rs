@@ -189,7 +189,7 @@ mod tests {
             Ok(Some(Started { process, lock }))
         });
         let client = Client::new(&folder.join("klnode.sock"));
-        (Node { start_time_max, ..Node::new(client, Some(starter)) }, started)
+        (Node { start_time_max, ..Node::new(client, Some(starter), "klnode".into()) }, started)
     }
 
     fn block_on<T>(work: impl Future<Output = T>) -> T {

@@ -67,6 +67,24 @@ fn filled(folder: &TempDir, rows: u64) -> Vectors {
     vectors
 }
 
+#[test]
+fn only_the_cosines_of_entries_that_may_be_asked_are_sampled() {
+    let folder = folder();
+    let vectors = filled(&folder, 40);
+    // A flood of one vector: nearer to each other than anything else is.
+    for row in 40..440 {
+        vectors.upsert(id(row), &vector(7), tagged("flood")).unwrap();
+    }
+    let highest = |sample: &[f64]| sample.iter().copied().fold(f64::MIN, f64::max);
+    let all = vectors.sample_cosines(1_000, &|_| true);
+    assert!(highest(&all) > 0.9, "{}", highest(&all));
+    let is_inside = |entry: EntryId| (0..40).any(|row| id(row) == entry);
+    let inside = vectors.sample_cosines(1_000, &is_inside);
+    assert!(inside.len() > 500 && highest(&inside) < 0.9, "{}", highest(&inside));
+    assert_eq!(vectors.sample_cosines(1_000, &is_inside), inside, "the same each time");
+    assert!(vectors.sample_cosines(1_000, &|_| false).is_empty());
+}
+
 /// All an index can be asked, to compare two.
 fn content(vectors: &Vectors) -> BTreeMap<EntryId, (Facts, Option<u32>)> {
     let query = vector(u64::MAX);

@@ -1,0 +1,78 @@
+//! A partition between real processes: two nodes know each other only through a third, and that one
+//! stands still while both write.
+
+use super::pairing::{Peer, eventually};
+use super::process::{klnode, told};
+use std::collections::BTreeSet;
+use std::process::Stdio;
+
+/// Entries that each side writes while it is on its own.
+const WRITES: usize = 8;
+
+fn write(peer: &Peer, side: &str) -> Vec<String> {
+    (0..WRITES).map(|number| peer.add(&format!("written {side}, no. {number}"), &[])).collect()
+}
+
+fn join(peer: &Peer, ticket: &str) {
+    let joined = peer.type_in(&["join", ticket]);
+    assert!(joined.status.success(), "{}", told(&joined));
+}
+
+/// The records of an entry, in no order.
+fn records(peer: &Peer, entry: &str) -> BTreeSet<String> {
+    peer.digests(entry).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn nodes_that_are_parted_write_on_and_end_equal_with_nothing_lost() {
+    let (left, between, right) = (Peer::start(), Peer::start(), Peer::start());
+    join(&between, &left.ticket(&["--mine"]));
+    join(&right, &between.ticket(&["--mine"]));
+    let shared = left.add("known before the partition", &[]);
+    right.found("known before the partition", &shared);
+
+    between.signal("STOP");
+    let mut written = vec![shared.clone()];
+    written.extend(write(&left, "on the left"));
+    written.extend(write(&right, "on the right"));
+    left.json(&["observe", &shared, "--success"]);
+    right.json(&["observe", &shared, "--failure"]);
+    // Whoever asks the one that stands still waits, and is served when it goes on.
+    let mut waiting = klnode(&between.home);
+    waiting.args(["add", "--title", "asked meanwhile", "--content", "It took a while."]);
+    waiting.args(["--evidence", "doc:notes", "--json"]);
+    let waiting = waiting.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Between the two there is no other way: neither has heard of the other.
+    for (peer, foreign) in [(&left, &written[WRITES + 1]), (&right, &written[1])] {
+        assert_eq!(peer.type_in(&["show", foreign]).status.code(), Some(1), "parted");
+    }
+    between.signal("CONT");
+
+    let served = waiting.wait_with_output().unwrap();
+    assert!(served.status.success(), "{}", told(&served));
+    let served: serde_json::Value = serde_json::from_slice(&served.stdout).unwrap();
+    written.push(served["id"].as_str().unwrap().to_owned());
+    let peers = [&left, &between, &right];
+    for peer in peers {
+        eventually("all has come", || {
+            (peer.json(&["status"])["entries"].as_u64()? == written.len() as u64).then_some(())
+        });
+        for entry in &written {
+            assert!(peer.type_in(&["show", entry]).status.success(), "{entry} is lost");
+        }
+    }
+    let all = eventually("what both observed is everywhere", || {
+        let [left, between, right] = peers.map(|peer| records(peer, &shared));
+        // The claims, and a tally of each.
+        (left.len() == 3 && left == between && between == right).then_some(left)
+    });
+    eventually("equal", || {
+        let synced = between.json(&["sync"]);
+        let states = synced["peers"].as_array()?.iter();
+        let equal = states.filter(|peer| peer["sync"] == "equal").count();
+        (equal == 2).then_some(())
+    });
+    for peer in peers {
+        assert_eq!(records(peer, &shared), all, "and nothing moves any more");
+    }
+}
