@@ -19,7 +19,7 @@ mod usage;
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
 pub use authors::{Contribution, Proposed, Rival};
 pub use briefing::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
-pub use events::{Event, EventsQuery};
+pub use events::{Event, EventsQuery, Told};
 pub use findings::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 pub use places::{

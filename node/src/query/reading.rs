@@ -36,7 +36,7 @@ pub struct Reading<'a> {
     pub society: Society,
     pub(super) reader: &'a Reader,
     pub(super) snapshot: &'a Snapshot,
-    pub(super) now: WallTime,
+    pub(crate) now: WallTime,
     pub(super) standings: RefCell<BTreeMap<AuthorId, Arc<Standing>>>,
     pub(super) outcomes: RefCell<BTreeMap<AuthorId, Arc<Vec<OutcomeRow>>>>,
 }

@@ -11,7 +11,7 @@ use super::snapshot::Snapshot;
 use super::tables::{PAIRS, SERVICES, SUBJECTS, SUBJECTS_MAX, UPKEEP, UPKEEP_ROWS_MAX, key, part};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::WallTime;
-use redb::{ReadableTable, ReadableTableMetadata};
+use redb::{AccessGuard, ReadableTable, ReadableTableMetadata, StorageError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -180,6 +180,14 @@ fn row(
     row.map(|row| rows::decode("upkeep", row.value())).transpose()
 }
 
+/// A row of the journal with its number.
+fn numbered(
+    row: Result<(AccessGuard<'_, &'static [u8; 8]>, AccessGuard<'_, &'static [u8]>), StorageError>,
+) -> Result<(u64, UpkeepRow), Error> {
+    let (at, row) = row?;
+    Ok((u64::from_be_bytes(*at.value()), rows::decode("upkeep", row.value())?))
+}
+
 fn service(
     table: &impl ReadableTable<&'static [u8; 1], &'static [u8]>,
     of: Service,
@@ -215,10 +223,17 @@ impl Snapshot {
         &self,
     ) -> Result<impl Iterator<Item = Result<(u64, UpkeepRow), Error>> + use<>, Error> {
         let rows = self.transaction.open_table(UPKEEP)?.range::<&[u8; 8]>(..)?;
-        Ok(rows.rev().map(|row| {
-            let (at, row) = row?;
-            Ok((u64::from_be_bytes(*at.value()), rows::decode("upkeep", row.value())?))
-        }))
+        Ok(rows.rev().map(numbered))
+    }
+
+    /// The journal from a number on, which is left out, the oldest first.
+    pub fn upkeep_after(
+        &self,
+        number: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, UpkeepRow), Error>> + use<>, Error> {
+        let first = number.saturating_add(1).to_be_bytes();
+        let rows = self.transaction.open_table(UPKEEP)?.range::<&[u8; 8]>(&first..)?;
+        Ok(rows.map(numbered))
     }
 
     /// How far a service is.
