@@ -150,7 +150,8 @@ fn ten_successes_put_one_of_two_equal_entries_first_and_mostly_so_by_chance() {
     assert_eq!(node.search("retry billing gateway", true, &[])[0], better);
     let first = |_: &usize| node.search("retry billing gateway", false, &[])[0] == better;
     let times = (0..SEARCHES).filter(first).count();
-    assert!(times > SEARCHES / 2, "first in {times} of {SEARCHES}");
+    // Its status alone, with samples that know of no evidence, would put it first in 29 or so.
+    assert!(times >= 34, "first in {times} of {SEARCHES}");
 }
 
 #[test]

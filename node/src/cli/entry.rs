@@ -91,6 +91,9 @@ pub(super) fn whole(entry: &Entry) -> String {
     for (name, value) in beside(entry) {
         put(&name, value);
     }
+    for of in &entry.flags {
+        put("look at", format!("{}: {} ({})", of.field, of.text, of.topic));
+    }
     put("contested", entry.contested.join(", "));
     for of in &entry.contributions {
         put("counted by", counted(of));

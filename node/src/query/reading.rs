@@ -13,10 +13,11 @@ use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{ProposedElement, View};
+use klnode_scoring::scan::share::Border;
 use klnode_scoring::status::Writer;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Who reads, and by which numbers.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ pub struct Reader {
     pub(super) kept: Kept,
     pub(super) scanned: Scanned,
     pub(super) roots: Roots,
+    pub(super) border: OnceLock<Border>,
 }
 
 /// One reading of the store: everything in it is judged by one state of affairs.
@@ -90,8 +92,9 @@ impl Found {
 impl Reader {
     /// A node that reads.
     pub fn new(own: AuthorId, numbers: Numbers) -> Self {
-        let (kept, scanned, roots) = (Kept::default(), Scanned::default(), Roots::default());
-        Self { own, numbers, kept, scanned, roots }
+        let kept = Kept::new(numbers.confidence.lower_quantile);
+        let (scanned, roots, border) = (Scanned::default(), Roots::default(), OnceLock::new());
+        Self { own, numbers, kept, scanned, roots, border }
     }
 
     /// Begins a reading.
