@@ -168,7 +168,10 @@ fn what_comes_out_of_a_task_that_succeeds_is_verified() {
         let entry = EntryId::from_hex(made["id"].as_str().unwrap()).unwrap();
         assert_eq!(node.shown(entry)["status"], "candidate", "it is not over");
         node.done(&format!("/v1/tasks/{task}/finish"), &json!({"outcome": outcome}));
-        assert_eq!(node.shown(entry)["status"], expected);
+        let shown = node.shown(entry);
+        assert_eq!(shown["status"], expected);
+        let flag = (outcome == "failure").then(|| json!("true"));
+        assert_eq!(shown["registers"].get("failed_work"), flag.as_ref(), "{outcome}");
         let late = node.0.json("POST", "/v1/entries", &new);
         assert_eq!(late.status, 400, "nothing comes out of a task that is over");
     }

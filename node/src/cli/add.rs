@@ -76,7 +76,7 @@ impl Add {
         });
         let flags = added.flags.iter().map(|of| {
             let (field, topic, text) = (&of.field, &of.topic, &of.text);
-            format!("Others will have it, and its {field} names a {topic}: {text}\n")
+            format!("Others will have it: its {field} says {text} ({topic}).\n")
         });
         let notes = cited.chain(offered).chain(flags).collect();
         Ok(Reply::new(&added, text).noting(notes))

@@ -40,7 +40,7 @@ impl Ingest<'_> {
         // Somebody else may say the same. What cannot be read may, too.
         let Some(records) = Error::unless_damaged(batch.records(entry))? else { return Ok(()) };
         let said = superseded(records.iter());
-        for old in gone.filter(|old| !said.contains(old)) {
+        for old in gone.filter(|old| !said.contains(*old)) {
             batch.drop_successor(*old, entry)?;
         }
         Ok(())

@@ -264,9 +264,7 @@ impl Ingest<'_> {
         let credits = outcome::credits(finish.outcome, &served, &finish.used, &params);
         let is_success = finish.outcome.verdict == Verdict::Success;
         let credits = self.credit(batch, task, is_success, credits)?;
-        if is_success {
-            self.credit_made(batch, task)?;
-        }
+        self.judge_made(batch, task, is_success)?;
         let archived = self.count_served(batch, root(batch, task)?, &served)?;
         let end = EndRow {
             at: self.now,

@@ -84,8 +84,8 @@ impl super::Reader {
 fn texts(view: &View) -> impl Iterator<Item = (&'static str, &str)> {
     let registers = REGISTERS
         .into_iter()
-        .filter_map(|(register, field)| view.text(register).map(|text| (field, text)));
-    let sets = SETS.into_iter().flat_map(|set| {
+        .filter_map(move |(register, field)| view.text(register).map(|text| (field, text)));
+    let sets = SETS.into_iter().flat_map(move |set| {
         let texts = view.texts.get(&set).into_iter().flat_map(|texts| texts.keys());
         texts.map(move |text| (set.name().unwrap_or_default(), text.as_str()))
     });
