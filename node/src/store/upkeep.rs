@@ -11,7 +11,7 @@ use super::snapshot::Snapshot;
 use super::tables::{PAIRS, SERVICES, SUBJECTS, SUBJECTS_MAX, UPKEEP, UPKEEP_ROWS_MAX, key, part};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::WallTime;
-use redb::{AccessGuard, ReadableTable, ReadableTableMetadata, StorageError};
+use redb::{ReadableTable, ReadableTableMetadata};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -181,11 +181,8 @@ fn row(
 }
 
 /// A row of the journal with its number.
-fn numbered(
-    row: Result<(AccessGuard<'_, &'static [u8; 8]>, AccessGuard<'_, &'static [u8]>), StorageError>,
-) -> Result<(u64, UpkeepRow), Error> {
-    let (at, row) = row?;
-    Ok((u64::from_be_bytes(*at.value()), rows::decode("upkeep", row.value())?))
+fn numbered(at: &[u8; 8], row: &[u8]) -> Result<(u64, UpkeepRow), Error> {
+    Ok((u64::from_be_bytes(*at), rows::decode("upkeep", row)?))
 }
 
 fn service(
@@ -223,7 +220,10 @@ impl Snapshot {
         &self,
     ) -> Result<impl Iterator<Item = Result<(u64, UpkeepRow), Error>> + use<>, Error> {
         let rows = self.transaction.open_table(UPKEEP)?.range::<&[u8; 8]>(..)?;
-        Ok(rows.rev().map(numbered))
+        Ok(rows.rev().map(|row| {
+            let (at, row) = row?;
+            numbered(at.value(), row.value())
+        }))
     }
 
     /// The journal from a number on, which is left out, the oldest first.
@@ -233,7 +233,10 @@ impl Snapshot {
     ) -> Result<impl Iterator<Item = Result<(u64, UpkeepRow), Error>> + use<>, Error> {
         let first = number.saturating_add(1).to_be_bytes();
         let rows = self.transaction.open_table(UPKEEP)?.range::<&[u8; 8]>(&first..)?;
-        Ok(rows.map(numbered))
+        Ok(rows.map(|row| {
+            let (at, row) = row?;
+            numbered(at.value(), row.value())
+        }))
     }
 
     /// How far a service is.

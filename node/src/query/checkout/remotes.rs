@@ -21,8 +21,8 @@ pub(super) fn named_by(config: &str) -> Option<String> {
 /// of its own or packed.
 pub(super) fn ref_storage(config: &str) -> Option<String> {
     let settings = settings(config).into_iter();
-    let of = settings.filter(|of| of.is("extensions", "refstorage") && of.name.is_empty());
-    let format = plain(of.last()?.value);
+    let mut of = settings.filter(|of| of.is("extensions", "refstorage") && of.name.is_empty());
+    let format = plain(of.next_back()?.value);
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let is_fit = (1..=32).contains(&format.len()) && format.chars().all(is_word);
     let format = if is_fit { format } else { "an unknown format".to_owned() };
