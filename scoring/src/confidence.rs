@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::decay::{self, Ageing};
-use crate::posterior::Posterior;
+use crate::posterior::{LOWER_QUANTILE, Posterior};
 use crate::unit::unit;
 use klnode_crdt::gcounter::{Counted, Thousandths};
 use klnode_crdt::ids::AuthorId;
@@ -30,6 +30,8 @@ pub struct Params {
     pub peer_mass_max: f64,
     /// The mass of all non-members together: no more than the prior weighs.
     pub non_members_mass_max: f64,
+    /// The share of Beta(α, β) that lies below an entry's lower bound.
+    pub lower_quantile: f64,
     /// How observations fade.
     pub decay: decay::Params,
 }
@@ -43,6 +45,7 @@ impl Default for Params {
             member_mass_max: 20.0,
             peer_mass_max: 20.0,
             non_members_mass_max: 10.0,
+            lower_quantile: LOWER_QUANTILE,
             decay: decay::Params::default(),
         }
     }

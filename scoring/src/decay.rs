@@ -19,13 +19,14 @@ pub enum Class {
 }
 
 impl Class {
-    /// The class that an entry names; what names none, or none there is, is ephemeral.
+    /// The class of a name, if there is one.
     #[must_use]
-    pub fn named(name: Option<&str>) -> Self {
+    pub fn named(name: &str) -> Option<Self> {
         match name {
-            Some("stable") => Class::Stable,
-            Some("permanent") => Class::Permanent,
-            _ => Class::Ephemeral,
+            "ephemeral" => Some(Class::Ephemeral),
+            "stable" => Some(Class::Stable),
+            "permanent" => Some(Class::Permanent),
+            _ => None,
         }
     }
 }
@@ -41,6 +42,8 @@ pub struct Params {
     pub permanent_gamma: f64,
     /// What a day leaves of any evidence once this node has archived the entry.
     pub archived_gamma: f64,
+    /// The class of an entry that names none, or none there is.
+    pub class_unnamed: Class,
     /// Days after which evidence fades no further: old evidence is faint, never nothing.
     pub age_days_max: u32,
 }
@@ -52,12 +55,19 @@ impl Default for Params {
             stable_gamma: 0.995,
             permanent_gamma: 1.0,
             archived_gamma: 0.85,
+            class_unnamed: Class::Ephemeral,
             age_days_max: 180,
         }
     }
 }
 
 impl Params {
+    /// The class of an entry, by the name that it gives.
+    #[must_use]
+    pub fn class(&self, name: Option<&str>) -> Class {
+        name.and_then(Class::named).unwrap_or(self.class_unnamed)
+    }
+
     /// What a day leaves of evidence of this class.
     #[must_use]
     pub fn gamma(&self, class: Class) -> f64 {
@@ -129,8 +139,11 @@ mod tests {
             (Some("permanent"), Class::Permanent),
             (Some("eternal"), Class::Ephemeral),
         ] {
-            assert_eq!(Class::named(name), expect, "{name:?}");
+            assert_eq!(Params::default().class(name), expect, "{name:?}");
         }
+        let stable = Params { class_unnamed: Class::Stable, ..Params::default() };
+        assert_eq!(stable.class(None), Class::Stable, "unless the operator says otherwise");
+        assert_eq!(stable.class(Some("ephemeral")), Class::Ephemeral);
     }
 
     #[test]

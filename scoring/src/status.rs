@@ -13,6 +13,8 @@ use klnode_crdt::time::Day;
 /// The numbers of status.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
+    /// Successes here from which a candidate is active.
+    pub active_successes_min: u32,
     /// α from which an entry can be verified by evidence.
     pub verified_alpha_min: f64,
     /// The mean from which it can.
@@ -28,6 +30,7 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Params {
+            active_successes_min: 1,
             verified_alpha_min: 8.0,
             verified_mean_min: 0.6,
             stale_after_days: 90,
@@ -223,7 +226,7 @@ fn by_evidence(facts: &Facts, params: &Params) -> (Status, Reason) {
         (Status::Verified, Reason::Proven)
     } else if made_by_success {
         (Status::Verified, Reason::SourceTaskSucceeded)
-    } else if succeeded_here {
+    } else if facts.local_successes >= params.active_successes_min {
         (Status::Active, Reason::LocalSuccess)
     } else if facts.admission == Decision::Candidate {
         (Status::Candidate, Reason::HeldBack)

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::hop::Hop;
 use crate::outcome::Verdict;
-use crate::posterior::Posterior;
+use crate::posterior::{LOWER_QUANTILE, Posterior};
 use crate::unit::unit;
 use klnode_crdt::time::Day;
 
@@ -36,6 +36,8 @@ pub struct Params {
     pub failure: f64,
     /// Successes that count for one author on one day.
     pub successes_per_day_max: u32,
+    /// The share of Beta(α, β) that lies below trust: little evidence gives little of it.
+    pub quantile: f64,
     /// How many of the last outcomes are also judged on their own.
     pub window: usize,
     /// Days for which evidence counts in full.
@@ -58,6 +60,7 @@ impl Default for Params {
             success: 1.0,
             failure: 2.0,
             successes_per_day_max: 5,
+            quantile: LOWER_QUANTILE,
             window: 6,
             fade_after_days: 30,
             fade_gamma: 0.98,
@@ -120,7 +123,7 @@ pub fn trust(observed: &[Observed], now: Day, params: &Params) -> Trust {
         last.add(verdict, share, params);
     }
     let (all, recent) = (all.posterior(params), last.posterior(params));
-    let value = all.lower_bound().min(recent.lower_bound());
+    let value = all.quantile(params.quantile).min(recent.quantile(params.quantile));
     Trust { value, all, recent, successes_ignored }
 }
 

@@ -220,6 +220,41 @@ fn events_tell_what_comes_in_and_go_on_where_they_stopped() {
 }
 
 #[test]
+fn what_upkeep_does_by_itself_is_told_to_those_who_follow() {
+    let node = served();
+    let (one, two) = (create(&node, "Bound the queue"), create(&node, "Bound the queue"));
+    let mut live = Followed::new(&node, "");
+    let run = |service: &str| {
+        let ran = node.json("POST", "/v1/upkeep/run", &json!({"service": service}));
+        assert_eq!(ran.status, 200, "{}", ran.text());
+        ran.json()
+    };
+    assert_eq!(run("duplicates")["noted"][0]["stage"], "made");
+    // The edge is a record like any; what it was drawn for comes after it.
+    let (seq, name, data) = live.next().unwrap();
+    assert_eq!((seq, name.as_str(), &data["entry"]), (3, "entry", &json!(two)));
+    let (id, name, data) = live.next().unwrap();
+    assert_eq!((id, name.as_str()), (0, "upkeep"), "it has no place in the feed");
+    assert_eq!((&data["number"], &data["matter"]), (&json!(1), &json!("sameness")));
+    assert_eq!((&data["stage"], &data["service"]), (&json!("made"), &json!("duplicates")));
+    let ids: Vec<&Value> = data["entries"].as_array().unwrap().iter().map(|of| &of["id"]).collect();
+    assert_eq!(ids, [&json!(one), &json!(two)]);
+    assert!(data["entries"][0]["code"].as_str().unwrap().starts_with("L-"));
+    // Whoever comes late goes on by the number; what is proposed writes no record, and is told too.
+    let mut late = Followed::new(&node, "?noted_since=0");
+    assert_eq!(late.next().unwrap().2["number"], 1);
+    for seconds in ["5", "30"] {
+        let content = format!("Set the timeout of the billing client to {seconds} seconds.");
+        let new = json!({"title": "Billing timeout", "content": content, "evidence": ["run:1"]});
+        assert_eq!(node.json("POST", "/v1/entries", &new).status, 200);
+        assert_eq!(late.next().unwrap().1, "entry");
+    }
+    run("duplicates");
+    let (_, name, data) = late.next().unwrap();
+    assert_eq!((name.as_str(), &data["stage"]), ("upkeep", &json!("proposed")));
+}
+
+#[test]
 fn an_open_stream_holds_up_neither_the_writer_nor_the_end() {
     let mut node = served();
     // Never read from: the kernel's buffer fills, and that is all that happens.

@@ -15,7 +15,7 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
 use klnode_tests::node::Node;
 use klnode_tests::served::{Doors, Served};
-use klnode_tests::society::{Stranger, bring};
+use klnode_tests::society::{Stranger, Team, bring};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -220,11 +220,10 @@ fn a_strangers_entry_takes_no_place_of_ours() {
     let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
     let (ours, other) = (node.create("ours"), node.create("another"));
     let theirs = peer.create("theirs");
-    let supersedes = Claim::Link(Link { relation: Relation::SUPERSEDES, to: ours });
-    peer.claim(theirs, supersedes.clone());
+    peer.claim(theirs, supersedes(ours));
     peer.send_to(&mut node);
     let stranger = Stranger::new(1);
-    bring(&mut node, vec![stranger.claims(other, supersedes.clone())], stranger.author());
+    bring(&mut node, vec![stranger.claims(other, supersedes(ours))], stranger.author());
     let successors = |node: &Node| {
         let snapshot = node.engine.store().snapshot().unwrap();
         let reader = node.reader();
@@ -234,8 +233,86 @@ fn a_strangers_entry_takes_no_place_of_ours() {
         successors.map(|found| found.entry).collect::<Vec<_>>()
     };
     assert_eq!(successors(&node), []);
-    node.claim(other, supersedes);
+    node.claim(other, supersedes(ours));
     assert_eq!(successors(&node), [other]);
+}
+
+fn supersedes(to: EntryId) -> Claim {
+    Claim::Link(Link { relation: Relation::SUPERSEDES, to })
+}
+
+/// What is noted to take an entry's place, whoever says so.
+fn hints(node: &Node, old: EntryId) -> Vec<EntryId> {
+    node.engine.store().snapshot().unwrap().successors(old, usize::MAX).unwrap()
+}
+
+#[test]
+fn hints_of_successors_are_bounded_for_each_author_and_for_all_who_may_not_say_so() {
+    let mut team = Team::gather();
+    let ours = team.node.create_in(team.shared.id, "ours");
+    team.exchange();
+    for number in 0..20 {
+        let theirs = team.carol.create(&format!("theirs {number}"));
+        team.carol.claim(theirs, supersedes(ours));
+    }
+    team.exchange();
+    assert_eq!(hints(&team.node, ours).len(), 16, "one author leaves no more");
+    let of_nobody = |number: u32| {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        EntryId::from_bytes(bytes)
+    };
+    let records = (0..300).map(|number| {
+        let stranger = Stranger::new(number);
+        stranger.claims(of_nobody(number), supersedes(ours))
+    });
+    bring(&mut team.node, records.collect(), team.carol.author());
+    assert_eq!(hints(&team.node, ours).len(), 256, "a crowd leaves no more");
+    // Whoever may say so is heard all the same.
+    let hers = team.alice.create_in(team.shared.id, "hers");
+    team.alice.claim(hers, supersedes(ours));
+    team.exchange();
+    let own = team.node.create_in(team.shared.id, "another");
+    team.node.claim(own, supersedes(ours));
+    let snapshot = team.node.engine.store().snapshot().unwrap();
+    let reader = team.node.reader();
+    let reading = reader.at(&snapshot, team.node.now).unwrap();
+    let found = reading.read(ours).unwrap().unwrap();
+    let successors = reading.successors(&found).unwrap().into_iter().map(|found| found.entry);
+    let mut expected = [hers, own];
+    expected.sort();
+    assert_eq!(successors.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_hint_goes_with_the_last_record_that_gives_it_and_with_what_is_forgotten() {
+    let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
+    let olds: Vec<EntryId> = (0..8).map(|number| node.create(&format!("old {number}"))).collect();
+    let theirs = peer.create("theirs");
+    for old in &olds {
+        // One record, written again and again: nothing but its last word is left.
+        peer.claim(theirs, supersedes(*old));
+        peer.send_to(&mut node);
+        assert_eq!(hints(&node, *old), [theirs]);
+        peer.claim(theirs, Claim::Unlink(Link { relation: Relation::SUPERSEDES, to: *old }));
+        peer.send_to(&mut node);
+        assert_eq!(hints(&node, *old), []);
+    }
+    // Two say so: one of them takes it back.
+    let stranger = Stranger::new(1);
+    peer.claim(theirs, supersedes(olds[0]));
+    peer.send_to(&mut node);
+    bring(&mut node, vec![stranger.claims(theirs, supersedes(olds[0]))], stranger.author());
+    peer.run(Command::Retract { entry: theirs }).unwrap();
+    peer.send_to(&mut node);
+    assert_eq!(hints(&node, olds[0]), [theirs], "somebody else still says so");
+    // What is forgotten takes nobody's place, and nothing takes its own.
+    let (first, second) = (node.create("first"), node.create("second"));
+    node.claim(first, supersedes(olds[1]));
+    node.claim(second, supersedes(first));
+    assert_eq!((hints(&node, olds[1]), hints(&node, first)), (vec![first], vec![second]));
+    node.run(Command::Forget { entry: first, grounds: None }).unwrap();
+    assert_eq!((hints(&node, olds[1]), hints(&node, first)), (vec![], vec![]));
 }
 
 #[test]

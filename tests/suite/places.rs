@@ -204,6 +204,70 @@ fn a_shallow_clone_is_told_by_its_remote_and_without_one_by_nothing() {
 }
 
 #[test]
+fn the_root_is_found_in_objects_that_lie_in_another_repository() {
+    let ground = Ground::new();
+    ground.repository("shop", None, 3);
+    let root = ground.git("shop", &["rev-list", "--max-parents=0", "HEAD"]);
+    let expected: Identity = format!("root:{root}").parse().unwrap();
+    // By the path from the root, from one to the next, and in a worktree with packed references.
+    ground.git(".", &["clone", "-q", "--shared", "shop", "borrowed"]);
+    ground.git(".", &["clone", "-q", "--shared", "borrowed", "again"]);
+    ground.git("again", &["pack-refs", "--all"]);
+    ground.git("again", &["worktree", "add", "-q", "../tree", "-b", "feature"]);
+    for name in ["borrowed", "again", "tree"] {
+        assert_eq!(ground.identity(name), expected, "{name}");
+    }
+    let alternates = |name: &str| ground.path(name).join(".git/objects/info/alternates");
+    assert!(std::fs::read_to_string(alternates("borrowed")).unwrap().starts_with('/'));
+    std::fs::write(alternates("borrowed"), "# a comment\n\n../../../shop/.git/objects\n").unwrap();
+    assert_eq!(ground.identity("borrowed"), expected, "a path from the folder itself");
+    // Packed there, and a circle.
+    ground.git("shop", &["repack", "-adq"]);
+    std::fs::write(alternates("shop"), "../../../borrowed/.git/objects\n").unwrap();
+    assert_eq!(ground.identity("borrowed"), expected, "packed");
+    // Through a link nothing is opened, and what is no folder is none.
+    let objects = ground.path("shop/.git/objects");
+    std::os::unix::fs::symlink(&objects, ground.path("link")).unwrap();
+    for other in ["../../../link", "../../../shop/.git/HEAD", "/nowhere", "\0"] {
+        std::fs::write(alternates("borrowed"), format!("{other}\n")).unwrap();
+        assert!(ground.identity("borrowed").is_empty(), "{other}");
+    }
+    // A long row of others is followed only so far.
+    let mut many: Vec<String> = (0..20).map(|number| format!("../../../o{number}")).collect();
+    for name in &many {
+        std::fs::create_dir(ground.path("borrowed/.git/objects").join(name)).unwrap();
+    }
+    many.push(objects.display().to_string());
+    std::fs::write(alternates("borrowed"), many.join("\n")).unwrap();
+    assert!(ground.identity("borrowed").is_empty());
+}
+
+#[test]
+fn references_in_a_format_that_is_not_read_are_told_and_give_no_false_identity() {
+    let (ground, node) = (Ground::new(), Peer::start());
+    ground.repository("shop", Some(OURS), 2);
+    ground.clone("shop", "modern", Some(OURS));
+    // As git 2.45 and later leave it with `--ref-format=reftable`.
+    let git = ground.path("modern/.git");
+    let mut config = std::fs::OpenOptions::new().append(true).open(git.join("config")).unwrap();
+    config.write_all(b"[extensions]\n\trefstorage = reftable\n").unwrap();
+    std::fs::write(git.join("HEAD"), "ref: refs/heads/.invalid\n").unwrap();
+    let repository = Repository::open(&ground.path("modern")).unwrap();
+    assert_eq!((repository.head(), repository.branch()), (None, None));
+    assert_eq!(repository.unread_refs(), Some("reftable"));
+    let identity = ground.identity("modern");
+    assert_eq!((identity.roots().len(), identity.remote()), (0, Some("example.org/acme/shop")));
+    done(&node, &ground.path("."), &["workspace", "new", "team"]);
+    let said = "it keeps its references as reftable, which is not read";
+    refused(&node, &ground.path("modern"), &["workspace", "map", "team"], 2, said);
+    let add = ["add", "--title", "Flush the queue", "--content", "Before the exit."];
+    let said = "this checkout keeps its references as reftable, which is not read";
+    refused(&node, &ground.path("modern"), &add, 2, said);
+    done(&node, &ground.path("shop"), &["workspace", "map", "team"]);
+    assert_eq!(goes_to(&node, &ground.path("modern")), "team", "by its remote");
+}
+
+#[test]
 fn a_hostile_repository_leads_nowhere_and_ends_nothing() {
     let (ground, node) = (Ground::new(), Peer::start());
     let write = |path: &str, bytes: &[u8]| {
@@ -351,4 +415,36 @@ fn what_admins_say_belongs_to_a_workspace_is_offered_and_nothing_more() {
     refused(&member, &ground.path("mine"), &offer, 4, "only its owner and admins may");
     done(&member, &ground.path("mine"), &["workspace", "map", "team"]);
     assert_eq!(goes_to(&member, &ground.path("mine")), "team");
+}
+
+#[test]
+fn what_names_something_of_the_house_is_flagged_where_others_will_have_it() {
+    let config = "[scan]\norganisation_names = [\"Blue Harbour\"]\n";
+    let (ground, node) = (Ground::new(), Peer::start_with(config));
+    ground.repository("shop", Some("git@github.com:acme/shop.git"), 1);
+    let here = ground.path("shop");
+    done(&node, &here, &["workspace", "new", "team"]);
+    done(&node, &here, &["workspace", "map", "team"]);
+    let content = "Ask db1.prod.internal for blue harbour, as github.com/acme/shop and not as \
+                   github.com/them/thing does.";
+    let add = |more: &[&str]| {
+        let words = ["add", "--title", "Flush the queue", "--content", content];
+        done(&node, &here, &[&words[..], &["--evidence", "doc:notes"], more].concat())
+    };
+    let flag = |topic: &str, text: &str| json!({"field": "content", "topic": topic, "text": text});
+    let flags = json!([
+        flag("hostname", "db1.prod.internal"),
+        flag("name", "blue harbour"),
+        flag("foreign repository", "github.com/them/thing"),
+    ]);
+    let added = add(&[]);
+    assert_eq!((&added["workspace"], &added["flags"]), (&json!("team"), &flags));
+    let id = added["id"].as_str().unwrap();
+    assert_eq!(done(&node, &here, &["show", id])["flags"], flags);
+    let shown = told(&type_in(&node, &here, &["show", id]));
+    assert!(shown.contains("content: db1.prod.internal (hostname)"), "{shown}");
+    // What nobody else will have is not flagged.
+    for alone in [&["--workspace", "main"], &["--thread", "fix"]] {
+        assert_eq!(add(alone)["flags"], Value::Null, "{alone:?}");
+    }
 }

@@ -23,6 +23,9 @@ use klnode_tests::source::repository;
 /// The page that says which test holds which rule.
 const PAGE: &str = include_str!("../../docs/rules.md");
 
+/// Every setting there is.
+const DEFAULTS: &str = include_str!("../../config/default.toml");
+
 /// How many rules of each section the page must have at least.
 const SECTIONS: [(&str, usize); 4] = [("3", 14), ("4", 9), ("5", 9), ("6", 7)];
 
@@ -179,8 +182,13 @@ fn the_peak_never_replicates_and_a_reset_ends_it() {
     let entry = node.of_class("stable");
     node.count(entry, Success, 100);
     node.0.send_to(&mut peer);
-    let there = peer.engine.store().snapshot().unwrap();
-    assert_eq!(there.uses(entry).unwrap(), UseRow::default());
+    let there = |peer: &Node| peer.engine.store().snapshot().unwrap().uses(entry).unwrap();
+    assert_eq!(there(&peer), UseRow::default());
+    // Nor is it made of what others counted: a success there restores nothing.
+    peer.wait_days(400);
+    peer.succeed(entry);
+    assert_eq!(there(&peer).alpha_peak, Some(6_000), "of own observations alone");
+    assert_eq!(peer.successes(entry), 101);
     node.0.run(Command::Reset { entry }).unwrap();
     assert_eq!(node.uses(entry).alpha_peak, None);
     near(node.counts(entry).0, 5.0);
@@ -239,11 +247,11 @@ fn an_independent_confirmation_brings_back_what_the_rule_put_away() {
     node.archive(by_hand, Presence::Present);
     node.0.run(Command::ConfirmPrimed { entry: idle }).unwrap();
     assert_eq!(node.status(idle), Status::Archived, "an echo brings nothing back");
-    let before = node.counts(idle).0;
+    near(node.counts(idle).0, 5.0);
     node.0.wait_days(3);
     node.confirm_elsewhere(idle);
     assert_eq!(node.status(idle), Status::Active);
-    assert!(node.counts(idle).0 > before, "and it is evidence");
+    near(node.counts(idle).0, 6.0);
     let confirmed = node.0.view(idle).counts.values().flat_map(|of| &of.confirmations).count();
     assert_eq!(confirmed, 1, "it is fresh from that day");
     assert_eq!(node.work_in_vain(idle, 9), [], "it has its chances again");
@@ -296,6 +304,9 @@ fn an_entry_of_the_flux_drive_dialect_is_kept_by_independent_confirmations_alone
     assert_eq!(node.work(strict, Verdict::Success), [strict]);
     node.confirm_elsewhere(strict);
     assert_ne!(node.status(strict), Status::Archived);
+    let again: Vec<EntryId> = (0..9).flat_map(|_| node.work(strict, Verdict::Success)).collect();
+    assert_eq!(again, [], "it has its ten tasks again");
+    assert_eq!(node.work(strict, Verdict::Success), [strict]);
 }
 
 #[test]
@@ -380,9 +391,16 @@ fn the_person_confirms_independently_once_a_day_whatever_was_served() {
     assert_eq!(classes, ["Person", "PersonAgain"]);
     assert_eq!(node.counts(entry), (6.0, 5.0));
     assert_eq!(node.uses(entry).primed_confirmations, 1);
+    let confirmed = |node: &Work| {
+        let counts = node.0.view(entry).counts;
+        let cells = counts.values().flat_map(|of| &of.confirmations);
+        cells.map(|cell| cell.amount.0).sum::<u64>()
+    };
+    assert_eq!(confirmed(&node), 1_000, "the second refreshes nothing");
     node.0.wait_days(1);
     node.0.run(Command::ConfirmAsPerson { entry }).unwrap();
     near(node.counts(entry).0, 5.0 + 0.98 + 1.0);
+    assert_eq!(confirmed(&node), 2_000);
 }
 
 #[test]
@@ -427,6 +445,28 @@ fn rows() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         _ => None,
     };
     cells.filter_map(row).collect()
+}
+
+#[test]
+fn every_setting_is_read_by_the_node() {
+    let node: Vec<&str> = repository()
+        .sources
+        .iter()
+        .filter(|source| source.is_rust() && source.path.starts_with("node/src"))
+        .map(|source| source.text.as_str())
+        .collect();
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let keys = DEFAULTS.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
+    let keys: Vec<&str> = keys.filter(|key| key.chars().all(is_part)).collect();
+    assert!(keys.len() > 100, "{} keys", keys.len());
+    for key in keys {
+        let read = format!(".{key}");
+        let mut found =
+            node.iter().flat_map(|text| text.match_indices(&read).map(move |at| (text, at)));
+        let is_whole =
+            |(text, (at, _)): (&&str, (usize, &str))| !text[at + read.len()..].starts_with(is_part);
+        assert!(found.any(is_whole), "`{key}` of config/default.toml changes nothing");
+    }
 }
 
 #[test]

@@ -150,7 +150,8 @@ fn ten_successes_put_one_of_two_equal_entries_first_and_mostly_so_by_chance() {
     assert_eq!(node.search("retry billing gateway", true, &[])[0], better);
     let first = |_: &usize| node.search("retry billing gateway", false, &[])[0] == better;
     let times = (0..SEARCHES).filter(first).count();
-    assert!(times > SEARCHES / 2, "first in {times} of {SEARCHES}");
+    // Its status alone, with samples that know of no evidence, would put it first in 29 or so.
+    assert!(times >= 34, "first in {times} of {SEARCHES}");
 }
 
 #[test]
@@ -167,7 +168,10 @@ fn what_comes_out_of_a_task_that_succeeds_is_verified() {
         let entry = EntryId::from_hex(made["id"].as_str().unwrap()).unwrap();
         assert_eq!(node.shown(entry)["status"], "candidate", "it is not over");
         node.done(&format!("/v1/tasks/{task}/finish"), &json!({"outcome": outcome}));
-        assert_eq!(node.shown(entry)["status"], expected);
+        let shown = node.shown(entry);
+        assert_eq!(shown["status"], expected);
+        let flag = (outcome == "failure").then(|| json!("true"));
+        assert_eq!(shown["registers"].get("failed_work"), flag.as_ref(), "{outcome}");
         let late = node.0.json("POST", "/v1/entries", &new);
         assert_eq!(late.status, 400, "nothing comes out of a task that is over");
     }

@@ -9,10 +9,11 @@ use klnode::engine::{
 use klnode::index::embed::{self, Embedder};
 use klnode::query::{Comparer, Lens, Numbers, Reader};
 use klnode::store::Label;
-use klnode::store::findings::{Became, FindingKey};
+use klnode::store::findings::{Became, FateRow, FindingKey};
 use klnode::store::rows::{CallerRow, Seq};
 use klnode_config::Config;
-use klnode_crdt::ids::{TaskId, WorkspaceId};
+use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
+use klnode_crdt::lww::Register;
 use klnode_scoring::outcome::{Outcome, Verdict};
 use klnode_scoring::relevance::Calibration;
 use klnode_tests::node::{Node, exchange, lesson};
@@ -28,10 +29,16 @@ fn begin(node: &mut Node, agent: &str) -> TaskId {
 }
 
 fn find(node: &mut Node, agent: &str, said: &str, workspace: WorkspaceId) -> TaskId {
+    let task = find_and_leave(node, agent, said, workspace);
+    finish(node, task);
+    task
+}
+
+/// A task in which something is found, and which goes on.
+fn find_and_leave(node: &mut Node, agent: &str, said: &str, workspace: WorkspaceId) -> TaskId {
     let task = begin(node, agent);
     let act = FindingAct::Record(task, finding(said, workspace));
     node.run(Command::Finding(Box::new(act))).unwrap();
-    finish(node, task);
     task
 }
 
@@ -181,4 +188,67 @@ fn an_echo_is_forgotten_with_what_it_echoes() {
     }
     let kept = snapshot.findings_of(other).unwrap();
     assert_eq!(kept[0].1.text, CACHE[0], "what has nothing to do with it stays");
+}
+
+/// What became of what is due now.
+fn settled(node: &mut Node, embedder: &Arc<dyn Embedder>) -> Vec<Option<FateRow>> {
+    let reader = Reader::new(node.author(), Numbers::new(&Config::default()));
+    let commands = pass(node, &reader, embedder);
+    let done = commands.into_iter().map(|command| node.run(command).unwrap());
+    let settled = done.filter_map(|receipt| match receipt {
+        Receipt::Finding(FindingDone::Settled(fate)) => Some(fate),
+        _ => None,
+    });
+    settled.collect()
+}
+
+/// Whether an entry says that it comes from failed or abandoned work.
+fn is_flagged(node: &Node, entry: EntryId) -> bool {
+    node.view(entry).text(Register::FAILED_WORK) == Some("true")
+}
+
+#[test]
+fn what_was_found_in_tasks_that_nobody_finishes_is_compared_when_they_expire() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    for (agent, said) in [("reviewer", SQL[0]), ("auditor", SQL[1])] {
+        find_and_leave(&mut node, agent, said, WorkspaceId::MAIN);
+    }
+    node.now = node.now.plus(Duration::from_secs(7 * 86_400 - 1));
+    assert_eq!(settled(&mut node, &embedder), [], "they go on");
+    node.now = node.now.plus(Duration::from_secs(2));
+    let fates = settled(&mut node, &embedder);
+    let [Some(fate)] = &fates[..] else { panic!("{fates:?}") };
+    assert_eq!(fate.became, Became::New);
+    let entry = fate.entry.unwrap();
+    assert_eq!(node.successes(entry), 1, "found twice, independently");
+    assert!(is_flagged(&node, entry), "both were abandoned");
+    assert_eq!(settled(&mut node, &embedder), [], "once");
+    let snapshot = node.engine.store().snapshot().unwrap();
+    assert!(snapshot.unsettled().unwrap().next().is_none());
+    assert!(snapshot.check().unwrap().is_empty());
+}
+
+#[test]
+fn what_is_found_in_a_task_that_goes_on_does_not_speak_before_the_task_is_over() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let open = find_and_leave(&mut node, "reviewer", SQL[0], WorkspaceId::MAIN);
+    find(&mut node, "auditor", SQL[1], WorkspaceId::MAIN);
+    let begun = node.now;
+    node.now = node.now.plus(Duration::from_secs(2));
+    assert_eq!(settled(&mut node, &embedder), [None], "the finished one waits");
+    // Handed to the writer too early, it is put off until the task expires.
+    let at = FindingKey { task: open, number: 1 };
+    let (entry, others) = (None, Vec::new());
+    let early = Compared { finding: at, is_dismissed: false, entry, others };
+    let early = node.run(Command::Finding(Box::new(FindingAct::Settle(early)))).unwrap();
+    assert_eq!(early, Receipt::Finding(FindingDone::Unchanged));
+    let due = node.engine.store().snapshot().unwrap().unsettled_since(at).unwrap();
+    assert_eq!(due, Some(begun.plus(Duration::from_secs(7 * 86_400))));
+    node.now = node.now.plus(Duration::from_secs(7 * 86_400));
+    let fates = settled(&mut node, &embedder);
+    let [Some(fate)] = &fates[..] else { panic!("{fates:?}") };
+    assert_eq!(fate.became, Became::New);
+    assert!(!is_flagged(&node, fate.entry.unwrap()), "one of the two succeeded");
 }

@@ -11,7 +11,7 @@ use klnode::query::upkeep::{Params, Pass, Upkeep};
 use klnode::store::rows::OverlayRow;
 use klnode::store::upkeep::{Service, Stage, UpkeepRow};
 use klnode_config::Config;
-use klnode_crdt::claims::{Link, Relation};
+use klnode_crdt::claims::{Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::lww::Register;
@@ -128,6 +128,16 @@ fn a_longer_text_of_a_group_is_shown_under_the_survivor() {
     node.claim(two, same_as(one));
     let found = whole(&node, one);
     assert_eq!((found.entry, content(&found)), (one, long));
+    // A little longer is not enough.
+    let (three, four) = (node.create("three"), node.create("four"));
+    let own = content(&whole(&node, three)).to_owned();
+    for (more, expected) in [(5, 0), (6, 6)] {
+        let text = format!("{own}{}", "!".repeat(more));
+        node.claim(four, Claim::Set(Register::CONTENT, text));
+        node.claim(four, same_as(three));
+        let shown = content(&whole(&node, three)).len() - own.len();
+        assert_eq!(shown, expected, "{} and {more}", own.len());
+    }
     let overlay = OverlayRow { is_muted: true, ..OverlayRow::default() };
     node.run(Command::Overlay { entry: two, overlay }).unwrap();
     assert_ne!(
@@ -193,6 +203,9 @@ fn nothing_is_merged_across_workspaces() {
     let index = Indexed::start(&team.node);
     let found = pass(&team.node, &index, Service::Duplicates);
     assert_eq!(act(&mut team.node, found.act), [] as [u64; 0]);
+    team.node.create(title);
+    let found = pass(&team.node, &index, Service::Duplicates);
+    assert_eq!(act(&mut team.node, found.act).len(), 1, "within one it is");
 }
 
 #[test]
@@ -210,8 +223,15 @@ fn others_cannot_fill_the_operators_list() {
         act(&mut team.node, found.act);
     }
     let rows = journal(&team.node);
-    assert!(!rows.is_empty() && rows.len() <= 200, "{}", rows.len());
+    assert_eq!(rows.len(), 200);
     assert!(rows.iter().all(|row| row.stage == Stage::Proposed));
+    // What is one's own is looked after all the same.
+    for _ in 0..2 {
+        team.node.create("Rotate the signing keys before they expire");
+    }
+    let found = pass(&team.node, &index, Service::Duplicates);
+    assert_eq!(act(&mut team.node, found.act).len(), 1);
+    assert_eq!(journal(&team.node)[0].stage, Stage::Made);
 }
 
 #[test]
@@ -229,6 +249,35 @@ fn the_same_pass_twice_does_nothing_twice_and_forgetting_wipes_the_journal() {
     assert_eq!(rows[0].why, "");
     assert_eq!(group(&node, one), [one]);
     assert!(node.engine.store().snapshot().unwrap().check().unwrap().is_empty());
+}
+
+#[test]
+fn what_was_found_holds_when_an_entry_is_observed_meanwhile_and_not_when_it_is_rewritten() {
+    let title = "Bound the retry queue";
+    for service in [Service::Duplicates, Service::Contradictions] {
+        let mut node = Node::start(1, 1);
+        let mut one_side = |polarity: &str| {
+            let registers = match service {
+                Service::Contradictions => vec![(Register::POLARITY, polarity.to_owned())],
+                _ => Vec::new(),
+            };
+            let claims = vec![Claim::Add(TextSet::TAGS, "queue".into())];
+            node.create_new(NewEntry { registers, claims, ..klnode_tests::node::lesson(title) })
+        };
+        let (one, two) = (one_side("positive"), one_side("negative"));
+        let index = Indexed::start(&node);
+        let found = pass(&node, &index, service);
+        node.claim(two, Claim::Set(Register::CONTENT, "Something else altogether.".into()));
+        assert_eq!(act(&mut node, found.act), [] as [u64; 0], "{service:?}: it says another thing");
+        node.claim(two, Claim::Set(Register::CONTENT, format!("What we learned about {title}.")));
+        let found = pass(&node, &index, service);
+        for entry in [one, two] {
+            node.succeed(entry);
+        }
+        assert_eq!(act(&mut node, found.act).len(), 1, "{service:?}: nobody would look again");
+        let grouped = if service == Service::Duplicates { 2 } else { 1 };
+        assert_eq!(group(&node, one).len(), grouped, "{service:?}");
+    }
 }
 
 #[test]

@@ -56,9 +56,15 @@ impl Service {
         let mut cited = None;
         if needs_evidence {
             let found = by_itself(new.kind, task, &here).ok_or_else(|| {
+                let unread = here.unread_refs.as_ref().map(|format| {
+                    format!(
+                        ", and this checkout keeps its references as {format}, which is not read"
+                    )
+                });
                 let message = format!(
-                    "write the entry: citations are missing; a {} entry needs evidence",
-                    new.memory
+                    "write the entry: citations are missing; a {} entry needs evidence{}",
+                    new.memory,
+                    unread.unwrap_or_default()
                 );
                 ApiError::new(Kind::Invalid, message, Some(EVIDENCE_HINT))
             })?;

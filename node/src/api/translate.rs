@@ -4,7 +4,7 @@ use super::errors::{ApiError, Kind as ErrorKind};
 use super::portable::line::RELATIONS;
 use super::types;
 use crate::engine::NewEntry;
-use crate::query::{Found, Gate, Looked, Reading, Standing, malformed};
+use crate::query::{Found, Gate, Looked, Reading, ShareFlag, Standing, malformed};
 use crate::replicate::PairError;
 use crate::store;
 use klnode_crdt::claims::{Citation, TextSet};
@@ -227,6 +227,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         links: Vec::new(),
         promotion: None,
         checked: None,
+        flags: Vec::new(),
         pinned: found.overlay.is_pinned,
         muted: found.overlay.is_muted,
         invalidated: found.overlay.is_invalidated,
@@ -311,6 +312,15 @@ fn links(found: &Found, reading: &Reading<'_>) -> Result<Vec<types::Linked>, sto
         links.push(types::Linked { relation: "superseded_by".into(), id, code });
     }
     Ok(links)
+}
+
+/// What to look at before others have an entry, as it travels.
+pub(super) fn flags(flags: Vec<ShareFlag>) -> Vec<types::ShareFlag> {
+    let told = |ShareFlag { field, topic, text }| {
+        let (field, topic) = (field.to_owned(), topic.to_owned());
+        types::ShareFlag { field, topic, text }
+    };
+    flags.into_iter().map(told).collect()
 }
 
 /// What a look said, as it travels; nothing where there was nothing to look at.

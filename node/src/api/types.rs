@@ -19,12 +19,12 @@ mod usage;
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
 pub use authors::{Contribution, Proposed, Rival};
 pub use briefing::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
-pub use events::{Event, EventsQuery};
+pub use events::{Event, EventsQuery, Told};
 pub use findings::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 pub use places::{
     Accept, Accepted, Added, ArchiveThread, ArchivedThread, Linked, MapCheckout, MappedCheckout,
-    Promote, Promoted, PromotionOf, Supersede, Superseded, WorkspacesQuery,
+    Promote, Promoted, PromotionOf, ShareFlag, Supersede, Superseded, WorkspacesQuery,
 };
 pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
 pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};
@@ -253,6 +253,9 @@ pub struct Entry {
     /// What a look at what it depends on said, where one entry is shown to a caller in a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Checked>,
+    /// What to look at before others have it, where one own entry of a shared workspace is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<ShareFlag>,
     /// Whether this node's operator pinned it.
     pub pinned: bool,
     /// Whether this node's operator muted it.

@@ -78,7 +78,11 @@ impl Add {
                 added.workspace
             )
         });
-        let notes = cited.chain(offered).collect();
+        let flags = added.flags.iter().map(|of| {
+            let (field, topic, text) = (&of.field, &of.topic, &of.text);
+            format!("Others will have it: its {field} says {text} ({topic}).\n")
+        });
+        let notes = cited.chain(offered).chain(flags).collect();
         Ok(Reply::new(&added, text).noting(notes))
     }
 

@@ -28,7 +28,7 @@ pub(super) fn line(entry: &Entry) -> String {
     )
 }
 
-/// What an entry is to others: its edges, and what it was made of.
+/// What an entry is to others: its edges, what it was made of, and what to look at before they have it.
 fn beside(entry: &Entry) -> Vec<(String, String)> {
     let links = entry.links.iter().map(|link| (link.relation.replace('_', " "), link.code.clone()));
     let promotion = entry.promotion.iter().map(|of| {
@@ -37,7 +37,11 @@ fn beside(entry: &Entry) -> Vec<(String, String)> {
     });
     let same = entry.merged.iter().map(|other| ("same as".to_owned(), other.clone()));
     let shown = entry.merged_into.iter().map(|other| ("shown under".to_owned(), other.clone()));
-    links.chain(promotion).chain(same).chain(shown).collect()
+    let flags = entry
+        .flags
+        .iter()
+        .map(|of| ("look at".to_owned(), format!("{}: {} ({})", of.field, of.text, of.topic)));
+    links.chain(promotion).chain(same).chain(shown).chain(flags).collect()
 }
 
 /// Everything.

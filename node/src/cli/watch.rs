@@ -2,7 +2,7 @@
 
 use super::VerbError;
 use super::when::moment;
-use crate::api::types::Event;
+use crate::api::types::{Event, Noted};
 use crate::api::{Client, ClientError};
 
 /// What to watch.
@@ -44,8 +44,19 @@ impl Watch {
 }
 
 fn line(name: &str, data: &str) -> Result<String, VerbError> {
-    let event: Event = serde_json::from_str(data)
-        .map_err(|error| ClientError::Garbled(format!("an event: {error}")))?;
+    let garbled = |error| ClientError::Garbled(format!("an event: {error}"));
+    if name == "upkeep" {
+        let noted: Noted = serde_json::from_str(data).map_err(garbled)?;
+        let (at, number) = (moment(noted.at), noted.number.unwrap_or_default());
+        let codes: Vec<String> = noted.entries.into_iter().map(|entry| entry.code).collect();
+        let (matter, stage) = (noted.matter, noted.stage);
+        return Ok(format!(
+            "{:>8}  {at}  {name:<11}  {}  {matter} {stage}, number {number}\n",
+            "-",
+            codes.join(", ")
+        ));
+    }
+    let event: Event = serde_json::from_str(data).map_err(garbled)?;
     let at = moment(event.at);
     let entry = event.code.unwrap_or(event.entry);
     let author = &event.author[..event.author.len().min(8)];

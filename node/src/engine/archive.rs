@@ -2,8 +2,9 @@
 //! and what brings it back.
 
 use super::command::{Receipt, Rejection};
+use super::confirm::Confirmation;
 use super::ingest::Ingest;
-use super::tasks::{Confirmation, TaskDone, taken};
+use super::tasks::{TaskDone, taken};
 use crate::store::rows::UseRow;
 use crate::store::tasks::PartRow;
 use crate::store::{Batch, Error};

@@ -145,11 +145,13 @@ impl Command {
         !moves_records
     }
 
-    /// Whether findings may have to be compared after it.
+    /// Whether findings have to be compared after it, at once or one day.
     pub fn unsettles(&self) -> bool {
         match self.act() {
             Self::Task(act) => matches!(**act, TaskAct::Finish(..)),
-            Self::Finding(act) => matches!(**act, FindingAct::Dismiss(..)),
+            Self::Finding(act) => {
+                matches!(**act, FindingAct::Record(..) | FindingAct::Dismiss(..))
+            }
             _ => false,
         }
     }

@@ -46,7 +46,8 @@ impl Ingest<'_> {
     /// An entry as it stands now.
     pub(super) fn before(&self, batch: &Batch, entry: EntryId) -> Result<Before, Error> {
         let view = self.view(batch, entry)?;
-        let class = Class::named(view.as_ref().and_then(|view| view.text(Register::DECAY_CLASS)));
+        let named = view.as_ref().and_then(|view| view.text(Register::DECAY_CLASS));
+        let class = self.writer.tasks.confidence.decay.class(named);
         let alpha = view.as_ref().map_or(0.0, |view| self.own_alpha(view, class));
         Ok(Before { view, class, alpha })
     }

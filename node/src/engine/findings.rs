@@ -1,4 +1,5 @@
-//! Findings: recorded in a task, handed on, dismissed, and settled once the task is over.
+//! Findings: recorded in a task, handed on, dismissed, and settled once the task is over, whether
+//! somebody finished it or it expired.
 //!
 //! Whoever compares texts says which are alike (`query::findings`); whether they are evidence for
 //! each other is decided in `settle`, in the transaction that writes what follows from it. So a finding is
@@ -109,7 +110,7 @@ impl Ingest<'_> {
         task: TaskId,
         new: &NewFinding,
     ) -> Result<FindingDone, Rejection> {
-        let agent = self.open_task(batch, task)?.agent;
+        let of = self.open_task(batch, task)?;
         let NewFinding { text, severity, confidence, anchors, verify, dismissal, workspace } = new;
         let draft = Draft { text, severity, confidence: *confidence, anchors, verify };
         check(&draft).map_err(|problem| bad(problem.field, problem.problem))?;
@@ -126,7 +127,7 @@ impl Ingest<'_> {
         let at = FindingKey { task, number };
         let reason = |reason: &String| DismissalRow { reason: reason.clone(), is_operators: false };
         let row = FindingRow {
-            agent,
+            agent: of.agent,
             text: text.trim().to_owned(),
             severity: severity.clone(),
             confidence: *confidence,
@@ -140,6 +141,8 @@ impl Ingest<'_> {
             session: self.caller.session,
             entries: Vec::new(),
         };
+        // If nobody finishes the task, what was found in it is compared when it expires.
+        batch.put_unsettled(at, of.begun.plus(self.writer.tasks.expires_after))?;
         batch.put_finding(at, &row)?;
         Ok(FindingDone::Recorded(at))
     }

@@ -8,8 +8,7 @@ use super::command::{Ingested, Source, Verdict};
 use super::crowd::Crowds;
 use super::step::{Judge, Own};
 use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
-use crate::store::{Batch, Error, Waiting};
-use klnode_crdt::claims::Relation;
+use crate::store::{Batch, Damage, Error, Waiting};
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
 use klnode_crdt::payload::Payload;
@@ -131,10 +130,11 @@ impl Ingest<'_> {
             Facet::Tally => &[Facet::Tally],
             _ => &[Facet::Claims, Facet::Retraction],
         };
-        match source {
-            Source::Local => batch.holding(record.entry(), record.author(), facets),
-            Source::Peer(_) => batch.whole_holding(record.entry(), record.author(), facets),
-        }
+        let damage = match source {
+            Source::Local => Damage::Told,
+            Source::Peer(_) => Damage::PassedOver,
+        };
+        batch.holding(record.entry(), record.author(), facets, damage)
     }
 
     fn apply(
@@ -175,12 +175,7 @@ impl Ingest<'_> {
         {
             row.learn(origin);
         }
-        if let Some(Payload::Claims { claims, .. }) = live.and_then(Record::payload) {
-            let links = claims.links.present();
-            for link in links.filter(|link| link.relation == Relation::SUPERSEDES) {
-                batch.put_successor(link.to, record.entry())?;
-            }
-        }
+        self.follow_hints(batch, (before, after), (record.entry(), record.author()))?;
         let gone = before.records().len() as u32;
         row.records = row.records.saturating_sub(gone).saturating_add(after.records().len() as u32);
         row.seq = seq.unwrap_or(row.seq);

@@ -3,8 +3,8 @@
 use super::command::{NewEntry, Receipt, Rejection, Source, SourceKey};
 use super::ingest::Ingest;
 use super::validate;
-use crate::store::Batch;
 use crate::store::rows::UseRow;
+use crate::store::{Batch, Damage};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
@@ -109,7 +109,7 @@ impl Ingest<'_> {
 
     pub(super) fn retract(&mut self, batch: &Batch, entry: EntryId) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
-        let own = batch.holding(entry, self.writer.key.author(), &Facet::ALL)?;
+        let own = batch.holding(entry, self.writer.key.author(), &Facet::ALL, Damage::Told)?;
         let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &own };
         if !writer.has_claims() {
             let code = held(batch, entry)?.code(entry);
@@ -157,7 +157,7 @@ impl Ingest<'_> {
         entry: EntryId,
         make: impl Fn(&Writer<'_>, Hlc) -> Result<Record, Refusal>,
     ) -> Result<Receipt, Rejection> {
-        let own = batch.holding(entry, self.writer.key.author(), &Facet::ALL)?;
+        let own = batch.holding(entry, self.writer.key.author(), &Facet::ALL, Damage::Told)?;
         let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &own };
         let stamp = self.writer.clock.stamp(self.now);
         let record = make(&writer, stamp)?;

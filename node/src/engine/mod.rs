@@ -10,9 +10,11 @@
 
 mod archive;
 mod command;
+mod confirm;
 mod crowd;
 mod evidence;
 mod findings;
+mod hints;
 mod ingest;
 mod local;
 mod peers;
@@ -30,6 +32,7 @@ pub use archive::Looks;
 pub use command::{
     Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };
+pub use confirm::Confirmation;
 pub use findings::{
     Compared, FALSE_POSITIVE_TAG, FINDING_TAG, FindingAct, FindingDone, NewFinding,
 };
@@ -41,6 +44,6 @@ pub use places::{CheckoutAct, Promotion};
 pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};
 pub(crate) use tasks::CHAIN_TASKS_MAX;
-pub use tasks::{Confirmation, Finish, Finished, NewTask, TaskAct, TaskDone, TaskParams};
+pub use tasks::{Finish, Finished, NewTask, TaskAct, TaskDone, TaskParams};
 pub use upkeep::{Note, UpkeepAct, UpkeepDone};
 pub use validate::check_texts;

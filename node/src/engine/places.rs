@@ -2,9 +2,13 @@
 
 use super::command::{NewEntry, Receipt, Rejection};
 use super::ingest::Ingest;
+use super::tasks::taken;
 use crate::store::Batch;
 use crate::store::places::{CHECKOUTS_MAX, CheckoutRow, PromotionRow};
+use crate::store::rows::UseRow;
 use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
+use klnode_crdt::lww::Register;
+use klnode_crdt::writer::Claim;
 
 /// Bytes of what says which repository a checkout is of, or where it lies.
 const TEXT_BYTES_MAX: usize = 4 * 1024;
@@ -81,12 +85,24 @@ impl Ingest<'_> {
         Ok(receipt)
     }
 
-    /// A task succeeded: what was written in it comes from a success.
-    pub(super) fn credit_made(&self, batch: &Batch, task: TaskId) -> Result<(), Rejection> {
+    /// A task is over: what was written in it comes from a success, or says that it does not.
+    pub(super) fn judge_made(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        is_success: bool,
+    ) -> Result<(), Rejection> {
         for (entry, _) in batch.task_parts(task)?.into_iter().filter(|(_, part)| part.is_made) {
-            let mut uses = batch.uses(entry)?;
-            uses.is_from_success = true;
-            batch.put_uses(entry, uses)?;
+            if is_success {
+                let uses = batch.uses(entry)?;
+                batch.put_uses(entry, UseRow { is_from_success: true, ..uses })?;
+                continue;
+            }
+            let view = self.view(batch, entry)?;
+            if view.is_some_and(|view| view.text(Register::FAILED_WORK).is_none()) {
+                let flag = Claim::Set(Register::FAILED_WORK, "true".to_owned());
+                taken(self.claim(batch, entry, &[flag]))?;
+            }
         }
         Ok(())
     }

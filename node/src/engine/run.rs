@@ -6,6 +6,7 @@
 
 use super::command::{Command, Receipt, Rejection};
 use super::step::Engine;
+use super::upkeep::UpkeepDone;
 use crate::store::Store;
 use crate::store::rows::Seq;
 use klnode_crdt::time::WallTime;
@@ -57,6 +58,7 @@ pub struct Handle {
     requests: mpsc::Sender<Request>,
     head: watch::Receiver<Seq>,
     unsettled: watch::Receiver<u64>,
+    noted: watch::Receiver<u64>,
     store: Store,
 }
 
@@ -127,6 +129,11 @@ impl Handle {
         self.unsettled.clone()
     }
 
+    /// Changes after every commit in which upkeep noted something; what, the journal says.
+    pub fn noted(&self) -> watch::Receiver<u64> {
+        self.noted.clone()
+    }
+
     /// The store, for reading.
     pub fn store(&self) -> &Store {
         &self.store
@@ -149,10 +156,12 @@ pub fn spawn(
     let (requests, inbox) = mpsc::channel(limits.queue_max.max(1));
     let (publish, head) = watch::channel(engine.head());
     let (unsettle, unsettled) = watch::channel(0);
-    let handle = Handle { requests, head, unsettled, store: engine.store().clone() };
+    let (note, noted) = watch::channel(0);
+    let handle = Handle { requests, head, unsettled, noted, store: engine.store().clone() };
+    let published = Published { head: publish, unsettled: unsettle, noted: note };
     let thread = std::thread::Builder::new()
         .name("klnode-writer".into())
-        .spawn(move || serve(engine, inbox, limits, (&publish, &unsettle), now))
+        .spawn(move || serve(engine, inbox, limits, &published, now))
         .expect("the system has room for one more thread");
     Running { handle, thread }
 }
@@ -179,7 +188,7 @@ fn serve(
     mut engine: Engine,
     mut inbox: mpsc::Receiver<Request>,
     limits: Limits,
-    (publish, unsettle): (&watch::Sender<Seq>, &watch::Sender<u64>),
+    published: &Published,
     now: impl Fn() -> WallTime,
 ) -> Engine {
     // Ends when the inbox is closed and empty: then every command has its answer.
@@ -207,13 +216,35 @@ fn serve(
             true => Vec::new(),
             false => engine.step(&commands, now()),
         };
-        publish.send_if_modified(|head| std::mem::replace(head, engine.head()) != engine.head());
-        if commands.iter().any(Command::unsettles) {
-            unsettle.send_modify(|times| *times = times.wrapping_add(1));
-        }
+        published.tell(engine.head(), &commands, &answers);
         answer(waiting, answers.into_iter());
     }
     engine
+}
+
+/// Whom the writer wakes after a commit. What happened they read themselves.
+struct Published {
+    head: watch::Sender<Seq>,
+    unsettled: watch::Sender<u64>,
+    noted: watch::Sender<u64>,
+}
+
+impl Published {
+    fn tell(&self, newest: Seq, commands: &[Command], answers: &[Answer]) {
+        self.head.send_if_modified(|head| std::mem::replace(head, newest) != newest);
+        let wake =
+            |whom: &watch::Sender<u64>| whom.send_modify(|times| *times = times.wrapping_add(1));
+        if commands.iter().any(Command::unsettles) {
+            wake(&self.unsettled);
+        }
+        let has_noted = |answer: &Answer| match answer {
+            Ok(Receipt::Upkeep(UpkeepDone::Noted(numbers))) => !numbers.is_empty(),
+            _ => false,
+        };
+        if answers.iter().any(has_noted) {
+            wake(&self.noted);
+        }
+    }
 }
 
 /// Hands the answers out. An error means that the caller went away; what it asked for is done all

@@ -3,9 +3,10 @@
 //! Separate from the other acts on findings because this one alone leads to entries and counts.
 
 use super::command::{NewEntry, Receipt, Rejection};
+use super::confirm::is_confirmed;
 use super::findings::{Compared, FALSE_POSITIVE_TAG, FINDING_TAG, FindingDone};
 use super::ingest::Ingest;
-use super::tasks::{chain, is_confirmed, root, taken};
+use super::tasks::{chain, root, taken};
 use crate::store::findings::{Became, FateRow, FindingKey, FindingRow};
 use crate::store::tasks::PartRow;
 use crate::store::{Batch, Error};
@@ -45,6 +46,13 @@ impl Ingest<'_> {
         };
         if row.is_dismissed() != compared.is_dismissed {
             // It was dismissed since, and is to be compared as that.
+            return Ok(FindingDone::Unchanged);
+        }
+        if let Some(open) = batch.task(at.task)?.filter(|task| self.is_open(task))
+            && !is_operators(&row)
+        {
+            // Tasks expire later than when it was recorded.
+            batch.put_unsettled(at, open.begun.plus(self.writer.tasks.expires_after))?;
             return Ok(FindingDone::Unchanged);
         }
         let finder = finder(batch, at.task, &row)?;
@@ -95,7 +103,7 @@ impl Ingest<'_> {
         let mut others = Vec::new();
         for at in compared.others.iter().filter(|at| **at != compared.finding) {
             let Some(other) = batch.finding(*at)? else { continue };
-            let is_over = batch.task(at.task)?.is_some_and(|task| task.end.is_some());
+            let is_over = batch.task(at.task)?.is_some_and(|task| !self.is_open(&task));
             let fits = other.is_dismissed() == row.is_dismissed()
                 && other.workspace == row.workspace
                 && !other.is_forgotten();
@@ -178,7 +186,11 @@ impl Ingest<'_> {
     ) -> Result<Option<FateRow>, Rejection> {
         let mut sources = vec![(at, row)];
         sources.extend(with.map(|other| (other.at, &other.row)));
-        let entry = match self.create(batch, &new_entry(&sources)) {
+        let mut new = new_entry(&sources);
+        if self.is_from_failed_work(batch, &sources)? {
+            new.registers.push((Register::FAILED_WORK, "true".to_owned()));
+        }
+        let entry = match self.create(batch, &new) {
             Ok(Receipt::Created(entry)) => entry,
             Ok(_) => return Ok(None),
             Err(refusal) => return refused(refusal).map(Some),
@@ -209,6 +221,21 @@ impl Ingest<'_> {
             batch.put_unsettled(other.at, self.now)?;
         }
         Ok(Some(fate))
+    }
+
+    /// Whether every task that something was found in has failed, or was abandoned.
+    fn is_from_failed_work(
+        &self,
+        batch: &Batch,
+        sources: &[(FindingKey, &FindingRow)],
+    ) -> Result<bool, Error> {
+        for (at, _) in sources {
+            let Some(task) = batch.task(at.task)? else { return Ok(false) };
+            if self.is_open(&task) || task.end.is_some_and(|end| end.is_success) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -1,21 +1,20 @@
-//! Tasks: what was served in one decides what is said in it about an entry, and what its end counts.
+//! Tasks: begun, worked in and finished, and what the end of one counts.
 //!
-//! Whether a confirmation is independent is decided here, from what this node served, and never
-//! taken from a caller.
+//! Each entry counts once in a task, together with those that this node holds to be the same.
 
 use super::archive::By;
 use super::command::{NewEntry, Receipt, Rejection};
+use super::confirm::Confirmation;
 use super::ingest::Ingest;
 use crate::store::rows::ServedRow;
 use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState};
-use crate::store::{Batch, Error, Label};
+use crate::store::{Batch, Error};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::tally::Observation;
 use klnode_scoring::confidence;
 use klnode_scoring::cooccurrence::Meeting;
 use klnode_scoring::outcome::{self, Credit, Outcome, Served, Verdict};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Tasks in a chain, from one to the first that it is a part of.
@@ -138,27 +137,6 @@ pub struct Finished {
     pub archived: Vec<EntryId>,
 }
 
-/// What a confirmation is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confirmation {
-    /// The entry was served nowhere in the task's chain: evidence.
-    Independent,
-    /// Primed: the entry was served in this task of the chain.
-    Served(TaskId),
-    /// Primed: the entry was written in this task of the chain.
-    Written(TaskId),
-    /// Primed: it was confirmed independently in the same root task before.
-    Again,
-    /// Primed: it was served to the session that confirms, or to one that began a task of the chain.
-    ServedToSession,
-    /// By the person behind this node, with their key: evidence.
-    Person,
-    /// Primed: the person confirmed it earlier on the same day.
-    PersonAgain,
-    /// Primed, by the caller's own word.
-    Lowered,
-}
-
 impl Ingest<'_> {
     pub(super) fn about_task(
         &mut self,
@@ -215,10 +193,18 @@ impl Ingest<'_> {
 
     pub(super) fn open_task(&self, batch: &Batch, task: TaskId) -> Result<TaskRow, Rejection> {
         let row = batch.task(task)?.ok_or(Rejection::NoSuchTask(task))?;
-        match row.state(self.now, self.writer.tasks.expires_after) {
+        match self.state(&row) {
             TaskState::Open => Ok(row),
             state => Err(Rejection::TaskEnded { task, state: state.name() }),
         }
+    }
+
+    pub(super) fn is_open(&self, task: &TaskRow) -> bool {
+        self.state(task) == TaskState::Open
+    }
+
+    fn state(&self, task: &TaskRow) -> TaskState {
+        task.state(self.now, self.writer.tasks.expires_after)
     }
 
     /// Notes what was served in a task. It is a fact whatever has become of the task meanwhile.
@@ -261,98 +247,6 @@ impl Ingest<'_> {
         Ok(TaskDone::Counted)
     }
 
-    /// Notes a confirmation that is no evidence.
-    pub(super) fn confirm_primed(&self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {
-        self.must_hold(batch, entry)?;
-        let mut uses = batch.uses(entry)?;
-        uses.primed_confirmations = uses.primed_confirmations.saturating_add(1);
-        Ok(batch.put_uses(entry, uses)?)
-    }
-
-    fn confirm_in(
-        &mut self,
-        batch: &Batch,
-        task: TaskId,
-        entry: EntryId,
-        is_lowered: bool,
-    ) -> Result<Confirmation, Rejection> {
-        self.must_hold(batch, entry)?;
-        self.open_task(batch, task)?;
-        let root = root(batch, task)?;
-        let confirmation = match self.met(batch, task, entry, None)? {
-            _ if is_lowered => Confirmation::Lowered,
-            Some(met) => met,
-            None if is_confirmed(batch, root, entry)? => Confirmation::Again,
-            None => Confirmation::Independent,
-        };
-        if confirmation != Confirmation::Independent {
-            self.confirm_primed(batch, entry)?;
-            return Ok(confirmation);
-        }
-        self.count_confirmation(batch, task, root, entry)?;
-        Ok(confirmation)
-    }
-
-    /// Counts an independent confirmation, and the success that it is.
-    pub(super) fn count_confirmation(
-        &mut self,
-        batch: &Batch,
-        task: TaskId,
-        root: TaskId,
-        entry: EntryId,
-    ) -> Result<(), Rejection> {
-        self.confirm_independent(batch, entry, Some(task))?;
-        let part = batch.task_part(task, entry)?;
-        if !is_observed(batch, task, entry)? {
-            let success = (Observation::Success, Thousandths::ONE);
-            self.observe(batch, entry, success, Some(task))?;
-            batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
-        }
-        let part = batch.task_part(root, entry)?;
-        batch.put_task_part(root, entry, PartRow { is_confirmed: true, ..part })?;
-        Ok(self.speak_for_in(batch, root, entry, By::Independent)?)
-    }
-
-    /// Where whoever works in a task, or speaks from another session, has met an entry before, if they
-    /// have.
-    pub(super) fn met(
-        &self,
-        batch: &Batch,
-        task: TaskId,
-        entry: EntryId,
-        session: Option<Label>,
-    ) -> Result<Option<Confirmation>, Error> {
-        if let Some(met) = met_in_chain(batch, task, entry)? {
-            return Ok(Some(met));
-        }
-        let is_known = self.was_served_in_session(batch, task, entry, session)?;
-        Ok(is_known.then_some(Confirmation::ServedToSession))
-    }
-
-    /// Whether an entry, or one that says the same, was served to the session that speaks, or to one
-    /// in which a task of the chain was begun.
-    fn was_served_in_session(
-        &self,
-        batch: &Batch,
-        task: TaskId,
-        entry: EntryId,
-        session: Option<Label>,
-    ) -> Result<bool, Error> {
-        let mut sessions: BTreeSet<Label> =
-            self.caller.session.into_iter().chain(session).collect();
-        for one in chain(batch, task)? {
-            sessions.extend(batch.task(one)?.and_then(|row| row.session));
-        }
-        for equal in batch.group(entry)? {
-            for session in &sessions {
-                if batch.is_primed(session, equal)? {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
-
     fn finish(
         &mut self,
         batch: &Batch,
@@ -370,9 +264,7 @@ impl Ingest<'_> {
         let credits = outcome::credits(finish.outcome, &served, &finish.used, &params);
         let is_success = finish.outcome.verdict == Verdict::Success;
         let credits = self.credit(batch, task, is_success, credits)?;
-        if is_success {
-            self.credit_made(batch, task)?;
-        }
+        self.judge_made(batch, task, is_success)?;
         let archived = self.count_served(batch, root(batch, task)?, &served)?;
         let end = EndRow {
             at: self.now,
@@ -443,41 +335,9 @@ pub(super) fn root(batch: &Batch, task: TaskId) -> Result<TaskId, Error> {
     Ok(chain(batch, task)?.last().copied().unwrap_or(task))
 }
 
-/// How the nearest task of a chain met an entry, or one that says the same: it was served there, or
-/// written. Who wrote it confirms nothing by saying it again.
-fn met_in_chain(
-    batch: &Batch,
-    task: TaskId,
-    entry: EntryId,
-) -> Result<Option<Confirmation>, Error> {
-    let group = batch.group(entry)?;
-    for one in chain(batch, task)? {
-        for equal in &group {
-            let part = batch.task_part(one, *equal)?;
-            if part.order.is_some() {
-                return Ok(Some(Confirmation::Served(one)));
-            }
-            if part.is_made {
-                return Ok(Some(Confirmation::Written(one)));
-            }
-        }
-    }
-    Ok(None)
-}
-
 /// Whether an entry, or one that this node holds to be the same, was observed in a task: cells of
 /// a group are summed, so a task counts once for all of it.
-/// Whether an entry, or one that says the same, was confirmed independently in a root task.
-pub(super) fn is_confirmed(batch: &Batch, root: TaskId, entry: EntryId) -> Result<bool, Error> {
-    for equal in batch.group(entry)? {
-        if batch.task_part(root, equal)?.is_confirmed {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn is_observed(batch: &Batch, task: TaskId, entry: EntryId) -> Result<bool, Error> {
+pub(super) fn is_observed(batch: &Batch, task: TaskId, entry: EntryId) -> Result<bool, Error> {
     for equal in batch.group(entry)? {
         if batch.task_part(task, equal)?.is_observed {
             return Ok(true);

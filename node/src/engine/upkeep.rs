@@ -8,7 +8,7 @@ use super::command::{Receipt, Rejection};
 use super::ingest::Ingest;
 use crate::store::rows::Seq;
 use crate::store::upkeep::{Matter, Service, ServiceRow, Stage, UpkeepRow};
-use crate::store::{Batch, Error};
+use crate::store::{Batch, Damage, Error};
 use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::header::Facet;
@@ -64,7 +64,8 @@ pub struct Note {
     pub matter: Matter,
     /// What is to become of it: [`Stage::Made`] merges.
     pub stage: Stage,
-    /// Which entries, and the newest change of each that was looked at.
+    /// Which entries, and the newest change of what each was looked at for: of its text, or of all
+    /// that makes it stale.
     pub entries: Vec<(EntryId, Seq)>,
     /// Why, without a word of what they say.
     pub why: String,
@@ -110,7 +111,7 @@ impl Ingest<'_> {
     }
 
     /// Writes down what was found, and does it if that was decided; the number it has. Nothing if
-    /// its entries have changed, in which case they are looked at again, or were noted before.
+    /// what its entries say has changed, in which case they are looked at again, or was noted before.
     fn note(
         &mut self,
         batch: &Batch,
@@ -119,8 +120,16 @@ impl Ingest<'_> {
     ) -> Result<Option<u64>, Rejection> {
         let mut entries: Vec<EntryId> = note.entries.iter().map(|(entry, _)| *entry).collect();
         for (entry, seen) in &note.entries {
-            let row = batch.view_row(*entry)?.filter(|row| !row.is_forgotten);
-            if row.is_none_or(|row| row.seq != *seen) {
+            let Some(row) = batch.view_row(*entry)?.filter(|row| !row.is_forgotten) else {
+                return Ok(None);
+            };
+            // What two entries say does not change when one of them is observed: nobody would look
+            // at them again. Whether an entry is stale does.
+            let newest = match note.matter {
+                Matter::Sameness | Matter::Contradiction => batch.text_seq(*entry)?,
+                Matter::Staleness => row.seq,
+            };
+            if newest != *seen {
                 return Ok(None);
             }
         }
@@ -271,7 +280,8 @@ impl Ingest<'_> {
     fn refresh_edges(&self, batch: &Batch, entry: EntryId) -> Result<(), Error> {
         let mut edges = BTreeSet::new();
         for author in &self.writer.mine {
-            let own = batch.whole_holding(entry, *author, &[Facet::Claims, Facet::Retraction])?;
+            let facets = [Facet::Claims, Facet::Retraction];
+            let own = batch.holding(entry, *author, &facets, Damage::PassedOver)?;
             let held = own.to_entry();
             let Some(claims) = held.claims.get(author) else { continue };
             let claims = match held.marks.get(author) {

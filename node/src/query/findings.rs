@@ -97,8 +97,9 @@ impl Comparer {
         snapshot: &Snapshot,
         now: WallTime,
     ) -> Result<Pass, CompareError> {
-        if snapshot.unsettled()?.next().is_none() {
-            return Ok(Pass::default());
+        let due = Due::at(reader, snapshot, now)?;
+        if due.findings.is_empty() {
+            return Ok(Pass { commands: Vec::new(), next: due.next });
         }
         // How far the vectors are is asked first: they only know more by the time they are read.
         let known = index.state().vectors;
@@ -112,7 +113,7 @@ impl Comparer {
             vectors: Some(&meaning.vectors),
             known,
         };
-        self.compare(reader, &lens, snapshot, now)
+        self.settle(reader, &lens, snapshot, now, due)
     }
 
     /// The same through any lens: a simulator needs no index.
@@ -123,25 +124,27 @@ impl Comparer {
         snapshot: &Snapshot,
         now: WallTime,
     ) -> Result<Pass, CompareError> {
-        let (mut due, mut next) = (Vec::new(), None::<WallTime>);
-        for row in snapshot.unsettled()? {
-            let (at, since) = row?;
-            let ripe = since.plus(reader.numbers.findings_compared_after());
-            if ripe > now {
-                next = Some(next.map_or(ripe, |next| next.min(ripe)));
-            } else if due.len() < PASS_FINDINGS_MAX {
-                due.push(at);
-            }
+        let due = Due::at(reader, snapshot, now)?;
+        if due.findings.is_empty() {
+            return Ok(Pass { commands: Vec::new(), next: due.next });
         }
-        if due.is_empty() {
-            return Ok(Pass { commands: Vec::new(), next });
-        }
-        let rows = rows_of(snapshot, &due)?;
+        self.settle(reader, lens, snapshot, now, due)
+    }
+
+    fn settle(
+        &mut self,
+        reader: &Reader,
+        lens: &Lens<'_>,
+        snapshot: &Snapshot,
+        now: WallTime,
+        Due { findings, next }: Due,
+    ) -> Result<Pass, CompareError> {
+        let rows = rows_of(snapshot, &findings)?;
         self.embed(lens, &rows)?;
         let reading = reader.at(snapshot, now)?;
         let tail = tail(&reading, lens, snapshot)?;
-        let mut commands = Vec::with_capacity(due.len());
-        for at in due {
+        let mut commands = Vec::with_capacity(findings.len());
+        for at in findings {
             let compared = self.compare_one(&reading, lens, at, &rows, &tail)?;
             commands.push(Command::Finding(Box::new(FindingAct::Settle(compared))));
         }
@@ -197,6 +200,28 @@ impl Comparer {
         let entry = same_entry(reading, lens, vector, is_dismissed, tail)?;
         let others = others.into_iter().map(|(_, other)| other).collect();
         Ok(Compared { finding: at, is_dismissed, entry, others })
+    }
+}
+
+/// What is to be compared now, and when there is more.
+struct Due {
+    findings: Vec<FindingKey>,
+    next: Option<WallTime>,
+}
+
+impl Due {
+    fn at(reader: &Reader, snapshot: &Snapshot, now: WallTime) -> Result<Self, Error> {
+        let mut due = Self { findings: Vec::new(), next: None };
+        for row in snapshot.unsettled()? {
+            let (at, since) = row?;
+            let ripe = since.plus(reader.numbers.findings_compared_after());
+            if ripe > now {
+                due.next = Some(due.next.map_or(ripe, |next| next.min(ripe)));
+            } else if due.findings.len() < PASS_FINDINGS_MAX {
+                due.findings.push(at);
+            }
+        }
+        Ok(due)
     }
 }
 

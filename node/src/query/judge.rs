@@ -13,7 +13,7 @@ use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::{Counts, State, View};
 use klnode_scoring::admission::{self, Decision};
 use klnode_scoring::confidence::{self, Author, Cell, Confidence};
-use klnode_scoring::decay::{Ageing, Class};
+use klnode_scoring::decay::Ageing;
 use klnode_scoring::posterior::Posterior;
 use klnode_scoring::rank::signals::Check;
 use klnode_scoring::scan::Severity;
@@ -64,7 +64,7 @@ pub(super) fn judge(
         (reading.now.day(), &reading.society.mine, &reading.reader.numbers);
     let archived = view.archived_by.iter().filter(|(author, _)| mine.contains(author));
     let archived = archived.map(|(_, stamp)| stamp.wall().day()).min();
-    let class = Class::named(view.text(Register::DECAY_CLASS));
+    let class = numbers.confidence.decay.class(view.text(Register::DECAY_CLASS));
     let ageing = Ageing { class, archived, now: today };
     let cells: Vec<(AuthorId, Vec<Cell>)> = view
         .counts

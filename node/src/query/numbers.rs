@@ -4,7 +4,8 @@ use super::gate;
 use crate::engine::TaskParams;
 use klnode_config::Config;
 use klnode_config::sections as of;
-use klnode_config::units::ThreadDefault;
+use klnode_config::units::{DecayClass, ThreadDefault};
+use klnode_scoring::decay::Class;
 use klnode_scoring::hop::Hop;
 use klnode_scoring::rank::signals;
 use klnode_scoring::rank::{PerSignal, Weights};
@@ -55,6 +56,8 @@ pub struct Numbers {
     pub(super) longer_text_factor: f64,
     /// A task that is not finished by then never is.
     task_expires_after: Duration,
+    /// Names of customers and organisations that are not to be shared.
+    pub(super) organisation_names: Vec<String>,
     /// The thread where none is named.
     thread_default: ThreadDefault,
     /// Findings are compared so long after their task was finished.
@@ -69,6 +72,7 @@ impl Numbers {
             outcome: outcome(&config.confidence),
             are_looks_counted: config.anchors.count_as_observation.is_on(),
             status: status::Params {
+                active_successes_min: config.status.active_successes_min.get(),
                 verified_alpha_min: config.status.verified_alpha_min.get(),
                 verified_mean_min: config.status.verified_mean_min.get(),
                 stale_after_days: config.status.stale_after.get(),
@@ -96,6 +100,10 @@ impl Numbers {
             preview_characters_max: config.retrieval.tiers.preview_characters_max.as_usize(),
             longer_text_factor: config.duplicates.longer_text_factor.get(),
             task_expires_after: config.provenance.task_expires_after.get(),
+            organisation_names: {
+                let names = config.scan.organisation_names.as_slice().iter();
+                names.map(|name| name.as_str().to_owned()).collect()
+            },
             thread_default: config.threads.default,
             findings_compared_after: config.provenance.findings_compared_after.get(),
         }
@@ -158,11 +166,17 @@ fn confidence(of: &of::Confidence) -> confidence::Params {
         member_mass_max: of.mass.member_max.get(),
         peer_mass_max: of.mass.peer_max.get(),
         non_members_mass_max: of.mass.non_members_max.get(),
+        lower_quantile: of.lower_quantile.get(),
         decay: decay::Params {
             ephemeral_gamma: of.gamma_per_day.ephemeral.get(),
             stable_gamma: of.gamma_per_day.stable.get(),
             permanent_gamma: of.gamma_per_day.permanent.get(),
             archived_gamma: of.gamma_per_day.archived.get(),
+            class_unnamed: match of.decay_class {
+                DecayClass::Ephemeral => Class::Ephemeral,
+                DecayClass::Stable => Class::Stable,
+                DecayClass::Permanent => Class::Permanent,
+            },
             age_days_max: of.decay_age_max.get(),
         },
     }
@@ -287,6 +301,7 @@ fn trust(of: &of::Trust, weight: &of::Weight) -> trust::Params {
         success: of.success_step.get(),
         failure: of.failure_step.get(),
         successes_per_day_max: of.successes_per_day_max.get(),
+        quantile: of.quantile.get(),
         window: of.recent_outcomes.as_usize(),
         fade_after_days: of.fade_after.get(),
         fade_gamma: of.fade_per_day.get(),

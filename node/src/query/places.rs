@@ -22,6 +22,8 @@ pub struct Here {
     pub head: Option<String>,
     /// The branch.
     pub branch: Option<String>,
+    /// The format of its references, if that is none that is read: then head and branch are not known.
+    pub unread_refs: Option<String>,
 }
 
 impl Reader {
@@ -42,6 +44,7 @@ impl Reader {
             return Ok(Here::default());
         };
         let (head, branch) = (repository.head(), repository.branch());
+        let unread_refs = repository.unread_refs().map(str::to_owned);
         let mapped: Vec<(WorkspaceId, String)> = snapshot
             .checkouts()?
             .into_iter()
@@ -50,12 +53,12 @@ impl Reader {
             .collect();
         let offered = offers(society);
         if mapped.is_empty() && offered.is_empty() {
-            return Ok(Here { head, branch, ..Here::default() });
+            return Ok(Here { head, branch, unread_refs, ..Here::default() });
         }
         let identity = self.identity(&repository);
         let workspace = meant(&identity, &mapped);
         let offered = if workspace.is_none() { meant(&identity, &offered) } else { None };
-        Ok(Here { workspace, offered, head, branch })
+        Ok(Here { workspace, offered, head, branch, unread_refs })
     }
 }
 

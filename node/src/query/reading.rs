@@ -14,10 +14,11 @@ use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{ProposedElement, View};
+use klnode_scoring::scan::share::Border;
 use klnode_scoring::status::Writer;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Who reads, and by which numbers.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub struct Reader {
     pub(super) scanned: Scanned,
     pub(super) roots: Roots,
     pub(super) rows: KeptRows,
+    pub(super) border: OnceLock<Border>,
 }
 
 /// One reading of the store: everything in it is judged by one state of affairs.
@@ -38,7 +40,7 @@ pub struct Reading<'a> {
     pub society: Society,
     pub(super) reader: &'a Reader,
     pub(super) snapshot: &'a Snapshot,
-    pub(super) now: WallTime,
+    pub(crate) now: WallTime,
     pub(super) standings: RefCell<BTreeMap<AuthorId, Arc<Standing>>>,
     pub(super) outcomes: RefCell<BTreeMap<AuthorId, Arc<Vec<OutcomeRow>>>>,
 }
@@ -92,8 +94,9 @@ impl Found {
 impl Reader {
     /// A node that reads.
     pub fn new(own: AuthorId, numbers: Numbers) -> Self {
-        let (kept, scanned, roots) = (Kept::default(), Scanned::default(), Roots::default());
-        Self { own, numbers, kept, scanned, roots, rows: KeptRows::default() }
+        let kept = Kept::new(numbers.confidence.lower_quantile);
+        let (scanned, roots, rows) = (Scanned::default(), Roots::default(), KeptRows::default());
+        Self { own, numbers, kept, scanned, roots, rows, border: OnceLock::new() }
     }
 
     /// Begins a reading.

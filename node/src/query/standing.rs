@@ -269,13 +269,19 @@ type KeptTrusts = BTreeMap<Option<AuthorId>, (Option<u64>, Day, Trust)>;
 type KeptBounds = BTreeMap<(u64, u64), f64>;
 
 /// Quantiles that were computed before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Kept {
+    lower_quantile: f64,
     trusts: Mutex<KeptTrusts>,
     bounds: Mutex<KeptBounds>,
 }
 
 impl Kept {
+    /// Nothing yet; lower bounds will be this quantile.
+    pub(super) fn new(lower_quantile: f64) -> Self {
+        Self { lower_quantile, trusts: Mutex::default(), bounds: Mutex::default() }
+    }
+
     fn trusts(&self) -> MutexGuard<'_, KeptTrusts> {
         self.trusts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -288,7 +294,7 @@ impl Kept {
             return *known;
         }
         // Computed without the lock: others need not wait for it.
-        let found = of.lower_bound();
+        let found = of.quantile(self.lower_quantile);
         keep(&mut kept(), at, found);
         found
     }
@@ -345,9 +351,10 @@ mod tests {
 
     #[test]
     fn a_kept_quantile_is_the_one_that_would_be_computed() {
-        let (kept, posterior) = (Kept::default(), Posterior::new(7.0, 3.0));
+        let (kept, posterior) = (Kept::new(0.1), Posterior::new(7.0, 3.0));
         assert_eq!(kept.lower_bound(&posterior), posterior.lower_bound());
         assert_eq!(kept.lower_bound(&posterior), posterior.lower_bound());
+        assert_eq!(Kept::new(0.3).lower_bound(&posterior), posterior.quantile(0.3));
         for alpha in 0..=KEPT_MAX {
             keep(&mut kept.bounds.lock().unwrap(), (alpha as u64, 0), 0.5);
         }

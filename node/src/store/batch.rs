@@ -175,22 +175,16 @@ impl Batch {
         entry: EntryId,
         author: AuthorId,
         facets: &[Facet],
+        damage: Damage,
     ) -> Result<Holding, Error> {
         let held = self.transaction.open_table(HELD)?;
         let records = self.transaction.open_table(RECORDS)?;
-        read::holding(&held, &records, entry, author, facets, Damage::Told)
+        read::holding(&held, &records, entry, author, facets, damage)
     }
 
-    /// The same as far as they are whole: what is damaged counts as not held.
-    pub(crate) fn whole_holding(
-        &self,
-        entry: EntryId,
-        author: AuthorId,
-        facets: &[Facet],
-    ) -> Result<Holding, Error> {
-        let held = self.transaction.open_table(HELD)?;
-        let records = self.transaction.open_table(RECORDS)?;
-        read::holding(&held, &records, entry, author, facets, Damage::PassedOver)
+    /// Where the newest record stands that can change what an entry says.
+    pub(crate) fn text_seq(&self, entry: EntryId) -> Result<Seq, Error> {
+        read::text_seq(&self.transaction.open_table(HELD)?, entry)
     }
 
     pub(crate) fn records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
@@ -314,11 +308,12 @@ impl Batch {
         self.drop_held(&self.held_keys(entry)?)?;
         self.transaction.open_table(OVERLAYS)?.remove(entry.as_bytes())?;
         self.drop_quarantined_under(entry.as_bytes())?;
-        // What was never held was never served: there is nothing to look for in what is kept of use.
+        self.forget_places(entry)?;
+        // What was never held was never served and takes nothing's place: there is nothing to look for.
         if self.view_row(entry)?.is_some() {
             self.forget_uses(entry)?;
+            self.forget_succession(entry)?;
         }
-        self.forget_places(entry)?;
         let seq = self.put_record(tombstone)?;
         let mut tombstones = self.transaction.open_table(TOMBSTONES)?;
         tombstones.insert(entry.as_bytes(), &seq.0.to_be_bytes())?;

@@ -158,6 +158,10 @@ impl FindingRow {
     }
 }
 
+fn moment(bytes: &[u8; 8]) -> WallTime {
+    WallTime::from_millis(u64::from_be_bytes(*bytes))
+}
+
 fn decode(row: &[u8]) -> Result<FindingRow, Error> {
     rows::decode("findings", row)
 }
@@ -229,22 +233,22 @@ impl Snapshot {
         }))
     }
 
-    /// Findings that are still to be compared, each with the moment since when, those of the oldest
-    /// task first.
+    /// Findings that are still to be compared, each with the moment from which on, those of the
+    /// oldest task first. That of a task which goes on is when the task expires.
     pub fn unsettled(
         &self,
     ) -> Result<impl Iterator<Item = Result<(FindingKey, WallTime), Error>> + use<>, Error> {
         let rows = self.transaction.open_table(UNSETTLED)?.range::<&[u8; 20]>(..)?;
         Ok(rows.map(|row| {
             let (at, since) = row?;
-            let since = WallTime::from_millis(u64::from_be_bytes(*since.value()));
-            Ok((FindingKey::from_bytes(at.value()), since))
+            Ok((FindingKey::from_bytes(at.value()), moment(since.value())))
         }))
     }
 
-    /// Whether a finding is still to be compared.
-    pub fn is_unsettled(&self, at: FindingKey) -> Result<bool, Error> {
-        Ok(self.transaction.open_table(UNSETTLED)?.get(&at.to_bytes())?.is_some())
+    /// Since when a finding is to be compared, or from when on it will be; none if it was.
+    pub fn unsettled_since(&self, at: FindingKey) -> Result<Option<WallTime>, Error> {
+        let since = self.transaction.open_table(UNSETTLED)?.get(&at.to_bytes())?;
+        Ok(since.map(|since| moment(since.value())))
     }
 
     /// The keys of findings that these entries take along when they are left out.

@@ -44,5 +44,6 @@ pub use layout::Layout;
 pub use medium::{FileMedium, Medium, MemoryMedium};
 pub(crate) use open::Fault;
 pub use open::{Migration, Options, Store};
+pub(crate) use read::Damage;
 pub use snapshot::{Change, Counts, Snapshot};
 pub use unfinished::{Existing, Unfinished, write_private};

@@ -67,11 +67,18 @@ impl Snapshot {
 
     /// Entries that somebody has said take this one's place, up to a limit.
     pub fn successors(&self, entry: EntryId, limit: usize) -> Result<Vec<EntryId>, Error> {
-        let (first, last) = span::<32>(entry.as_bytes());
-        let table = self.transaction.open_table(SUCCESSORS)?;
-        let rows = table.range::<&[u8; 32]>(&first..=&last)?.take(limit);
-        rows.map(|row| Ok(EntryId::from_bytes(part(row?.0.value(), 16)))).collect()
+        successors(&self.transaction.open_table(SUCCESSORS)?, entry, limit)
     }
+}
+
+fn successors(
+    table: &impl ReadableTable<&'static [u8; 32], u8>,
+    entry: EntryId,
+    limit: usize,
+) -> Result<Vec<EntryId>, Error> {
+    let (first, last) = span::<32>(entry.as_bytes());
+    let rows = table.range::<&[u8; 32]>(&first..=&last)?.take(limit);
+    rows.map(|row| Ok(EntryId::from_bytes(part(row?.0.value(), 16)))).collect()
 }
 
 impl Batch {
@@ -96,6 +103,17 @@ impl Batch {
         Ok(())
     }
 
+    /// Entries that somebody has said take this one's place.
+    pub(crate) fn successors(&self, entry: EntryId) -> Result<Vec<EntryId>, Error> {
+        successors(&self.transaction.open_table(SUCCESSORS)?, entry, usize::MAX)
+    }
+
+    /// Whether it is noted that one entry takes another's place.
+    pub(crate) fn is_successor(&self, old: EntryId, new: EntryId) -> Result<bool, Error> {
+        let table = self.transaction.open_table(SUCCESSORS)?;
+        Ok(table.get(&key::<32>(&[old.as_bytes(), new.as_bytes()]))?.is_some())
+    }
+
     /// Notes where to look for what takes an entry's place.
     pub(crate) fn put_successor(&self, old: EntryId, new: EntryId) -> Result<(), Error> {
         let mut table = self.transaction.open_table(SUCCESSORS)?;
@@ -103,7 +121,21 @@ impl Batch {
         Ok(())
     }
 
-    /// Nothing leads to a forgotten entry as a successor, and none of it is left as a promotion.
+    /// Nobody says any longer that one entry takes another's place.
+    pub(crate) fn drop_successor(&self, old: EntryId, new: EntryId) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(SUCCESSORS)?;
+        table.remove(&key::<32>(&[old.as_bytes(), new.as_bytes()]))?;
+        Ok(())
+    }
+
+    /// A forgotten entry takes no other's place.
+    pub(super) fn forget_succession(&self, entry: EntryId) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(SUCCESSORS)?;
+        table.retain(|at, _| part::<16>(at, 16) != *entry.as_bytes())?;
+        Ok(())
+    }
+
+    /// Nothing takes a forgotten entry's place, and none of it is left as a promotion.
     pub(super) fn forget_places(&self, entry: EntryId) -> Result<(), Error> {
         self.transaction.open_table(PROMOTIONS)?.remove(entry.as_bytes())?;
         let (first, last) = span::<32>(entry.as_bytes());

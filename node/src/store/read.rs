@@ -59,7 +59,7 @@ fn checked_at(records: &impl Records, seq: Seq, digest: Digest) -> Result<(Recor
 
 /// What becomes of a record that is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Damage {
+pub(crate) enum Damage {
     /// It is an error.
     Told,
     /// It counts as not held.
@@ -120,6 +120,19 @@ pub(super) fn holding(
         found.extend(records_of(held, records, &prefix, damage)?);
     }
     Ok(Holding::from_held(found.into_iter().map(|(_, record)| record)))
+}
+
+/// The newest record that can change what an entry says: observations do not.
+pub(super) fn text_seq(held: &impl Held, entry: EntryId) -> Result<Seq, Error> {
+    let (first, last) = span::<81>(entry.as_bytes());
+    let mut newest = Seq(0);
+    for row in held.range::<&HeldKey>(&first..=&last)? {
+        let (at, seq) = row?;
+        if at.value()[48] != Facet::Tally.code() {
+            newest = newest.max(Seq(u64::from_be_bytes(*seq.value())));
+        }
+    }
+    Ok(newest)
 }
 
 /// The tombstone of an entry.

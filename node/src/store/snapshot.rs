@@ -147,6 +147,11 @@ impl Snapshot {
         read::view_row(&self.transaction.open_table(VIEWS)?, entry)
     }
 
+    /// Where the newest record stands that can change what an entry says.
+    pub fn text_seq(&self, entry: EntryId) -> Result<Seq, Error> {
+        read::text_seq(&self.transaction.open_table(HELD)?, entry)
+    }
+
     /// All records of an entry.
     pub fn entry(&self, entry: EntryId) -> Result<EntryRecords, Error> {
         if let Some(tombstone) = self.tombstone(entry)? {

@@ -36,9 +36,9 @@
 //! | `parts` | task 16, entry 16 | what the entry was in the task: served, observed, confirmed |
 //! | `checkouts` | hash of an identity 16 | a checkout that is mapped to a workspace |
 //! | `promotions` | entry 16 | what the entry was promoted from, and who signed for it |
-//! | `successors` | entry 16, entry 16 | 0: somebody says that the second takes the first's place |
+//! | `successors` | entry 16, entry 16 | 0: a record says that the second takes the first's place; goes when none does, or when either is forgotten |
 //! | `findings` | task 16, number 4 | what an agent found in the task, and what became of it; goes with the task, or when there are too many; its texts go when an entry they went into is forgotten |
-//! | `unsettled` | task 16, number 4 | moment 8: since when the finding is to be compared; goes when it was |
+//! | `unsettled` | task 16, number 4 | moment 8: since when the finding is to be compared, while its task goes on when that expires; goes when it was |
 //! | `same` | entry 16, entry 16 | an own edge says that both are the same: 1 if it stands on the first, 2 on the second, 3 on both; both ways round |
 //! | `upkeep` | number 8 | something that upkeep did or found; the oldest go when there are too many |
 //! | `subjects` | matter 1, entry 16, entry 16 | stage 1, number 8 in `upkeep`: what has become of it; the lesser entry first, zeros for no second |

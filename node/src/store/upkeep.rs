@@ -180,6 +180,11 @@ fn row(
     row.map(|row| rows::decode("upkeep", row.value())).transpose()
 }
 
+/// A row of the journal with its number.
+fn numbered(at: &[u8; 8], row: &[u8]) -> Result<(u64, UpkeepRow), Error> {
+    Ok((u64::from_be_bytes(*at), rows::decode("upkeep", row)?))
+}
+
 fn service(
     table: &impl ReadableTable<&'static [u8; 1], &'static [u8]>,
     of: Service,
@@ -217,7 +222,20 @@ impl Snapshot {
         let rows = self.transaction.open_table(UPKEEP)?.range::<&[u8; 8]>(..)?;
         Ok(rows.rev().map(|row| {
             let (at, row) = row?;
-            Ok((u64::from_be_bytes(*at.value()), rows::decode("upkeep", row.value())?))
+            numbered(at.value(), row.value())
+        }))
+    }
+
+    /// The journal from a number on, which is left out, the oldest first.
+    pub fn upkeep_after(
+        &self,
+        number: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, UpkeepRow), Error>> + use<>, Error> {
+        let first = number.saturating_add(1).to_be_bytes();
+        let rows = self.transaction.open_table(UPKEEP)?.range::<&[u8; 8]>(&first..)?;
+        Ok(rows.map(|row| {
+            let (at, row) = row?;
+            numbered(at.value(), row.value())
         }))
     }
 

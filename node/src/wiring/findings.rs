@@ -1,5 +1,5 @@
-//! What drives the comparing of findings: wakes when a task with some was finished, and hands what
-//! follows to the writer.
+//! What drives the comparing of findings: wakes when a task with some was finished or has expired,
+//! and hands what follows to the writer.
 //!
 //! What is due stands in the store, so nothing is lost when the node stops in between, and whatever
 //! was left is taken up at the next start.
@@ -18,6 +18,10 @@ use tokio::time::Instant;
 const RETRY_TIME: Duration = Duration::from_secs(10);
 /// Vectors that are in the making are asked for again so much later.
 const READY_TIME: Duration = Duration::from_millis(200);
+
+/// It looks again after so long even if nothing is due before: a machine that sleeps, or whose clock
+/// is set, is noticed then.
+const LOOK_TIME: Duration = Duration::from_secs(3_600);
 
 /// What it works with.
 pub(super) struct Setup {
@@ -117,7 +121,7 @@ impl Setup {
             return Ok(Some(Duration::ZERO));
         }
         let wait = |at: WallTime| at.as_millis().saturating_sub(now.as_millis());
-        Ok(pass.next.map(|at| Duration::from_millis(wait(at))))
+        Ok(pass.next.map(|at| Duration::from_millis(wait(at)).min(LOOK_TIME)))
     }
 }
 

@@ -77,10 +77,16 @@ impl Border {
     /// What to look at before sharing the text, by place.
     #[must_use]
     pub fn flags(&self, text: &str) -> Vec<Flag> {
+        self.flags_beside(text, &[])
+    }
+
+    /// The same, where these repositories are no news to the readers either.
+    #[must_use]
+    pub fn flags_beside(&self, text: &str, own: &[String]) -> Vec<Flag> {
         let found = self.matcher.find(text).into_iter();
         let mut flags: Vec<Flag> = found
             .map(|found| flag(TABLE[found.pattern].0, text, found.span))
-            .filter(|flag| !self.is_own(flag, text))
+            .filter(|flag| !self.own.iter().chain(own).any(|own| is_under(own, flag, text)))
             .collect();
         let names = self.names.iter().flat_map(|names| names.find_iter(text));
         flags.extend(
@@ -92,15 +98,13 @@ impl Border {
         flags.dedup();
         flags
     }
+}
 
-    fn is_own(&self, flag: &Flag, text: &str) -> bool {
-        let place = text[flag.span.clone()].replace(':', "/");
-        let begins = |own: &String| place.strip_prefix(own.as_str()).is_some_and(ends_part);
-        let repository = place.trim_start_matches("git@");
-        let begins_bare =
-            |own: &String| repository.strip_prefix(own.as_str()).is_some_and(ends_part);
-        self.own.iter().any(|own| begins(own) || begins_bare(own))
-    }
+/// Whether a flag is about a repository, or something in it.
+fn is_under(own: &str, flag: &Flag, text: &str) -> bool {
+    let place = text[flag.span.clone()].replace(':', "/");
+    let begins = |place: &str| place.strip_prefix(own).is_some_and(ends_part);
+    begins(&place) || begins(place.trim_start_matches("git@"))
 }
 
 /// A flag. Of a host the pattern finds only the last part; the name goes back to where it begins.

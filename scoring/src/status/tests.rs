@@ -54,6 +54,15 @@ fn an_own_entry_rises_by_success_by_its_task_and_by_evidence() {
 }
 
 #[test]
+fn how_many_successes_make_active_is_the_operators_choice() {
+    let params = Params { active_successes_min: 3, ..Params::default() };
+    for (local_successes, expect) in [(2, Candidate), (3, Active)] {
+        let facts = Facts { local_successes, ..fresh() };
+        assert_eq!(status(&facts, Day(NOW), &params).status, expect, "{local_successes}");
+    }
+}
+
+#[test]
 fn what_admission_held_back_needs_a_success_here() {
     let held = Facts { admission: Decision::Candidate, ..fresh() };
     let proven = Facts { posterior: Posterior::new(20.0, 5.0), ..held };

@@ -42,6 +42,13 @@ fn trust_is_the_lower_of_all_evidence_and_the_last_six_outcomes() {
 }
 
 #[test]
+fn which_quantile_is_trust_is_the_operators_choice() {
+    let median = Params { quantile: 0.5, ..Params::default() };
+    assert!((trust(&[], Day(0), &median).value - 0.5).abs() < 1e-9, "half of Beta(1, 1)");
+    assert!((trust(&[], Day(0), &Params::default()).value - 0.1).abs() < 1e-9);
+}
+
+#[test]
 fn five_bad_entries_after_a_hundred_good_ones_put_an_author_below_a_stranger() {
     let good: Vec<(u32, &str)> = (1..=20).rev().map(|age| (age, "+++++")).collect();
     let stranger = judge(&[]).value;

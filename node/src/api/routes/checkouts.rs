@@ -64,6 +64,14 @@ pub(super) fn identity(
     let repository = Repository::open(folder).map_err(|error| invalid(error.to_string(), None))?;
     let identity = service.reader.identity(&repository);
     let root = repository.path().display().to_string();
+    if let Some(format) = repository.unread_refs() {
+        let message = format!(
+            "tell which repository {root} is of: it keeps its references as {format}, which is not read"
+        );
+        let hint = "`git refs migrate --ref-format=files` changes that; until then it is known by its \
+                    remote alone, so type this in a clone that keeps them in files";
+        return Err(invalid(message, Some(hint)));
+    }
     if identity.is_empty() {
         let message =
             format!("tell which repository {root} is of: it has no root commit, no remote");

@@ -11,7 +11,7 @@ use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
     Added, ConfirmQuery, Confirmed, Done, Edit, Entry, ForgetQuery, List, ListQuery, Named,
-    NewEntry, Observe, Observed, Outcome, Overlay, ShowQuery,
+    NewEntry, Observe, Observed, Outcome, Overlay, ShareFlag, ShowQuery,
 };
 use crate::engine::{Command, Confirmation, Receipt, TaskAct, TaskDone};
 use crate::query::{Cancel, complaint};
@@ -43,6 +43,7 @@ pub(super) async fn create(
     let working = service.clone();
     let settled = apart(move |_| working.settle(new, folder.as_deref(), task)).await?;
     let Settled { new, workspace, is_current, thread, cited, offered } = settled;
+    let is_shared = !new.workspace.is_personal();
     let (kind, new) = (new.kind, Box::new(new));
     let command = match task {
         None => Command::Create(new),
@@ -52,8 +53,21 @@ pub(super) async fn create(
     let Receipt::Created(entry) = receipt else {
         return Err(ApiError::new(Kind::Failed, "tell which entry was created", None));
     };
+    let flags = if is_shared { share_flags(service, entry).await } else { Vec::new() };
     let (id, code) = (entry.to_string(), kind.code(entry));
-    Ok(Answer(Added { id, code, workspace, current: is_current, thread, cited, offered }))
+    let current = is_current;
+    Ok(Answer(Added { id, code, workspace, current, thread, cited, offered, flags }))
+}
+
+/// What to look at before others have an entry that was just written: it is, whatever can be told.
+async fn share_flags(service: Service, entry: EntryId) -> Vec<ShareFlag> {
+    let told = apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let reading = service.reader.at(&snapshot, (service.now)())?;
+        let flags = reading.read(entry)?.map(|found| reading.share_flags(&found)).transpose()?;
+        Ok(translate::flags(flags.unwrap_or_default()))
+    });
+    told.await.unwrap_or_default()
 }
 
 /// Lists entries, by id.

@@ -1,16 +1,18 @@
 //! What happens, as it happens: server-sent events.
 //!
-//! A stream pulls: it hears that the feed has grown, reads the feed at its own pace, a bounded part
-//! at a time, and remembers how far it has come. The writer knows nothing of it, so a slow reader
-//! holds up nobody and loses nothing.
+//! A stream pulls: it hears that the feed or the journal of upkeep has grown, reads both at its own
+//! pace, a bounded part at a time, and remembers how far it has come. The writer knows nothing of it,
+//! so a slow reader holds up nobody and loses nothing.
 
+use super::upkeep::noted;
 use crate::api::apart::apart;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::Params;
 use crate::api::history::facet_name;
 use crate::api::server::{Service, Streams};
-use crate::api::types::{self, EventsQuery};
+use crate::api::types::{self, EventsQuery, Told};
 use crate::store::rows::Seq;
+use crate::store::upkeep::Stage;
 use crate::store::{Change, Snapshot};
 use axum::Extension;
 use axum::extract::State;
@@ -21,7 +23,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-/// Records that one reading of the feed takes at most.
+/// Records of the feed, and rows of the journal, that one reading takes at most.
 const READ_RECORDS_MAX: usize = 256;
 
 /// The wait before a store that could not be read is read again.
@@ -32,18 +34,21 @@ const READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// The event's name is `entry`, `observation`, `retraction` or `forgotten`, its id the position in
 /// the feed, its data an object. Only what is live is told: a record that was covered before it was
 /// read is not. To go on after a break, give the last id as `since`.
+///
+/// What upkeep does by itself is told as `upkeep`, an event for each thing that it merged, proposed or
+/// found; those have a number instead of an id. To go on, give the last as `noted_since`.
 #[utoipa::path(get, path = "/v1/events", params(EventsQuery),
-    responses((status = 200, body = types::Event, content_type = "text/event-stream")))]
+    responses((status = 200, body = Told, content_type = "text/event-stream")))]
 pub(super) async fn events(
     State(service): State<Service>,
     Extension(streams): Extension<Streams>,
-    Params(EventsQuery { since }): Params<EventsQuery>,
+    Params(EventsQuery { since, noted_since }): Params<EventsQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, ApiError>>>, ApiError> {
-    let place = streams.places.clone().try_acquire_owned().map_err(|_| {
+    let seat = streams.places.clone().try_acquire_owned().map_err(|_| {
         let message = "stream events: as many streams are open as api.event_streams_max allows";
         ApiError::new(Kind::Busy, message, Some("close one, or raise api.event_streams_max"))
     })?;
-    let head = service.engine.head();
+    let (head, noted) = (service.engine.head(), service.engine.noted());
     let newest = *head.borrow();
     let since = since.map_or(newest, Seq);
     if since > newest {
@@ -51,28 +56,41 @@ pub(super) async fn events(
         let message = format!("stream events: since is {since}, but the feed ends at {newest}");
         return Err(ApiError::new(Kind::Invalid, message, None));
     }
+    let newest = service.snapshot()?.upkeep()?.next().transpose()?;
+    let newest = newest.map_or(0, |(number, _)| number);
+    let at = Place { since, noted: noted_since.unwrap_or(newest) };
     let (stop, pending) = (streams.stop.clone(), VecDeque::new());
-    let reading = Reading { service, since, head, stop, pending, _place: place };
+    let reading = Reading { service, at, head, noted, stop, pending, _seat: seat };
     let stream = futures_util::stream::unfold(reading, async |mut reading| {
         let event = reading.next().await?;
-        Some((told(&event), reading))
+        Some((sent(&event), reading))
     });
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(streams.keep_alive_interval)))
 }
 
-/// A stream at its place in the feed.
+/// How far a stream has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    /// In the feed.
+    since: Seq,
+    /// In the journal of upkeep.
+    noted: u64,
+}
+
+/// A stream at its place.
 struct Reading {
     service: Service,
-    since: Seq,
+    at: Place,
     head: watch::Receiver<Seq>,
+    noted: watch::Receiver<u64>,
     stop: watch::Receiver<bool>,
-    pending: VecDeque<types::Event>,
-    _place: OwnedSemaphorePermit,
+    pending: VecDeque<Told>,
+    _seat: OwnedSemaphorePermit,
 }
 
 impl Reading {
     /// The next event; none when the node stops.
-    async fn next(&mut self) -> Option<types::Event> {
+    async fn next(&mut self) -> Option<Told> {
         loop {
             if *self.stop.borrow() {
                 return None;
@@ -80,14 +98,14 @@ impl Reading {
             if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
-            // Marked as seen before the feed is read: what comes meanwhile wakes again.
+            // Marked as seen before anything is read: what comes meanwhile wakes again.
             self.head.borrow_and_update();
-            let (service, since) = (self.service.clone(), self.since);
-            match apart(move |_| read(&service, since)).await {
+            self.noted.borrow_and_update();
+            let (service, at) = (self.service.clone(), self.at);
+            match apart(move |_| read(&service, at)).await {
                 Ok((events, read_to)) => {
-                    self.since = read_to;
-                    if !events.is_empty() {
-                        self.pending.extend(events);
+                    self.pending.extend(events);
+                    if std::mem::replace(&mut self.at, read_to) != read_to {
                         continue;
                     }
                 }
@@ -101,22 +119,36 @@ impl Reading {
             tokio::select! {
                 // An error means that the writer or the server has gone.
                 moved = self.head.changed() => moved.ok()?,
+                moved = self.noted.changed() => moved.ok()?,
                 stopped = self.stop.changed() => stopped.ok()?,
             }
         }
     }
 }
 
-/// The next part of the feed, and how far it reaches.
-fn read(service: &Service, since: Seq) -> Result<(Vec<types::Event>, Seq), ApiError> {
+/// What comes next, and how far it reaches.
+fn read(service: &Service, from: Place) -> Result<(Vec<Told>, Place), ApiError> {
     let snapshot = service.snapshot()?;
-    let (mut events, mut read_to) = (Vec::new(), since);
-    for change in snapshot.changes_since(since)?.take(READ_RECORDS_MAX) {
+    let (mut events, mut at) = (Vec::new(), from);
+    for change in snapshot.changes_since(from.since)?.take(READ_RECORDS_MAX) {
         let change = change?;
-        read_to = change.seq;
-        events.push(event(service, &snapshot, &change)?);
+        at.since = change.seq;
+        events.push(Told::Record(event(service, &snapshot, &change)?));
     }
-    Ok((events, read_to))
+    let mut rows = snapshot.upkeep_after(from.noted)?.take(READ_RECORDS_MAX).peekable();
+    if rows.peek().is_none() {
+        return Ok((events, at));
+    }
+    let reading = service.reader.at(&snapshot, (service.now)())?;
+    for row in rows {
+        let (number, row) = row?;
+        at.noted = number;
+        // Of what was forgotten since, nothing is left to tell.
+        if row.stage != Stage::Gone {
+            events.push(Told::Upkeep(noted(&reading, Some(number), &row)?));
+        }
+    }
+    Ok((events, at))
 }
 
 fn event(
@@ -135,16 +167,23 @@ fn event(
     })
 }
 
-fn told(event: &types::Event) -> Result<Event, ApiError> {
+/// An event as it is sent.
+fn sent(told: &Told) -> Result<Event, ApiError> {
     let names = [
         (Facet::Claims, "entry"),
         (Facet::Tally, "observation"),
         (Facet::Retraction, "retraction"),
         (Facet::Tombstone, "forgotten"),
     ];
-    let name = names.iter().find(|(facet, _)| facet_name(*facet) == event.facet);
-    let told = Event::default().id(event.seq.to_string());
-    let told = told.event(name.map_or("record", |(_, name)| name));
-    told.json_data(event)
+    let event = match told {
+        Told::Record(event) => {
+            let name = names.iter().find(|(facet, _)| facet_name(*facet) == event.facet);
+            let name = name.map_or("record", |(_, name)| name);
+            Event::default().id(event.seq.to_string()).event(name)
+        }
+        Told::Upkeep(_) => Event::default().event("upkeep"),
+    };
+    event
+        .json_data(told)
         .map_err(|error| ApiError::new(Kind::Failed, format!("write the event: {error}"), None))
 }

@@ -14,6 +14,7 @@ use crate::store::Snapshot;
 use crate::store::findings::{Became, FindingKey, FindingRow};
 use axum::extract::{Path, State};
 use klnode_crdt::ids::{EntryId, TaskId};
+use klnode_crdt::time::WallTime;
 
 /// Records what was found in a task. What becomes of it is decided after the task has ended.
 #[utoipa::path(post, path = "/v1/tasks/{task}/findings", request_body = NewFinding,
@@ -170,7 +171,7 @@ fn finding(
             let of = fate.of.map(|of| format!(" (finding {} of task {})", of.number, of.task));
             (name(fate.became), format!("{}{}", fate.reason, of.unwrap_or_default()))
         }
-        None => ("waiting", waits(snapshot, at)?.to_owned()),
+        None => ("waiting", waits(snapshot, at, reading.now)?.to_owned()),
     };
     let entry = row.fate.as_ref().and_then(|fate| fate.entry);
     Ok(TaskFinding {
@@ -197,12 +198,11 @@ fn code(reading: &Reading<'_>, entry: EntryId) -> Result<Option<String>, ApiErro
 }
 
 /// What a finding waits for.
-fn waits(snapshot: &Snapshot, at: FindingKey) -> Result<&'static str, ApiError> {
-    let is_over = snapshot.task(at.task)?.is_some_and(|task| task.end.is_some());
-    Ok(match (snapshot.is_unsettled(at)?, is_over) {
-        (true, _) => "it is about to be compared",
-        (false, true) => "nobody else has found it yet",
-        (false, false) => "its task is not finished",
+fn waits(snapshot: &Snapshot, at: FindingKey, now: WallTime) -> Result<&'static str, ApiError> {
+    Ok(match snapshot.unsettled_since(at)? {
+        Some(since) if since > now => "its task is not finished",
+        Some(_) => "it is about to be compared",
+        None => "nobody else has found it yet",
     })
 }
 

@@ -188,6 +188,7 @@ impl Service {
         let looked = checkout.map(|checkout| reading.look(&mut found, &checkout));
         anchors::add_look(looks, entry, looked.as_ref().map_or(Check::Nothing, |one| one.check));
         let mut read = translate::whole_entry(&found, &reading)?;
+        read.flags = translate::flags(reading.share_flags(&found)?);
         read.checked = looked.as_ref().and_then(translate::checked);
         if let Some(origin) = &found.view.origin {
             read.workspace = reading.society.name(origin.workspace());

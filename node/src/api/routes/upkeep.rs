@@ -249,7 +249,12 @@ fn named(reading: &Reading<'_>, entry: EntryId) -> Result<Named, ApiError> {
     Ok(Named { id: entry.to_string(), code })
 }
 
-fn noted(reading: &Reading<'_>, number: Option<u64>, row: &UpkeepRow) -> Result<Noted, ApiError> {
+/// A row of the journal, as it travels.
+pub(super) fn noted(
+    reading: &Reading<'_>,
+    number: Option<u64>,
+    row: &UpkeepRow,
+) -> Result<Noted, ApiError> {
     let entries = row.entries.iter().map(|entry| named(reading, *entry));
     Ok(Noted {
         number,

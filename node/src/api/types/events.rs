@@ -1,5 +1,6 @@
 //! What a stream of events carries.
 
+use super::Noted;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -11,6 +12,19 @@ pub struct EventsQuery {
     /// Everything after this position of the feed; from now on without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
+    /// What upkeep noted after this number; from now on without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noted_since: Option<u64>,
+}
+
+/// What a stream tells; which, the event's name says.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Told {
+    /// `entry`, `observation`, `retraction` or `forgotten`.
+    Record(Event),
+    /// `upkeep`: what was merged, proposed or found. Its number is the next `noted_since`.
+    Upkeep(Noted),
 }
 
 /// That a record came in. Its kind travels as the name of the event.

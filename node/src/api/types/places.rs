@@ -25,6 +25,21 @@ pub struct Added {
     /// A workspace that offers itself for the caller's checkout, to which none is mapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<String>,
+    /// What to look at before others have it, in a workspace that is shared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<ShareFlag>,
+}
+
+/// Something that an entry names although it should not leave the house. It keeps nothing back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ShareFlag {
+    /// In which field.
+    pub field: String,
+    /// What it is about: `home path`, `foreign repository`, `hostname`, `internal endpoint`, `name`
+    /// or `weakness`.
+    pub topic: String,
+    /// What it says there.
+    pub text: String,
 }
 
 /// Where the caller is.

@@ -5,13 +5,12 @@
 //! no proof of anything: whoever can write the checkout can make it look like any other. It decides
 //! where an entry goes if nobody says so, and nothing else.
 
-use super::objects::{Objects, is_name};
-use super::{CheckoutError, GitCheckout, bounded, git_folder, plain, remotes, within};
+use super::objects::{Objects, file, is_name};
+use super::{CheckoutError, GitCheckout, bounded, git_folder, plain, remotes};
 use rustix::fs::{Mode, OFlags, open};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -130,6 +129,8 @@ pub struct Repository {
     root: PathBuf,
     own: OwnedFd,
     common: OwnedFd,
+    config: String,
+    unread_refs: Option<String>,
 }
 
 /// Where the roots of commits are remembered: what leads from a commit to its root never changes.
@@ -143,12 +144,20 @@ impl Repository {
             .ok_or_else(|| CheckoutError::Missing { path: folder.to_path_buf() })?;
         let failed = |source| CheckoutError::Io { path: root.clone(), source };
         let (own, common) = folders(&root).map_err(failed)?;
-        Ok(Self { root, own, common })
+        let config = text(&common, "config").unwrap_or_default();
+        let unread_refs = remotes::ref_storage(&config);
+        Ok(Self { root, own, common, config, unread_refs })
     }
 
     /// Where the checkout is.
     pub fn path(&self) -> &Path {
         &self.root
+    }
+
+    /// In which format it stores its references, if that is none that is read here: then neither
+    /// what is checked out nor a root is known.
+    pub fn unread_refs(&self) -> Option<&str> {
+        self.unread_refs.as_deref()
     }
 
     /// The commit that is checked out, in hex; none before the first.
@@ -158,17 +167,19 @@ impl Repository {
 
     /// The branch that is checked out; none if a commit is.
     pub fn branch(&self) -> Option<String> {
-        let head = self.text(&self.own, "HEAD")?;
+        if self.unread_refs.is_some() {
+            return None;
+        }
+        let head = text(&self.own, "HEAD")?;
         let branch = head.strip_prefix("ref:")?.trim().strip_prefix("refs/heads/")?.to_owned();
         (!branch.is_empty() && !branch.contains(char::is_control)).then_some(branch)
     }
 
     /// Which repository it is.
     pub fn identity(&self, known: &Roots) -> Identity {
-        let config = self.text(&self.common, "config").unwrap_or_default();
-        let remote = remotes::named_by(&config);
+        let remote = remotes::named_by(&self.config);
         // A history that is cut off has no root that another clone would have.
-        let is_shallow = self.text(&self.common, "shallow").is_some_and(|text| !text.is_empty());
+        let is_shallow = text(&self.common, "shallow").is_some_and(|text| !text.is_empty());
         let objects = if is_shallow { None } else { Objects::open(&self.common) };
         let Some(objects) = objects else { return Identity { roots: BTreeSet::new(), remote } };
         let names = ["HEAD"].into_iter().chain(BRANCHES);
@@ -179,11 +190,14 @@ impl Repository {
 
     /// The commit that a name leads to.
     fn resolve(&self, name: &str) -> Option<String> {
+        if self.unread_refs.is_some() {
+            return None;
+        }
         let mut name = name.to_owned();
         for _ in 0..REFS_MAX {
             let text = match name.as_str() {
-                "HEAD" => self.text(&self.own, "HEAD"),
-                name => self.text(&self.common, name).or_else(|| self.packed_ref(name)),
+                "HEAD" => text(&self.own, "HEAD"),
+                name => text(&self.common, name).or_else(|| self.packed_ref(name)),
             };
             let text = text?;
             let text = text.trim();
@@ -196,21 +210,16 @@ impl Repository {
     }
 
     fn packed_ref(&self, name: &str) -> Option<String> {
-        let packed = self.text(&self.common, "packed-refs")?;
+        let packed = text(&self.common, "packed-refs")?;
         let mut lines = packed.lines().filter_map(|line| line.split_once(' '));
         lines.find(|(_, known)| *known == name).map(|(commit, _)| commit.to_owned())
     }
+}
 
-    /// The text of a plain file below one of git's folders, through no link.
-    fn text(&self, folder: &OwnedFd, path: &str) -> Option<String> {
-        let file = File::from(within(folder, path, OFlags::empty()).ok()?);
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
-        let mut bytes = Vec::new();
-        file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    }
+/// The text of a plain file below one of git's folders, through no link.
+fn text(folder: &OwnedFd, path: &str) -> Option<String> {
+    let bytes = file(folder, path, FILE_BYTES_MAX)?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Git's folder for a checkout, and the one it has in common with other worktrees. Each pointer is

@@ -1,13 +1,15 @@
 //! Commits of a repository, read from git's object folder: loose ones and packed ones.
 //!
 //! Only what leads from a commit to its parent is read. The files may be anybody's work: every
-//! length is checked against a limit before it is believed, nothing is opened through a link, and
-//! alternates, which lead into other repositories, are not followed. Digests are not computed: who
-//! can write the folder can write any history, so nothing is proved by one.
+//! length is checked against a limit before it is believed, and nothing in an object folder is opened
+//! through a link. A folder may name others that hold objects for it (`info/alternates`), wherever
+//! they lie: a few are followed, and in them nothing is looked for but commits by their names. Digests
+//! are not computed: who can write the folder can write any history, so nothing is proved by one.
 
-use super::within;
+use super::{plain, within};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit as inflate;
-use rustix::fs::{Dir, OFlags};
+use rustix::fs::{Dir, Mode, OFlags, fstat, openat};
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -15,9 +17,15 @@ use std::os::unix::fs::FileExt;
 
 /// The largest commit that is read, in bytes; what it is packed into is no larger.
 const OBJECT_BYTES_MAX: usize = 1024 * 1024;
-/// Packs that are looked into.
+/// Object folders that are looked into: the repository's own, and those that it leads to.
+const FOLDERS_MAX: usize = 8;
+/// Folders that lead to each other, as far as git follows them.
+const ALTERNATES_DEPTH_MAX: usize = 5;
+/// The longest list of other folders, in bytes.
+const ALTERNATES_BYTES_MAX: u64 = 16 * 1024;
+/// Packs that are looked into, in all folders together.
 const PACKS_MAX: usize = 256;
-/// Files of the pack folder that are looked at.
+/// Files of a pack folder that are looked at.
 const PACK_FILES_MAX: usize = 4_096;
 /// Deltas that may stand on each other.
 const DELTAS_MAX: usize = 64;
@@ -34,7 +42,8 @@ const NAMED_DELTA: u8 = 7;
 
 /// The objects of one repository.
 pub(super) struct Objects {
-    folder: OwnedFd,
+    /// Where those lie that have a file of their own.
+    folders: Vec<OwnedFd>,
     packs: Vec<Pack>,
 }
 
@@ -49,12 +58,23 @@ struct Pack {
 impl Objects {
     /// The objects below git's common folder; nothing where they cannot be told.
     pub(super) fn open(common: &OwnedFd) -> Option<Self> {
-        let folder = within(common, "objects", OFlags::DIRECTORY).ok()?;
-        let packs = match within(&folder, "pack", OFlags::DIRECTORY) {
-            Ok(pack) => packs(&pack)?,
-            Err(_) => Vec::new(),
-        };
-        Some(Self { folder, packs })
+        let own = within(common, "objects", OFlags::DIRECTORY).ok()?;
+        let (mut objects, mut known) = (Self { folders: vec![], packs: vec![] }, BTreeSet::new());
+        let mut next = VecDeque::from([(own, 0)]);
+        while let Some((folder, depth)) = next.pop_front() {
+            let stat = fstat(&folder).ok()?;
+            if objects.folders.len() >= FOLDERS_MAX || !known.insert((stat.st_dev, stat.st_ino)) {
+                continue;
+            }
+            if let Ok(pack) = within(&folder, "pack", OFlags::DIRECTORY) {
+                open_packs(&pack, &mut objects.packs)?;
+            }
+            if depth < ALTERNATES_DEPTH_MAX {
+                next.extend(alternates(&folder).into_iter().map(|other| (other, depth + 1)));
+            }
+            objects.folders.push(folder);
+        }
+        Some(objects)
     }
 
     /// The first parent of a commit, by its name in hex: none if it is a root. Nothing at all if
@@ -74,12 +94,8 @@ impl Objects {
     /// A commit in a file of its own.
     fn loose(&self, name: &str) -> Option<Vec<u8>> {
         let path = format!("{}/{}", name.get(..2)?, name.get(2..)?);
-        let file = File::from(within(&self.folder, &path, OFlags::empty()).ok()?);
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
-        let mut packed = Vec::new();
-        file.take(OBJECT_BYTES_MAX as u64).read_to_end(&mut packed).ok()?;
+        let mut folders = self.folders.iter();
+        let packed = folders.find_map(|folder| file(folder, &path, OBJECT_BYTES_MAX as u64))?;
         let whole = inflate(&packed, OBJECT_BYTES_MAX).ok()?;
         let end = whole.iter().position(|byte| *byte == 0)?;
         whole[..end].starts_with(b"commit ").then(|| whole[end + 1..].to_vec())
@@ -127,9 +143,30 @@ impl Objects {
     }
 }
 
-/// Every pack of a folder that has an index; nothing where there are too many to look into.
-fn packs(folder: &OwnedFd) -> Option<Vec<Pack>> {
-    let mut packs = Vec::new();
+/// The bytes of a plain file below a folder, up to a limit.
+pub(super) fn file(folder: &OwnedFd, path: &str, bytes_max: u64) -> Option<Vec<u8>> {
+    let file = File::from(within(folder, path, OFlags::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The other object folders that one names, as far as they are there. A name that is no path from
+/// the root is one from the folder itself.
+fn alternates(folder: &OwnedFd) -> Vec<OwnedFd> {
+    let listed = file(folder, "info/alternates", ALTERNATES_BYTES_MAX).unwrap_or_default();
+    let lines = listed.split(|byte| *byte == b'\n');
+    let names = lines.filter(|line| !matches!(line.first(), None | Some(b'#' | b'"')));
+    let flags = plain() | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let opened = names.filter_map(|name| openat(folder, name, flags, Mode::empty()).ok());
+    opened.take(FOLDERS_MAX).collect()
+}
+
+/// Opens every pack of a folder that has an index; nothing where there are too many to look into.
+fn open_packs(folder: &OwnedFd, packs: &mut Vec<Pack>) -> Option<()> {
     for (count, file) in Dir::read_from(folder).ok()?.enumerate() {
         if count >= PACK_FILES_MAX || packs.len() > PACKS_MAX {
             return None;
@@ -146,7 +183,7 @@ fn packs(folder: &OwnedFd) -> Option<Vec<Pack>> {
         let Some((pack, pack_bytes)) = open(&format!("{stem}.pack")) else { continue };
         packs.push(Pack { index, index_bytes, pack, pack_bytes });
     }
-    Some(packs)
+    Some(())
 }
 
 impl Pack {

@@ -17,31 +17,76 @@ pub(super) fn named_by(config: &str) -> Option<String> {
     normalised(&origin.or_else(only)?.1)
 }
 
+/// How a repository stores its references, by the text of its configuration; none if in files, each
+/// of its own or packed.
+pub(super) fn ref_storage(config: &str) -> Option<String> {
+    let settings = settings(config).into_iter();
+    let mut of = settings.filter(|of| of.is("extensions", "refstorage") && of.name.is_empty());
+    let format = plain(of.next_back()?.value);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let is_fit = (1..=32).contains(&format.len()) && format.chars().all(is_word);
+    let format = if is_fit { format } else { "an unknown format".to_owned() };
+    (!format.eq_ignore_ascii_case("files")).then_some(format)
+}
+
 /// The remotes of a configuration with their first addresses.
 fn remotes(config: &str) -> Vec<(String, String)> {
     let mut remotes: Vec<(String, String)> = Vec::new();
-    let mut within: Option<String> = None;
-    for line in config.lines().map(str::trim) {
-        if line.starts_with('[') {
-            within = section(line);
-            continue;
-        }
-        let Some(name) = &within else { continue };
-        let Some((key, value)) = line.split_once('=') else { continue };
-        let is_known = remotes.iter().any(|(known, _)| known == name);
-        if key.trim().eq_ignore_ascii_case("url") && !is_known && remotes.len() < REMOTES_MAX {
-            remotes.push((name.clone(), plain(value)));
+    for of in settings(config).into_iter().filter(|of| of.is("remote", "url")) {
+        let is_known = remotes.iter().any(|(known, _)| known == of.name);
+        if !is_known && remotes.len() < REMOTES_MAX {
+            remotes.push((of.name.to_owned(), plain(of.value)));
         }
     }
     remotes
 }
 
-/// The name of the remote that a section is about.
-fn section(line: &str) -> Option<String> {
+/// One line of a configuration that sets something.
+struct Setting<'c> {
+    /// The kind of its section.
+    kind: &'c str,
+    /// What the section is about: the name in quotes.
+    name: &'c str,
+    key: &'c str,
+    value: &'c str,
+}
+
+impl Setting<'_> {
+    fn is(&self, kind: &str, key: &str) -> bool {
+        self.kind.eq_ignore_ascii_case(kind) && self.key.eq_ignore_ascii_case(key)
+    }
+}
+
+/// Everything that a configuration sets.
+fn settings(config: &str) -> Vec<Setting<'_>> {
+    let (mut settings, mut within) = (Vec::new(), None);
+    for line in config.lines().map(str::trim) {
+        let mut line = line;
+        if line.starts_with('[') {
+            let section = section(line);
+            within = section.map(|(kind, name, _)| (kind, name));
+            line = section.map_or("", |(_, _, rest)| rest);
+        }
+        if let (Some((kind, name)), Some((key, value))) = (within, line.split_once('=')) {
+            settings.push(Setting { kind, name, key: key.trim(), value });
+        }
+    }
+    settings
+}
+
+/// The kind of a section, what it is about, and the rest of its line.
+fn section(line: &str) -> Option<(&str, &str, &str)> {
     let inner = line.strip_prefix('[')?;
-    let (kind, rest) = inner.split_once('"')?;
-    let (name, _) = rest.split_once('"')?;
-    kind.trim().eq_ignore_ascii_case("remote").then(|| name.to_owned())
+    let is_named = inner.find('"').is_some_and(|quote| inner[..quote].find(']').is_none());
+    let (kind, name, rest) = if is_named {
+        let (kind, rest) = inner.split_once('"')?;
+        let (name, rest) = rest.split_once('"')?;
+        (kind, name, rest.trim_start().strip_prefix(']')?)
+    } else {
+        let (kind, rest) = inner.split_once(']')?;
+        (kind, "", rest)
+    };
+    Some((kind.trim(), name, rest.trim()))
 }
 
 /// A value without its quotes and without a comment after it.
@@ -128,6 +173,24 @@ mod tests {
         }
         assert_eq!(normalised(&format!("https://h/{}", "x".repeat(600))), None);
         assert_eq!(normalised("https://h/a\u{1b}b"), None);
+    }
+
+    #[test]
+    fn references_are_in_files_unless_the_configuration_says_where() {
+        for (config, format) in [
+            ("[core]\n\tbare = false\n", None),
+            ("[extensions]\n\trefstorage = files\n", None),
+            (
+                "[core]\nbare = false\n[extensions]\n\tRefStorage = reftable ; new\n",
+                Some("reftable"),
+            ),
+            ("[Extensions] refstorage = \"reftable\"", Some("reftable")),
+            ("[extensions \"x\"]\nrefstorage = reftable", None),
+            ("[remote \"extensions\"]\nrefstorage = reftable", None),
+            ("[extensions]\nrefstorage = a\u{1b}[2Jb", Some("an unknown format")),
+        ] {
+            assert_eq!(ref_storage(config).as_deref(), format, "{config}");
+        }
     }
 
     #[test]

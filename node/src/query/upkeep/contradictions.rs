@@ -37,13 +37,14 @@ impl Work<'_> {
             Err(Error::Damaged { .. }) => return Ok(None),
             read => read?,
         };
-        let Some((row, view)) = read else { return Ok(None) };
+        let Some((_, view)) = read else { return Ok(None) };
         let Some(scope) = Scope::of(&view).filter(|_| view.state == State::Live) else {
             return Ok(None);
         };
         let (polarity, is_own) = (polarity(&view), self.is_own(&view));
         let tags = scope.tags.into_iter().collect();
-        Ok(Some(Sided { polarity, tags, seq: row.seq, is_own }))
+        let seq = self.reading.snapshot.text_seq(entry)?;
+        Ok(Some(Sided { polarity, tags, seq, is_own }))
     }
 
     fn find_opposites(&mut self, meaning: &Meaning, entry: EntryId) -> Result<(), Error> {

@@ -56,9 +56,10 @@ impl Work<'_> {
             Err(Error::Damaged { .. }) => return Ok(None),
             read => read?,
         };
-        let Some((row, view)) = read else { return Ok(None) };
+        let Some((_, view)) = read else { return Ok(None) };
+        let seq = self.reading.snapshot.text_seq(entry)?;
         let document = Document::of(entry, &view, &self.reading.society);
-        Ok(document.map(|document| Subject { document, view, seq: row.seq }))
+        Ok(document.map(|document| Subject { document, view, seq }))
     }
 
     fn find_equals(&mut self, meaning: &Meaning, entry: EntryId) -> Result<(), Error> {

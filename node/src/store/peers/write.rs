@@ -13,6 +13,7 @@ use super::rows::{
 };
 use klnode_crdt::charter::{self, Charter};
 use klnode_crdt::entry::Entry;
+use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use klnode_federation::proto::Outgoing;
@@ -265,7 +266,17 @@ impl Batch {
 
     /// Whether anything of an author is held about an entry.
     pub(crate) fn has_word_of(&self, author: AuthorId, entry: EntryId) -> Result<bool, Error> {
-        let (first, last) = span::<81>(&[&entry.as_bytes()[..], author.as_bytes()].concat());
+        self.holds_under(&[&entry.as_bytes()[..], author.as_bytes()].concat())
+    }
+
+    /// Whether an author claims anything about an entry.
+    pub(crate) fn has_claims_of(&self, author: AuthorId, entry: EntryId) -> Result<bool, Error> {
+        let claims = [Facet::Claims.code()];
+        self.holds_under(&[&entry.as_bytes()[..], author.as_bytes(), &claims].concat())
+    }
+
+    fn holds_under(&self, prefix: &[u8]) -> Result<bool, Error> {
+        let (first, last) = span::<81>(prefix);
         let held = self.transaction.open_table(HELD)?;
         Ok(held.range::<&HeldKey>(&first..=&last)?.next().transpose()?.is_some())
     }

@@ -1,0 +1,162 @@
+//! Confirmations: independent or primed, and what an independent one counts.
+//!
+//! Which it is, is decided here, from what this node served and to whom, and never taken from a
+//! caller.
+
+use super::archive::By;
+use super::command::Rejection;
+use super::ingest::Ingest;
+use super::tasks::{chain, is_observed, root};
+use crate::store::tasks::PartRow;
+use crate::store::{Batch, Error, Label};
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{EntryId, TaskId};
+use klnode_crdt::tally::Observation;
+use std::collections::BTreeSet;
+
+/// What a confirmation is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirmation {
+    /// The entry was served nowhere in the task's chain: evidence.
+    Independent,
+    /// Primed: the entry was served in this task of the chain.
+    Served(TaskId),
+    /// Primed: the entry was written in this task of the chain.
+    Written(TaskId),
+    /// Primed: it was confirmed independently in the same root task before.
+    Again,
+    /// Primed: it was served to the session that confirms, or to one that began a task of the chain.
+    ServedToSession,
+    /// By the person behind this node, with their key: evidence.
+    Person,
+    /// Primed: the person confirmed it earlier on the same day.
+    PersonAgain,
+    /// Primed, by the caller's own word.
+    Lowered,
+}
+
+impl Ingest<'_> {
+    /// Notes a confirmation that is no evidence.
+    pub(super) fn confirm_primed(&self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {
+        self.must_hold(batch, entry)?;
+        let mut uses = batch.uses(entry)?;
+        uses.primed_confirmations = uses.primed_confirmations.saturating_add(1);
+        Ok(batch.put_uses(entry, uses)?)
+    }
+
+    pub(super) fn confirm_in(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        entry: EntryId,
+        is_lowered: bool,
+    ) -> Result<Confirmation, Rejection> {
+        self.must_hold(batch, entry)?;
+        self.open_task(batch, task)?;
+        let root = root(batch, task)?;
+        let confirmation = match self.met(batch, task, entry, None)? {
+            _ if is_lowered => Confirmation::Lowered,
+            Some(met) => met,
+            None if is_confirmed(batch, root, entry)? => Confirmation::Again,
+            None => Confirmation::Independent,
+        };
+        if confirmation != Confirmation::Independent {
+            self.confirm_primed(batch, entry)?;
+            return Ok(confirmation);
+        }
+        self.count_confirmation(batch, task, root, entry)?;
+        Ok(confirmation)
+    }
+
+    /// Counts an independent confirmation, and the success that it is.
+    pub(super) fn count_confirmation(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        root: TaskId,
+        entry: EntryId,
+    ) -> Result<(), Rejection> {
+        self.confirm_independent(batch, entry, Some(task))?;
+        let part = batch.task_part(task, entry)?;
+        if !is_observed(batch, task, entry)? {
+            let success = (Observation::Success, Thousandths::ONE);
+            self.observe(batch, entry, success, Some(task))?;
+            batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
+        }
+        let part = batch.task_part(root, entry)?;
+        batch.put_task_part(root, entry, PartRow { is_confirmed: true, ..part })?;
+        Ok(self.speak_for_in(batch, root, entry, By::Independent)?)
+    }
+
+    /// Where whoever works in a task, or speaks from another session, has met an entry before, if they
+    /// have.
+    pub(super) fn met(
+        &self,
+        batch: &Batch,
+        task: TaskId,
+        entry: EntryId,
+        session: Option<Label>,
+    ) -> Result<Option<Confirmation>, Error> {
+        if let Some(met) = met_in_chain(batch, task, entry)? {
+            return Ok(Some(met));
+        }
+        let is_known = self.was_served_in_session(batch, task, entry, session)?;
+        Ok(is_known.then_some(Confirmation::ServedToSession))
+    }
+
+    /// Whether an entry, or one that says the same, was served to the session that speaks, or to one
+    /// in which a task of the chain was begun.
+    fn was_served_in_session(
+        &self,
+        batch: &Batch,
+        task: TaskId,
+        entry: EntryId,
+        session: Option<Label>,
+    ) -> Result<bool, Error> {
+        let mut sessions: BTreeSet<Label> =
+            self.caller.session.into_iter().chain(session).collect();
+        for one in chain(batch, task)? {
+            sessions.extend(batch.task(one)?.and_then(|row| row.session));
+        }
+        for equal in batch.group(entry)? {
+            for session in &sessions {
+                if batch.is_primed(session, equal)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// How the nearest task of a chain met an entry, or one that says the same: it was served there, or
+/// written. Who wrote it confirms nothing by saying it again.
+fn met_in_chain(
+    batch: &Batch,
+    task: TaskId,
+    entry: EntryId,
+) -> Result<Option<Confirmation>, Error> {
+    let group = batch.group(entry)?;
+    for one in chain(batch, task)? {
+        for equal in &group {
+            let part = batch.task_part(one, *equal)?;
+            if part.order.is_some() {
+                return Ok(Some(Confirmation::Served(one)));
+            }
+            if part.is_made {
+                return Ok(Some(Confirmation::Written(one)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an entry, or one that says the same, was confirmed independently in a root task.
+pub(super) fn is_confirmed(batch: &Batch, root: TaskId, entry: EntryId) -> Result<bool, Error> {
+    for equal in batch.group(entry)? {
+        if batch.task_part(root, equal)?.is_confirmed {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
