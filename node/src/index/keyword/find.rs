@@ -1,9 +1,8 @@
 //! The documents in which the words of a question weigh most, as tantivy counts: nominations.
 //!
 //! Common words stand in most documents and decide little, but every document that holds one would
-//! have to be looked at. So the telling words are asked for first: what the last of their best
-//! reaches is a bar for all words together, and with it tantivy passes over most documents unseen.
-//! The bar goes on from segment to segment. Nothing is missed by that: it only begins higher.
+//! have to be looked at. So only the telling words nominate; what is nominated is then weighed by all.
+//! The bar goes on from segment to segment.
 
 use super::{Look, Place, Provider, Question};
 use crate::index::document::Filter;
@@ -14,9 +13,7 @@ use tantivy::query::{EnableScoring, Query};
 use tantivy::{DocAddress, Score, TantivyError};
 
 /// Telling words are those that make up this part of what all words tell.
-const TELLING_SHARE: f64 = 0.6;
-/// A score is a sum, and sums in another order differ in their last bits.
-const BAR_SHARE: Score = 0.9999;
+const TELLING_SHARE: f64 = 0.85;
 
 impl Look {
     /// The documents that score highest, best first.
@@ -26,18 +23,13 @@ impl Look {
         filter: &Filter,
         count_max: usize,
     ) -> Result<Vec<Place>, TantivyError> {
-        let all: Vec<&str> = forms(question, f64::INFINITY);
-        if all.is_empty() {
+        let telling: Vec<&str> = forms(question, TELLING_SHARE);
+        if telling.is_empty() {
             return Ok(Vec::new());
         }
         let provider = Provider { question, fields: self.fields };
-        let telling: Vec<&str> = forms(question, TELLING_SHARE);
-        let mut best = Best::new(count_max, Score::MIN);
-        if telling.len() < all.len() {
-            self.offer_all(&self.query(&telling, filter), &provider, &mut best)?;
-            best = Best::new(count_max, best.bar * BAR_SHARE);
-        }
-        self.offer_all(&self.query(&all, filter), &provider, &mut best)?;
+        let mut best = Best::new(count_max);
+        self.offer_all(&self.query(&telling, filter), &provider, &mut best)?;
         self.named(best.heap.into_sorted_vec())
     }
 
@@ -109,9 +101,9 @@ struct Best {
 }
 
 impl Best {
-    fn new(count_max: usize, bar: Score) -> Self {
+    fn new(count_max: usize) -> Self {
         let count_max = count_max.max(1);
-        Self { heap: BinaryHeap::with_capacity(count_max + 1), count_max, bar }
+        Self { heap: BinaryHeap::with_capacity(count_max + 1), count_max, bar: Score::MIN }
     }
 
     fn offer(&mut self, hit: Hit) {
@@ -196,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_weighs_as_much_as_the_best_of_all() {
+    fn what_is_found_weighs_as_much_by_telling_words_as_the_best_of_all() {
         let folder = tempfile::tempdir().unwrap();
         let keyword = Keyword::create(folder.path()).unwrap();
         let mut writer = Writer::new(&keyword).unwrap();
@@ -219,6 +211,9 @@ mod tests {
             let filter = Filter { tags, ..Filter::default() };
             let question = look.question(query, &[], &Shares::default()).unwrap();
             let found = look.find(&question, &filter, COUNT).unwrap();
+            // What nominates is what tells: weighed by that alone, nothing better is left out.
+            let telling = forms(&question, TELLING_SHARE).join(" ");
+            let question = look.question(&telling, &[], &Shares::default()).unwrap();
             let admitted = left.iter().filter(|document| filter.admits(&document.scope));
             let entries: Vec<EntryId> = admitted.map(|document| document.entry).collect();
             let all = look.weigh(&look.places(&entries).unwrap(), &question).unwrap();
