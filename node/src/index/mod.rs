@@ -29,6 +29,7 @@ use meaning::{Meaning, MeaningError, Progress, Reading};
 use shares::Shares;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
@@ -103,6 +104,7 @@ struct Shared {
     keyword: Keyword,
     meaning: RwLock<Option<Arc<Meaning>>>,
     shares: OnceLock<Shares>,
+    questions: AtomicU64,
     state: watch::Sender<State>,
 }
 
@@ -139,6 +141,16 @@ impl Index {
     /// The vectors as they stand; none while the first are in the making.
     pub fn meaning(&self) -> Option<Arc<Meaning>> {
         self.0.meaning()
+    }
+
+    /// Somebody asks something, and waits for it.
+    pub fn note_question(&self) {
+        self.0.questions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many questions there have been: whoever works in quiet looks whether it is.
+    pub fn questions(&self) -> u64 {
+        self.0.questions.load(Ordering::Relaxed)
     }
 
     /// How far it is.
@@ -194,6 +206,7 @@ pub fn start(
         keyword,
         meaning: RwLock::new(meaning.map(Arc::new)),
         shares: OnceLock::new(),
+        questions: AtomicU64::new(0),
         state: watch::Sender::new(state),
     });
     let index = Index(Arc::clone(&shared));

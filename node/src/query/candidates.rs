@@ -24,6 +24,8 @@ use std::sync::Arc;
 const NOTHING: Match = Match { cosine: None, bm25: 0.0 };
 /// Candidates that each engine names.
 const FOUND_MAX: usize = 100;
+/// Of so many it is made sure that they are not surely shut out.
+const OPEN_MIN: usize = 50;
 /// Where others shut out what is named, an engine goes on until it has named so many.
 const CROWDED_MAX: usize = 1_600;
 /// By how much more it names at a time.
@@ -65,9 +67,6 @@ pub(super) struct Candidates {
     pub(super) has_words: bool,
 }
 
-/// From so many vectors on a thread of their own is worth its start.
-const ASIDE_ROWS_MIN: usize = 20_000;
-
 /// Entries with their cosines.
 type Near = Vec<(EntryId, f32)>;
 
@@ -97,6 +96,7 @@ pub(super) fn find(
     now: WallTime,
     is_shut: IsShut<'_>,
 ) -> Result<Candidates, SearchError> {
+    index.note_question();
     let state = index.state();
     let tail = Tail::read(snapshot, state.keyword, society, now)?;
     let look = index.words();
@@ -105,24 +105,13 @@ pub(super) fn find(
     let (meaning, fallback) = meaning_of(index, question);
     let asked = Asked { ceiling: asked_words.ceiling(), entries: asked_words.documents() };
     let lookup = Lookup { question: asked_words, look, meaning, filter: &question.filter };
-    let mut matches = lookup.in_index(question.engine, &tail, is_shut)?;
-    for (entry, found) in lookup.in_tail(&tail) {
-        if !is_shut(entry)? {
-            matches.insert(entry, found);
-        }
-    }
-    let calibration =
-        lookup.meaning.as_ref().map_or(Calibration::BUILT_IN, |(meaning, _)| meaning.calibration);
+    let best_first = lookup.best_first(question, &asked, &tail, is_shut)?;
     let engines = if lookup.meaning.is_some() { Engines::Both } else { Engines::Keywords };
-    let mut best_first = score(&matches, question.engine, &asked, &calibration);
-    best_first.sort_by(|a, b| {
-        b.relevance.value.total_cmp(&a.relevance.value).then(a.entry.cmp(&b.entry))
-    });
     Ok(Candidates {
         best_first,
         asked,
         engines,
-        calibration,
+        calibration: lookup.calibration(),
         fallback,
         has_words: !lookup.question.is_empty() || lookup.meaning.is_some(),
         meaning: lookup.meaning.map(|(meaning, _)| meaning),
@@ -186,14 +175,46 @@ impl Tail {
 }
 
 impl Lookup<'_> {
-    /// What the index finds, each with what both engines say of it.
+    /// What may answer, the most relevant first. What is surely shut out takes nobody's place, however
+    /// well it fits the question: then more is asked for. How far that goes is bounded.
+    fn best_first(
+        &self,
+        question: &Question,
+        asked: &Asked,
+        tail: &Tail,
+        is_shut: IsShut<'_>,
+    ) -> Result<Vec<Candidate>, SearchError> {
+        let mut count = FOUND_MAX;
+        loop {
+            let (mut matches, is_all) = self.in_index(question.engine, tail, count)?;
+            matches.extend(self.in_tail(tail));
+            let mut scored = score(&matches, question.engine, asked, &self.calibration());
+            scored.sort_by(|a, b| {
+                b.relevance.value.total_cmp(&a.relevance.value).then(a.entry.cmp(&b.entry))
+            });
+            let wanted = question.hits_max.max(OPEN_MIN);
+            let (scored, open) = open(scored, wanted, is_shut)?;
+            if is_all || open >= wanted || count >= CROWDED_MAX {
+                return Ok(scored);
+            }
+            count *= CROWDED_STEP;
+        }
+    }
+
+    fn calibration(&self) -> Calibration {
+        self.meaning.as_ref().map_or(Calibration::BUILT_IN, |(meaning, _)| meaning.calibration)
+    }
+
+    /// What the index finds, each with what both engines say of it, and whether that is all that
+    /// there is to find.
     fn in_index(
         &self,
         engine: Engine,
         tail: &Tail,
-        is_shut: IsShut<'_>,
-    ) -> Result<BTreeMap<EntryId, Match>, SearchError> {
-        let (mut places, nearest) = self.nominate_open(engine, is_shut)?;
+        count: usize,
+    ) -> Result<(BTreeMap<EntryId, Match>, bool), SearchError> {
+        let (mut places, nearest) = self.nominate(engine, count)?;
+        let is_all = places.len() < count && nearest.len() < count;
         let mut matches: BTreeMap<EntryId, Match> =
             places.iter().map(|place| (place.entry, NOTHING)).collect();
         if let Some((meaning, vector)) = &self.meaning {
@@ -218,52 +239,19 @@ impl Lookup<'_> {
             matches.entry(entry).or_insert(NOTHING).bm25 = bm25;
         }
         matches.retain(|entry, _| !tail.documents.contains_key(entry));
-        Ok(matches)
+        Ok((matches, is_all))
     }
 
-    /// The best that may answer: what is shut out takes nobody's place, however well it fits the
-    /// question. How far that goes is bounded.
-    fn nominate_open(
-        &self,
-        engine: Engine,
-        is_shut: IsShut<'_>,
-    ) -> Result<(Vec<Place>, Near), SearchError> {
-        let mut count = FOUND_MAX;
-        loop {
-            let (places, near) = self.nominate(engine, count)?;
-            let may_be_more = [places.len(), near.len()].map(|named| named >= count);
-            let places = open(places, |place| place.entry, is_shut)?;
-            let near = open(near, |(entry, _)| *entry, is_shut)?;
-            let are_few = [places.len(), near.len()].map(|open| open < FOUND_MAX);
-            let is_short = (may_be_more[0] && are_few[0]) || (may_be_more[1] && are_few[1]);
-            if !is_short || count >= CROWDED_MAX {
-                return Ok((places, near));
-            }
-            count *= CROWDED_STEP;
-        }
-    }
-
-    /// The best by words, and the nearest by meaning. Where both take long they are looked for at
-    /// the same time.
+    /// The best by words, and the nearest by meaning.
     fn nominate(&self, engine: Engine, count: usize) -> Result<(Vec<Place>, Near), SearchError> {
         let worded = || match engine {
             Engine::Vectors => Ok(Vec::new()),
             _ => self.look.find(&self.question, self.filter, count),
         };
         let Some((meaning, vector)) = &self.meaning else { return Ok((worded()?, Vec::new())) };
-        let near = || {
-            let nearest = meaning.vectors.nearest(vector, count, &vector_filter(self.filter));
-            nearest.map(|nearest| nearest.hits).unwrap_or_default()
-        };
-        if meaning.vectors.len() < ASIDE_ROWS_MIN || engine == Engine::Vectors {
-            return Ok((worded()?, near()));
-        }
-        std::thread::scope(|scope| {
-            let near = scope.spawn(near);
-            let worded = worded();
-            let near = near.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok((worded?, near))
-        })
+        let filter = vector_filter(self.filter);
+        let (near, worded) = meaning.vectors.nearest_beside((vector, count), &filter, worded);
+        Ok((worded?, near.map(|near| near.hits).unwrap_or_default()))
     }
 
     /// What the tail holds.
@@ -293,22 +281,24 @@ impl Lookup<'_> {
     }
 }
 
-/// Of what is named, best first, as much as is needed of what may answer.
-fn open<T>(
-    named: Vec<T>,
-    entry: impl Fn(&T) -> EntryId,
+/// The candidates without those that are surely shut out, as far as it takes to find so many that are
+/// not; and how many were found.
+fn open(
+    best_first: Vec<Candidate>,
+    wanted: usize,
     is_shut: IsShut<'_>,
-) -> Result<Vec<T>, Error> {
-    let mut open = Vec::with_capacity(named.len().min(FOUND_MAX));
-    for one in named {
-        if open.len() == FOUND_MAX {
-            break;
+) -> Result<(Vec<Candidate>, usize), Error> {
+    let (mut kept, mut open) = (Vec::with_capacity(best_first.len()), 0);
+    for candidate in best_first {
+        if open < wanted {
+            if is_shut(candidate.entry)? {
+                continue;
+            }
+            open += 1;
         }
-        if !is_shut(entry(&one))? {
-            open.push(one);
-        }
+        kept.push(candidate);
     }
-    Ok(open)
+    Ok((kept, open))
 }
 
 pub(super) fn dot(left: &[f32], right: &[f32]) -> f64 {

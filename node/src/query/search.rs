@@ -271,9 +271,8 @@ impl Reading<'_> {
         let here = self.workspace_of(question);
         // Where all are of one workspace, none is preferred.
         let are_apart = read.iter().any(|one| one.scope.workspace != here);
-        for (place, one) in read.iter().enumerate() {
-            let others = read.iter().take(PAIRED_MAX).filter(|_| place < PAIRED_MAX);
-            let tie = self.strongest_tie(one.found.entry, others)?;
+        let ties = self.strongest_ties(read)?;
+        for (one, tie) in read.iter().zip(ties) {
             let posterior = &one.found.judged.confidence.posterior;
             let status = one.found.judged.standing.status;
             let numbers = &self.reader.numbers.signals;
@@ -342,19 +341,21 @@ impl Reading<'_> {
         left_out
     }
 
-    fn strongest_tie<'r>(
-        &self,
-        entry: EntryId,
-        others: impl Iterator<Item = &'r Read>,
-    ) -> Result<f64, SearchError> {
-        let mut strongest = 0.0_f64;
-        for other in others.filter(|other| other.found.entry != entry) {
-            let Some(pair) = self.snapshot.pair(entry, other.found.entry)? else { continue };
-            let days = self.now.day().days_since(pair.at.day());
-            let faded = cooccurrence::faded(pair.weight, days, &self.reader.numbers.cooccurrence);
-            strongest = strongest.max(faded.unwrap_or_default());
+    /// How strongly each belongs to one of the others, of the first few.
+    fn strongest_ties(&self, read: &[Read]) -> Result<Vec<f64>, SearchError> {
+        let mut ties = vec![0.0_f64; read.len()];
+        for (one, first) in read.iter().enumerate().take(PAIRED_MAX) {
+            for (other, second) in read.iter().enumerate().take(PAIRED_MAX).skip(one + 1) {
+                let pair = self.snapshot.pair(first.found.entry, second.found.entry)?;
+                let Some(pair) = pair else { continue };
+                let days = self.now.day().days_since(pair.at.day());
+                let numbers = &self.reader.numbers.cooccurrence;
+                let tie = cooccurrence::faded(pair.weight, days, numbers).unwrap_or_default();
+                ties[one] = ties[one].max(tie);
+                ties[other] = ties[other].max(tie);
+            }
         }
-        Ok(strongest)
+        Ok(ties)
     }
 
     /// Takes as many hits as fit, each in the form that fits.

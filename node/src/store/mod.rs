@@ -20,6 +20,7 @@ mod label;
 mod layout;
 mod medium;
 mod open;
+mod opened;
 pub mod peers;
 pub mod places;
 mod read;

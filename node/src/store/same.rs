@@ -47,7 +47,7 @@ fn group(
 impl Snapshot {
     /// All entries that own edges make the same as an entry, itself included, by id.
     pub fn group(&self, entry: EntryId) -> Result<BTreeSet<EntryId>, Error> {
-        group(&self.transaction.open_table(SAME)?, entry)
+        group(self.same()?, entry)
     }
 }
 

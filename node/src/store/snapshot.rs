@@ -3,13 +3,14 @@
 //! Nothing here loads the whole store: what may be long is an iterator.
 
 use super::error::Error;
+use super::opened::Opened;
 use super::read::{self, Damage};
 use super::rows::{
     self, CallerRow, OverlayRow, PairRow, QuarantineRow, Seq, ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CALLERS, DIGESTS, EPOCHS, EQUIVOCATIONS, HELD, HeldKey, LEDGER, META, META_AUTHOR, META_HEAD,
-    OVERLAYS, PAIRS, QUARANTINE, RECORDS, TOMBSTONES, USES, VIEWS, part, span,
+    CALLERS, DIGESTS, EPOCHS, EQUIVOCATIONS, HeldKey, LEDGER, META, META_AUTHOR, META_HEAD,
+    QUARANTINE, part, span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::Facet;
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 /// An immutable view of the store.
 pub struct Snapshot {
     pub(super) transaction: ReadTransaction,
+    pub(super) opened: Opened,
     head: Seq,
 }
 
@@ -53,7 +55,7 @@ impl Snapshot {
         let bytes = head.as_ref().map(redb::AccessGuard::value).filter(|head| head.len() == 8);
         let bytes = bytes.ok_or_else(|| Error::damaged("the head of the feed", "it is missing"))?;
         let head = Seq(u64::from_be_bytes(part(bytes, 0)));
-        Ok(Self { transaction, head })
+        Ok(Self { transaction, opened: Opened::default(), head })
     }
 
     /// Whose store it is; not yet known of one that only an earlier version has written.
@@ -75,7 +77,7 @@ impl Snapshot {
         seq: Seq,
     ) -> Result<impl Iterator<Item = Result<Change, Error>> + use<>, Error> {
         let first = seq.0.saturating_add(1).to_be_bytes();
-        let rows = self.transaction.open_table(RECORDS)?.range::<&[u8; 8]>(&first..)?;
+        let rows = self.records()?.range::<&[u8; 8]>(&first..)?;
         Ok(rows.map(|row| {
             let (seq, row) = row?;
             let seq = Seq(u64::from_be_bytes(*seq.value()));
@@ -115,7 +117,7 @@ impl Snapshot {
         first: [u8; 16],
         last: [u8; 16],
     ) -> Result<impl Iterator<Item = Result<(EntryId, ViewRow), Error>> + use<>, Error> {
-        let rows = self.transaction.open_table(VIEWS)?.range::<&[u8; 16]>(&first..=&last)?;
+        let rows = self.views()?.range::<&[u8; 16]>(&first..=&last)?;
         Ok(rows.map(|row| {
             let (entry, row) = row?;
             Ok((EntryId::from_bytes(*entry.value()), rows::decode("views", row.value())?))
@@ -124,27 +126,27 @@ impl Snapshot {
 
     /// How many entries there are, forgotten ones included.
     pub fn entry_count(&self) -> Result<u64, Error> {
-        Ok(self.transaction.open_table(VIEWS)?.len()?)
+        Ok(self.views()?.len()?)
     }
 
     /// How much there is.
     pub fn counts(&self) -> Result<Counts, Error> {
         Ok(Counts {
             entries: self.entry_count()?,
-            forgotten: self.transaction.open_table(TOMBSTONES)?.len()?,
-            records: self.transaction.open_table(RECORDS)?.len()?,
+            forgotten: self.tombstones()?.len()?,
+            records: self.records()?.len()?,
         })
     }
 
     /// Entries of which only a tombstone is left, by id.
     pub fn forgotten(&self) -> Result<impl Iterator<Item = Result<EntryId, Error>> + use<>, Error> {
-        let rows = self.transaction.open_table(TOMBSTONES)?.range::<&[u8; 16]>(..)?;
+        let rows = self.tombstones()?.range::<&[u8; 16]>(..)?;
         Ok(rows.map(|row| Ok(EntryId::from_bytes(*row?.0.value()))))
     }
 
     /// The view row of an entry.
     pub fn view_row(&self, entry: EntryId) -> Result<Option<ViewRow>, Error> {
-        read::view_row(&self.transaction.open_table(VIEWS)?, entry)
+        read::view_row(self.views()?, entry)
     }
 
     /// Where the newest record stands that can change what an entry says.
@@ -158,9 +160,8 @@ impl Snapshot {
             return Ok(EntryRecords::Forgotten(Box::new(tombstone)));
         }
         let mut authors = BTreeMap::<AuthorId, Vec<Record>>::new();
-        let (held, records) =
-            (self.transaction.open_table(HELD)?, self.transaction.open_table(RECORDS)?);
-        for (_, record) in read::records_of(&held, &records, entry.as_bytes(), Damage::Told)? {
+        let (held, records) = (self.held()?, self.records()?);
+        for (_, record) in read::records_of(held, records, entry.as_bytes(), Damage::Told)? {
             authors.entry(record.author()).or_default().push(record);
         }
         let holdings =
@@ -170,16 +171,16 @@ impl Snapshot {
 
     /// All live records of an entry, its tombstone included, each with its place in the feed.
     pub fn places(&self, entry: EntryId) -> Result<Vec<(Seq, Record)>, Error> {
-        let held = self.transaction.open_table(HELD)?;
-        let records = self.transaction.open_table(RECORDS)?;
-        read::records_of(&held, &records, entry.as_bytes(), Damage::Told)
+        let held = self.held()?;
+        let records = self.records()?;
+        read::records_of(held, records, entry.as_bytes(), Damage::Told)
     }
 
     /// Everyone of whom anything is held about an entry, told without reading it.
     pub fn authors(&self, entry: EntryId) -> Result<Vec<AuthorId>, Error> {
-        let held = self.transaction.open_table(HELD)?;
+        let held = self.held()?;
         let mut authors = Vec::new();
-        while let Some(author) = read::author_after(&held, entry, authors.last().copied())? {
+        while let Some(author) = read::author_after(held, entry, authors.last().copied())? {
             authors.push(author);
         }
         Ok(authors)
@@ -187,9 +188,9 @@ impl Snapshot {
 
     /// The same records as far as they are whole: what is damaged counts as not held.
     pub fn whole_records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
-        let held = self.transaction.open_table(HELD)?;
-        let records = self.transaction.open_table(RECORDS)?;
-        let found = read::records_of(&held, &records, entry.as_bytes(), Damage::PassedOver)?;
+        let held = self.held()?;
+        let records = self.records()?;
+        let found = read::records_of(held, records, entry.as_bytes(), Damage::PassedOver)?;
         Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
@@ -202,9 +203,9 @@ impl Snapshot {
 
     /// One author's records on an entry.
     pub fn holding(&self, entry: EntryId, author: AuthorId) -> Result<Holding, Error> {
-        let held = self.transaction.open_table(HELD)?;
-        let records = self.transaction.open_table(RECORDS)?;
-        read::holding(&held, &records, entry, author, &Facet::ALL, Damage::Told)
+        let held = self.held()?;
+        let records = self.records()?;
+        read::holding(held, records, entry, author, &Facet::ALL, Damage::Told)
     }
 
     /// The record with this digest, if it is live.
@@ -213,7 +214,7 @@ impl Snapshot {
         let Some(seq) = seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))) else {
             return Ok(None);
         };
-        read::record_at(&self.transaction.open_table(RECORDS)?, seq, digest).map(Some)
+        read::record_at(self.records()?, seq, digest).map(Some)
     }
 
     /// The same, if it is whole to its signature: a peer would hold anything else against us.
@@ -222,7 +223,7 @@ impl Snapshot {
         let Some(seq) = seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))) else {
             return Ok(None);
         };
-        read::record_to_send(&self.transaction.open_table(RECORDS)?, seq, digest).map(Some)
+        read::record_to_send(self.records()?, seq, digest).map(Some)
     }
 
     /// Whether a record is held and whole as far as it can be: one that came without its payload
@@ -234,8 +235,7 @@ impl Snapshot {
 
     /// The tombstone of an entry.
     pub fn tombstone(&self, entry: EntryId) -> Result<Option<Record>, Error> {
-        let tombstones = self.transaction.open_table(TOMBSTONES)?;
-        read::tombstone(&tombstones, &self.transaction.open_table(RECORDS)?, entry)
+        read::tombstone(self.tombstones()?, self.records()?, entry)
     }
 
     /// The proof that an author equivocated.
@@ -260,7 +260,7 @@ impl Snapshot {
 
     /// The operator's marks on an entry.
     pub fn overlay(&self, entry: EntryId) -> Result<OverlayRow, Error> {
-        let table = self.transaction.open_table(OVERLAYS)?;
+        let table = self.overlay_rows()?;
         let Some(row) = table.get(entry.as_bytes())? else { return Ok(OverlayRow::default()) };
         rows::decode("overlays", row.value())
     }
@@ -281,11 +281,11 @@ impl Snapshot {
 
     /// How an entry was used.
     pub fn uses(&self, entry: EntryId) -> Result<UseRow, Error> {
-        read::uses(&self.transaction.open_table(USES)?, entry)
+        read::uses(self.use_rows()?, entry)
     }
 
     /// How strongly two entries belong together.
     pub fn pair(&self, one: EntryId, two: EntryId) -> Result<Option<PairRow>, Error> {
-        read::pair(&self.transaction.open_table(PAIRS)?, one, two)
+        read::pair(self.pair_rows()?, one, two)
     }
 }

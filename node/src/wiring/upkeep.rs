@@ -14,6 +14,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// Pauses between two passes while questions come: they need the same cores and caches.
+const PAUSES_MAX: u32 = 10;
+
 /// How it is driven.
 pub(super) struct Setup {
     pause: Duration,
@@ -104,10 +107,25 @@ impl Keeper {
                     return is_going(stopped, self.setup.pause);
                 }
             }
-            if !is_going(stopped, self.setup.pause) {
+            if !self.rest(stopped) {
                 return false;
             }
         }
+    }
+
+    /// Pauses until nobody has asked anything for the length of a pause, but not for ever. False
+    /// once it is told to stop.
+    fn rest(&self, stopped: &Receiver<()>) -> bool {
+        for _ in 0..PAUSES_MAX {
+            let asked = self.index.questions();
+            if !is_going(stopped, self.setup.pause) {
+                return false;
+            }
+            if self.index.questions() == asked {
+                break;
+            }
+        }
+        true
     }
 
     fn is_due(&self, service: Service) -> Result<bool, Error> {

@@ -1,10 +1,10 @@
 //! The documents in which the words of a question weigh most, as tantivy counts: nominations.
 //!
 //! Common words stand in most documents and decide little, but every document that holds one would
-//! have to be looked at. So the telling words are asked for first: what the last of their best
-//! reaches is a bar for all words together, and with it tantivy passes over most documents unseen.
-//! The bar goes on from segment to segment. Nothing is missed by that: it only begins higher.
+//! have to be looked at. So only the telling words nominate; what is nominated is then weighed by all.
+//! The bar goes on from segment to segment.
 
+use super::question::{Form, Word};
 use super::{Look, Place, Provider, Question};
 use crate::index::document::Filter;
 use klnode_crdt::ids::EntryId;
@@ -15,9 +15,7 @@ use tantivy::schema::Field;
 use tantivy::{DocAddress, Score, TantivyError};
 
 /// Telling words are those that make up this part of what all words tell.
-const TELLING_SHARE: f64 = 0.6;
-/// A score is a sum, and sums in another order differ in their last bits.
-const BAR_SHARE: Score = 0.9999;
+const TELLING_SHARE: f64 = 0.85;
 
 impl Look {
     /// The documents that score highest, best first: so many, and so many from outside.
@@ -44,18 +42,15 @@ impl Look {
         filter: &Filter,
         count_max: usize,
     ) -> Result<Vec<Hit>, TantivyError> {
-        let all: Vec<&str> = forms(question, f64::INFINITY);
-        if all.is_empty() {
+        // A word that only outsiders use tells nothing inside.
+        let may_match = |form: &Form| field == self.fields.outside || form.is_inside;
+        let telling: Vec<&str> = telling(question, &may_match);
+        if telling.is_empty() {
             return Ok(Vec::new());
         }
         let provider = Provider { question, fields: self.fields };
-        let telling: Vec<&str> = forms(question, TELLING_SHARE);
-        let mut best = Best::new(count_max, Score::MIN);
-        if telling.len() < all.len() {
-            self.offer_all(&self.query(field, &telling, filter), &provider, &mut best)?;
-            best = Best::new(count_max, best.bar * BAR_SHARE);
-        }
-        self.offer_all(&self.query(field, &all, filter), &provider, &mut best)?;
+        let mut best = Best::new(count_max);
+        self.offer_all(&self.query(field, &telling, filter), &provider, &mut best)?;
         Ok(best.heap.into_sorted_vec())
     }
 
@@ -102,20 +97,21 @@ impl Look {
     }
 }
 
-/// What the words are looked up as: the most telling first, until they make up a share of all.
-fn forms(question: &Question, share: f64) -> Vec<&str> {
-    let held = question.words.iter().filter(|word| !word.forms.is_empty());
-    let mut words: Vec<_> = held.map(|word| (word.tells(), word)).collect();
+/// What the words are looked up as: the most telling first, until they make up their share of all.
+fn telling<'q>(question: &'q Question, may_match: &dyn Fn(&Form) -> bool) -> Vec<&'q str> {
+    let mut words: Vec<(f64, &Word)> =
+        question.words.iter().map(|word| (word.tells(may_match), word)).collect();
+    words.retain(|(tells, _)| *tells > 0.0);
     words.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let all: f64 = words.iter().map(|(tells, _)| tells).sum();
     let mut told = 0.0;
     let is_wanted = |(tells, _): &(f64, _)| {
-        let is_wanted = told < share * all;
+        let is_wanted = told < TELLING_SHARE * all;
         told += tells;
         is_wanted
     };
-    let wanted = words.into_iter().take_while(is_wanted);
-    wanted.flat_map(|(_, word)| word.forms.iter().map(|form| form.text.as_str())).collect()
+    let forms = words.into_iter().take_while(is_wanted).flat_map(|(_, word)| &word.forms);
+    forms.filter(|form| may_match(form)).map(|form| form.text.as_str()).collect()
 }
 
 /// The best so far, the worst of them at the head.
@@ -127,9 +123,9 @@ struct Best {
 }
 
 impl Best {
-    fn new(count_max: usize, bar: Score) -> Self {
+    fn new(count_max: usize) -> Self {
         let count_max = count_max.max(1);
-        Self { heap: BinaryHeap::with_capacity(count_max + 1), count_max, bar }
+        Self { heap: BinaryHeap::with_capacity(count_max + 1), count_max, bar: Score::MIN }
     }
 
     fn offer(&mut self, hit: Hit) {
@@ -273,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_weighs_as_much_as_the_best_of_all() {
+    fn what_is_found_weighs_as_much_by_telling_words_as_the_best_of_all() {
         let folder = tempfile::tempdir().unwrap();
         let keyword = Keyword::create(folder.path()).unwrap();
         let mut writer = Writer::new(&keyword).unwrap();
@@ -296,6 +292,9 @@ mod tests {
             let filter = Filter { tags, ..Filter::default() };
             let question = look.question(query, &[], &Shares::default()).unwrap();
             let found = look.find(&question, &filter, COUNT).unwrap();
+            // What nominates is what tells: weighed by that alone, nothing better is left out.
+            let telling = telling(&question, &|_| true).join(" ");
+            let question = look.question(&telling, &[], &Shares::default()).unwrap();
             let admitted = left.iter().filter(|document| filter.admits(&document.scope));
             let entries: Vec<EntryId> = admitted.map(|document| document.entry).collect();
             let all = look.weigh(&look.places(&entries).unwrap(), &question).unwrap();

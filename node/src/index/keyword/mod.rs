@@ -273,7 +273,7 @@ impl Look {
             let is_held = holding > 0
                 || is_in(&outsiders) > 0
                 || (has_outside && self.searcher.doc_freq(&outside)? > 0);
-            forms.extend(is_held.then(|| Form::whole(name)));
+            forms.extend(is_held.then(|| Form::whole(name, holding > 0)));
             words.push(Word::new(documents, holding, share, forms));
         }
         Ok(Question { words, length_average, documents, has_outside })

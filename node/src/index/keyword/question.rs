@@ -30,6 +30,8 @@ pub(super) struct Form {
     pub(super) text: String,
     /// What a match counts.
     pub(super) weight: f64,
+    /// Whether anything holds it but what stands outside.
+    pub(super) is_inside: bool,
 }
 
 /// A question in words.
@@ -75,21 +77,22 @@ impl Word {
         Self { idf, forms }
     }
 
-    /// How much it tells by the form that counts most; nothing if nothing holds it.
-    pub(super) fn tells(&self) -> f64 {
-        self.idf * self.forms.iter().map(|form| form.weight).fold(0.0, f64::max)
+    /// How much it tells by the form that counts most of those that may match; nothing without one.
+    pub(super) fn tells(&self, may_match: &dyn Fn(&Form) -> bool) -> f64 {
+        let forms = self.forms.iter().filter(|form| may_match(form));
+        self.idf * forms.map(|form| form.weight).fold(0.0, f64::max)
     }
 }
 
 impl Form {
     /// The word itself.
-    pub(super) fn whole(text: String) -> Self {
-        Self { text, weight: 1.0 }
+    pub(super) fn whole(text: String, is_inside: bool) -> Self {
+        Self { text, weight: 1.0, is_inside }
     }
 
     /// A word that is one slip away.
     pub(super) fn neighbour(text: String) -> Self {
-        Self { text, weight: NEIGHBOUR_WEIGHT }
+        Self { text, weight: NEIGHBOUR_WEIGHT, is_inside: true }
     }
 }
 

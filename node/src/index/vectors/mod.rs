@@ -40,12 +40,16 @@ use state::State;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use top::Top;
 
 /// Where few entries may be asked, so many are looked at for each pair that is wanted.
 const LOOKS_PER_PAIR: usize = 4;
 
 /// The file's name in the folder of the index.
 pub const FILE_NAME: &str = "vectors.bin";
+
+/// From so many rows on it is worth it to wake another core.
+const SHARED_ROWS_MIN: usize = 20_000;
 
 /// When a graph takes over from the scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,6 +98,12 @@ pub struct Nearest {
     pub hits: Vec<(EntryId, f32)>,
     /// What found them.
     pub engine: Engine,
+}
+
+impl Nearest {
+    fn scanned(top: Top) -> Self {
+        Self { hits: top.into_hits(), engine: Engine::Scan }
+    }
 }
 
 /// The vector index: of one model and generation, in one folder.
@@ -261,6 +271,29 @@ impl Vectors {
         self.shared.check(vector)?;
         let query = Query::new(vector);
         Ok(self.shared.read().nearest(&query, count, filter))
+    }
+
+    /// The same, while something else is done. Of many vectors another core takes a part, if it has
+    /// time: whoever has nothing left to do takes what nobody has begun.
+    pub fn nearest_beside<T: Send>(
+        &self,
+        (vector, count): (&[f32], usize),
+        filter: &Filter,
+        other: impl FnOnce() -> T + Send,
+    ) -> (Result<Nearest, BadVector>, T) {
+        if let Err(error) = self.shared.check(vector) {
+            return (Err(error), other());
+        }
+        let query = Query::new(vector);
+        // Locked here and not by who helps: they take up other questions while they wait for each
+        // other, and would then wait for a writer who waits for them.
+        let state = self.shared.read();
+        if state.rows.len() < SHARED_ROWS_MIN {
+            return (Ok(state.nearest(&query, count, filter)), other());
+        }
+        let state: &State = &state;
+        let (other, nearest) = rayon::join(other, || state.nearest_shared(&query, count, filter));
+        (Ok(nearest), other)
     }
 
     /// The entries nearest to one that has a row, itself left out; none if it has none.

@@ -13,6 +13,7 @@ use super::top::{Promising, Top};
 use klnode_crdt::ids::EntryId;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::Vacant;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How many rows a chunk has. A power of two, small enough to copy within microseconds.
@@ -320,13 +321,27 @@ impl Rows {
 
     /// The nearest of all rows that the filter admits.
     pub(super) fn nearest(&self, query: &Query, count: usize, filter: &Filter) -> Top {
-        let mut top = Top::new(count.min(self.len()));
+        let count = count.min(self.len());
         if self.admitted_share(filter) >= SHARE_TO_READ_ALL {
-            self.scan_all(query, &mut top, filter);
-        } else {
-            self.scan_some(query, &mut top, |row| filter.admits(&self.facts[row]));
+            return self.scan_all(query, count, filter, 0..self.codes.chunks.len());
         }
+        let mut top = Top::new(count);
+        self.scan_some(query, &mut top, |row| filter.admits(&self.facts[row]));
         top
+    }
+
+    /// The same, where another core may take half of it.
+    pub(super) fn nearest_shared(&self, query: &Query, count: usize, filter: &Filter) -> Top {
+        if self.admitted_share(filter) < SHARE_TO_READ_ALL {
+            return self.nearest(query, count, filter);
+        }
+        let (count, chunks) = (count.min(self.len()), self.codes.chunks.len());
+        let (first, second) = (0..chunks / 2, chunks / 2..chunks);
+        let (first, second) = rayon::join(
+            || self.scan_all(query, count, filter, first),
+            || self.scan_all(query, count, filter, second),
+        );
+        first.with(second)
     }
 
     /// Which part of the rows a filter admits, guessed from some of them.
@@ -341,46 +356,57 @@ impl Rows {
         admitted as f64 / SAMPLE_ROWS as f64
     }
 
-    /// Bounds every row by its upper halves, and multiplies in full those that may be near enough:
-    /// first the most promising, so that their cosines are a bar for the others.
-    fn scan_all(&self, query: &Query, top: &mut Top, filter: &Filter) {
-        let mut promising = Promising::new(top.room() * PROMISING_SHARE);
-        let mut bounds = self.bounds(query, |row, bound| {
-            if promising.reaches(bound) && filter.admits(&self.facts[row]) {
+    /// Bounds every row of some chunks by its upper halves, and multiplies in full those that may be
+    /// near enough: first the most promising, so that their cosines are a bar for the others.
+    fn scan_all(&self, query: &Query, count: usize, filter: &Filter, chunks: Range<usize>) -> Top {
+        let first = chunks.start * CHUNK_ROWS;
+        // Facts stand elsewhere in memory: they are read of those alone that would enter, and not
+        // where nothing is asked of them.
+        let is_all = filter.is_all();
+        let admits = |row: usize| is_all || filter.admits(&self.facts[row]);
+        let (mut top, mut promising) = (Top::new(count), Promising::new(count * PROMISING_SHARE));
+        let mut bounds = self.bounds(query, chunks, |row, bound| {
+            if promising.reaches(bound) && admits(row) {
                 promising.offer(bound, row);
             }
         });
         for row in promising.rows() {
             top.offer(self.codes.cosine(row, query), &self.entries[row]);
-            bounds[row] = f32::NEG_INFINITY;
+            bounds[row - first] = f32::NEG_INFINITY;
         }
-        for (row, bound) in bounds.into_iter().enumerate() {
+        for (row, bound) in (first..).zip(bounds) {
             if !top.reaches(bound) || bound == f32::NEG_INFINITY {
                 continue;
             }
-            // Facts stand elsewhere in memory: they are read of those alone that would enter.
             let cosine = self.codes.cosine(row, query);
-            if top.reaches(cosine) && filter.admits(&self.facts[row]) {
+            if top.reaches(cosine) && admits(row) {
                 top.offer(cosine, &self.entries[row]);
             }
         }
+        top
     }
 
-    /// What the cosine of each row can be at most; `see` is shown each as it comes.
-    fn bounds(&self, query: &Query, mut see: impl FnMut(usize, f32)) -> Vec<f32> {
+    /// What the cosine of each row of some chunks can be at most; `see` is shown each as it comes.
+    fn bounds(
+        &self,
+        query: &Query,
+        chunks: Range<usize>,
+        mut see: impl FnMut(usize, f32),
+    ) -> Vec<f32> {
         let (kernel, halves) = (Kernel::best(), coarse::lines_of(self.codes.stride));
-        let mut bounds = Vec::with_capacity(self.len());
+        let (start, end) = (chunks.start * CHUNK_ROWS, (chunks.end * CHUNK_ROWS).min(self.len()));
+        let mut bounds = Vec::with_capacity(end.saturating_sub(start));
         let mut products = [0; BLOCK_ROWS];
-        for chunk in &self.codes.chunks {
+        for chunk in &self.codes.chunks[chunks] {
             for (block, lines) in chunk.coarse.chunks(BLOCK_ROWS * halves).enumerate() {
                 let first = block * BLOCK_ROWS;
-                let some = self.len().saturating_sub(bounds.len()).min(BLOCK_ROWS);
+                let some = end.saturating_sub(start + bounds.len()).min(BLOCK_ROWS);
                 let products = &mut products[..some];
                 kernel.halves(query.even(), kernel::words(lines), products);
                 let slacks = chunk.scales[first..].iter().zip(&chunk.slacks[first..]);
                 for (product, (scale, slack)) in products.iter().zip(slacks) {
                     let bound = coarse::most(*product, query, *scale, *slack);
-                    see(bounds.len(), bound);
+                    see(start + bounds.len(), bound);
                     bounds.push(bound);
                 }
             }

@@ -101,12 +101,19 @@ impl State {
     }
 
     pub(super) fn nearest(&self, query: &Query, count: usize, filter: &Filter) -> Nearest {
-        let by_graph = |attached: &Attached| attached.nearest(&self.rows, query, count, filter);
-        let (top, engine) = match self.attached.as_ref().and_then(by_graph) {
-            Some(top) => (top, Engine::Graph),
-            None => (self.rows.nearest(query, count, filter), Engine::Scan),
-        };
-        Nearest { hits: top.into_hits(), engine }
+        let scan = || self.rows.nearest(query, count, filter);
+        self.by_graph(query, count, filter).unwrap_or_else(|| Nearest::scanned(scan()))
+    }
+
+    /// The same, where another core may take a part of it.
+    pub(super) fn nearest_shared(&self, query: &Query, count: usize, filter: &Filter) -> Nearest {
+        let scan = || self.rows.nearest_shared(query, count, filter);
+        self.by_graph(query, count, filter).unwrap_or_else(|| Nearest::scanned(scan()))
+    }
+
+    fn by_graph(&self, query: &Query, count: usize, filter: &Filter) -> Option<Nearest> {
+        let top = self.attached.as_ref()?.nearest(&self.rows, query, count, filter)?;
+        Some(Nearest { hits: top.into_hits(), engine: Engine::Graph })
     }
 
     /// How many points the graph has.

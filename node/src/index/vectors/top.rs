@@ -49,9 +49,12 @@ impl Top {
         }
     }
 
-    /// How many it holds at most.
-    pub(super) fn room(&self) -> usize {
-        self.count
+    /// The best of both.
+    pub(super) fn with(mut self, other: Self) -> Self {
+        for hit in other.heap {
+            self.offer(hit.cosine, &hit.entry);
+        }
+        self
     }
 
     /// How many were found.

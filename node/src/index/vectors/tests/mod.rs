@@ -153,6 +153,24 @@ fn a_scan_finds_what_sorting_all_rows_by_their_cosine_finds() {
 }
 
 #[test]
+fn a_scan_that_cores_share_finds_the_same() {
+    let folder = folder();
+    // One short vector for many rows: what is told apart here is where they stand.
+    let vectors = Vectors::empty(folder.path(), MODEL, 4, LIMITS);
+    for row in 0..SHARED_ROWS_MIN as u64 + 1_500 {
+        vectors.upsert(id(row), &vector(row)[..4], tagged(&format!("area/{}", row % 7))).unwrap();
+    }
+    for filter in [Filter::all(), Filter::all().tags(["area"]), Filter::all().tags(["area/3"])] {
+        for seed in 0..20 {
+            let asked = &vector(1_000_000 + seed)[..4];
+            let alone = vectors.nearest(asked, 30, &filter).unwrap();
+            let (shared, other) = vectors.nearest_beside((asked, 30), &filter, || seed);
+            assert_eq!((shared.unwrap(), other), (alone, seed));
+        }
+    }
+}
+
+#[test]
 fn an_entry_is_nearest_to_its_own_vector_with_a_cosine_of_one() {
     let folder = folder();
     let vectors = filled(&folder, 50);
