@@ -151,7 +151,7 @@ impl Snapshot {
 
     /// Where the newest record stands that can change what an entry says.
     pub fn text_seq(&self, entry: EntryId) -> Result<Seq, Error> {
-        read::text_seq(&self.transaction.open_table(HELD)?, entry)
+        read::text_seq(self.held()?, entry)
     }
 
     /// All records of an entry.
