@@ -63,6 +63,8 @@ pub(super) struct Candidates {
     pub(super) meaning: Option<Arc<Meaning>>,
     pub(super) tail_records: u64,
     pub(super) has_words: bool,
+    /// The question in words, where it may be looked for word for word.
+    pub(super) phrase: Option<keyword::Question>,
 }
 
 /// From so many vectors on a thread of their own is worth its start.
@@ -103,7 +105,9 @@ pub(super) fn find(
     let counted: Vec<Counted> = tail.counted.values().cloned().collect();
     let asked_words = look.question(&question.text, &counted, index.shares())?;
     let (meaning, fallback) = meaning_of(index, question);
-    let asked = Asked { ceiling: asked_words.ceiling(), entries: asked_words.documents() };
+    let is_fused = question.engine == Engine::Hybrid;
+    let names = if is_fused && meaning.is_some() { asked_words.names() } else { 0.0 };
+    let asked = Asked { ceiling: asked_words.ceiling(), entries: asked_words.documents(), names };
     let lookup = Lookup { question: asked_words, look, meaning, filter: &question.filter };
     let mut matches = lookup.in_index(question.engine, &tail, is_shut)?;
     for (entry, found) in lookup.in_tail(&tail) {
@@ -126,6 +130,7 @@ pub(super) fn find(
         fallback,
         has_words: !lookup.question.is_empty() || lookup.meaning.is_some(),
         meaning: lookup.meaning.map(|(meaning, _)| meaning),
+        phrase: is_fused.then_some(lookup.question),
         tail_records: tail.records,
     })
 }

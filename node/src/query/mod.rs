@@ -13,6 +13,7 @@ mod findings;
 mod gate;
 mod judge;
 mod numbers;
+mod phrase;
 mod places;
 mod promotion;
 mod question;

@@ -5,6 +5,7 @@
 //! with the same counts ([`Question`]), so that an entry does not move when the index takes it.
 
 mod find;
+mod order;
 mod question;
 mod tokens;
 mod writer;
@@ -19,6 +20,7 @@ use super::spelling::{NEIGHBOURS_MAX, is_one_slip_apart, may_be_misspelt};
 use super::words::each_word;
 use klnode_crdt::ids::EntryId;
 use klnode_scoring::relevance::PRIOR_DOCUMENTS;
+use order::Order;
 use question::Word;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -208,21 +210,23 @@ impl Look {
         each_word(text, |word| {
             names.insert(word.to_owned());
         });
+        let names: Vec<String> = names.into_iter().collect();
         let mut words = Vec::with_capacity(names.len());
-        for name in names {
-            let here = self.searcher.doc_freq(&self.term(&name))?;
-            let waiting = tail.iter().filter(|text| text.occurrences.contains_key(&name)).count();
+        for name in &names {
+            let here = self.searcher.doc_freq(&self.term(name))?;
+            let waiting = tail.iter().filter(|text| text.occurrences.contains_key(name)).count();
             let holding = here + waiting as u64;
-            let share = shares.of(&name);
+            let share = shares.of(name);
             let forms = match holding {
-                0 if may_be_misspelt(&name) => self.neighbours(&name, tail)?,
+                0 if may_be_misspelt(name) => self.neighbours(name, tail)?,
                 0 => Vec::new(),
-                _ => vec![name],
+                _ => vec![name.clone()],
             };
             words.push(Word::new(documents, holding, share, forms));
         }
         let length_average = length as f64 / documents.max(1) as f64;
-        Ok(Question { words, length_average, documents })
+        let order = Order::of(text, &names, &words);
+        Ok(Question { words, length_average, documents, order })
     }
 
     /// The words that are one slip from a word that nothing holds, the most common first.

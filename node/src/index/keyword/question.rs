@@ -4,6 +4,7 @@
 //! knows them speaks as loudly as some hundred entries, so that "the" does not count like a name in
 //! a store of three.
 
+use super::order::Order;
 use crate::index::document::Document;
 use crate::index::spelling::NEIGHBOUR_WEIGHT;
 use crate::index::words::each_word;
@@ -34,6 +35,8 @@ pub struct Question {
     pub(super) length_average: f64,
     /// How many texts there are.
     pub(super) documents: u64,
+    /// What the order of the words says.
+    pub(super) order: Order,
 }
 
 impl Question {
@@ -50,6 +53,16 @@ impl Question {
     /// How many texts are looked through.
     pub fn documents(&self) -> u64 {
         self.documents
+    }
+
+    /// The share of what its words tell that stands in names of code.
+    pub fn names(&self) -> f64 {
+        self.order.names()
+    }
+
+    /// The share of it that stands in an entry word for word.
+    pub fn phrase_in(&self, title: &str, content: &str) -> f64 {
+        self.order.phrase_in(title, content)
     }
 
     /// What a form that occurs so often in a text of that length weighs.
