@@ -7,8 +7,10 @@
 //! freshness and the rest. The numbers were measured: `docs/retrieval.md`.
 
 mod calibration;
+mod phrase;
 
 pub use calibration::{Calibration, SAMPLE_COSINES_MIN};
+pub use phrase::{Heard, Phrase, Term};
 
 use crate::unit::unit;
 
@@ -18,6 +20,17 @@ pub const BM25_K1: f64 = 1.2;
 pub const PRIOR_DOCUMENTS: u64 = 500;
 /// How fast covered words make up for distant meaning.
 pub const COVERAGE_EXPONENT: f64 = 1.5;
+/// What meaning loses where a query is nothing but names of code: what a name means is what it is
+/// used for, and that no vector knows.
+pub const NAMES_MEANING_LOSS: f64 = 0.3;
+/// By how much faster covered words make up for distant meaning there.
+pub const NAMES_COVERAGE_GAIN: f64 = 0.6;
+/// What a text that holds the query word for word makes up for, of all that is open.
+pub const PHRASE_GAIN: f64 = 0.4;
+/// How much less a part of the query says, word for word, than all of it.
+pub const PHRASE_EXPONENT: i32 = 4;
+/// A text that covers less of a query cannot hold enough of it word for word to be worth a look.
+pub const PHRASE_COVERAGE_MIN: f64 = 0.2;
 /// A query whose words tell less than this, all together, is not covered by holding them: "the" is
 /// no question.
 pub const IDF_SUM_MIN: f64 = 3.0;
@@ -41,6 +54,9 @@ pub struct Asked {
     /// How many entries were looked through. The best of many unrelated ones is nearer than the
     /// best of few.
     pub entries: u64,
+    /// The share of what the query's words tell that stands in names of code, in [0, 1]. 0 where one
+    /// engine answers alone: then there is nothing to weigh against each other.
+    pub names: f64,
 }
 
 /// The relevance of a candidate, with what led to it.
@@ -52,17 +68,26 @@ pub struct Relevance {
     pub meaning: f64,
     /// The share of the query that the words cover, in [0, 1].
     pub coverage: f64,
+    /// The share of the query that stands in names of code, as [`Asked`] says.
+    pub names: f64,
+    /// The share of the query that stands in the text word for word, as far as it was looked at:
+    /// see [`Relevance::with_phrase`].
+    pub phrase: f64,
 }
 
 /// The relevance of a candidate: what neither meaning nor words leave open.
 ///
-/// `1 − (1 − meaning) · (1 − coverage)^1.5`
+/// `1 − (1 − meaning) · (1 − coverage)^1.5`; for a query of names, meaning counts 0.3 less and the
+/// exponent is 0.6 greater, each as a share, and in between for one that holds some.
 #[must_use]
 pub fn relevance(found: &Match, asked: &Asked, calibration: &Calibration) -> Relevance {
     let coverage = if asked.ceiling > 0.0 { unit(found.bm25 / asked.ceiling) } else { 0.0 };
     let meaning = found.cosine.map_or(0.0, |cosine| calibration.meaning(cosine));
-    let value = 1.0 - (1.0 - meaning) * (1.0 - coverage).powf(COVERAGE_EXPONENT);
-    Relevance { value, meaning, coverage }
+    let names = unit(asked.names);
+    let exponent = COVERAGE_EXPONENT * (1.0 + NAMES_COVERAGE_GAIN * names);
+    let meant = meaning * (1.0 - NAMES_MEANING_LOSS * names);
+    let value = 1.0 - (1.0 - meant) * (1.0 - coverage).powf(exponent);
+    Relevance { value, meaning, coverage, names, phrase: 0.0 }
 }
 
 /// Which engines a query was answered by.

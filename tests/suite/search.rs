@@ -427,3 +427,37 @@ fn an_explanation_adds_up() {
     assert_eq!(added.len(), adds.len(), "{text}");
     assert!(added.is_sorted_by(|a, b| a >= b), "the largest first: {text}");
 }
+
+#[test]
+fn what_holds_a_message_word_for_word_is_nearer_than_what_holds_its_words() {
+    let node = Asked::new();
+    let quoted = node.add("Dragging", "Fails with: token channel should never be closed.", &[]);
+    node.add("Sending", "Is the channel closed? Never: a token should be sent first.", &[]);
+    let message = "token channel should never be closed";
+    let answer = node.json(&["search", message, "--explain"]);
+    let hits = answer["hits"].as_array().unwrap();
+    let of = |is_quoted: bool| {
+        let hit = hits.iter().find(|hit| (hit["code"] == json!(quoted)) == is_quoted).unwrap();
+        let number = |value: &Value| value.as_f64().unwrap();
+        (number(&hit["explain"]["phrase"]), number(&hit["relevance"]))
+    };
+    let ((whole, near), (other, far)) = (of(true), of(false));
+    assert!(whole > 0.99 && other < 0.5, "{whole} {other}");
+    assert!(near > far, "{near} {far}");
+    let text = String::from_utf8(node.run(&["search", message, "--explain"]).stdout).unwrap();
+    assert!(text.contains(", word for word 1.00"), "{text}");
+}
+
+#[test]
+fn an_explanation_says_how_much_of_a_question_is_names() {
+    let node = Asked::new();
+    node.add("max_retries is 5", "The client gives up after max_retries.", &[]);
+    for (query, engine, expect) in [
+        ("max_retries", "hybrid", 1.0),
+        ("retries of the client", "hybrid", 0.0),
+        ("max_retries", "keyword", 0.0),
+    ] {
+        let answer = node.json(&["search", query, "--engine", engine, "--explain"]);
+        assert_eq!(answer["hits"][0]["explain"]["names"], json!(expect), "{query}: {answer}");
+    }
+}

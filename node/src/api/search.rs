@@ -232,6 +232,13 @@ pub struct Explained {
     pub meaning: f64,
     /// The share of the question that its words cover, in [0, 1].
     pub coverage: f64,
+    /// The share of the question that stands in names of code: there words count more and meaning
+    /// less.
+    #[serde(default)]
+    pub names: f64,
+    /// The share of the question that stands in it word for word.
+    #[serde(default)]
+    pub phrase: f64,
     /// What a foreign entry's score was multiplied by.
     pub foreign_factor: Option<f64>,
     /// What a pin added.
@@ -436,6 +443,8 @@ fn explained(hit: &query::Hit, answer: &query::Answer, entry: &types::Entry) -> 
         signals: owned(signals),
         meaning: hit.relevance.meaning,
         coverage: hit.relevance.coverage,
+        names: hit.relevance.names,
+        phrase: hit.relevance.phrase,
         foreign_factor: hit.placed.foreign_factor,
         pin_bonus: hit.placed.pin_bonus,
         role_bonus: hit.role_bonus,

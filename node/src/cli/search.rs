@@ -164,11 +164,22 @@ fn put_hit(text: &mut String, hit: &Hit) {
     }
 }
 
+/// What the order of the question's words changed, if anything.
+fn order(explained: &Explained) -> String {
+    let parts = [("names", explained.names), ("word for word", explained.phrase)];
+    let said = parts.iter().filter(|(_, share)| *share >= 0.005);
+    said.map(|(name, share)| format!(", {name} {share:.2}")).collect()
+}
+
 fn put_explanation(text: &mut String, hit: &Hit, explained: &Explained) {
     let _ = writeln!(
         text,
-        "    score {:.3}; relevance {:.2} from meaning {:.2} and words {:.2}",
-        hit.score, hit.relevance, explained.meaning, explained.coverage
+        "    score {:.3}; relevance {:.2} from meaning {:.2} and words {:.2}{}",
+        hit.score,
+        hit.relevance,
+        explained.meaning,
+        explained.coverage,
+        order(explained)
     );
     let mut largest_first: Vec<_> = explained.adds.iter().collect();
     largest_first.sort_by(|(_, a), (_, b)| b.total_cmp(a));

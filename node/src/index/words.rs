@@ -39,6 +39,21 @@ pub fn each_word(text: &str, visit: impl FnMut(&str)) {
     }
 }
 
+/// Shows `visit` every name of a text as it is written: each word with all that is joined to it.
+pub fn each_name(text: &str, mut visit: impl FnMut(&str)) {
+    let mut rest = text;
+    while let Some(start) = word_start(rest) {
+        let (_, name) = first_name(&rest[start..]);
+        visit(name);
+        rest = &rest[start + name.len()..];
+    }
+}
+
+/// Whether a text is of scripts that put spaces between words.
+pub fn is_spaced(text: &str) -> bool {
+    text.is_ascii() || !text.contains(is_unspaced)
+}
+
 /// The word that `text` starts with, and the name: that word with all that is joined to it.
 fn first_name(text: &str) -> (&str, &str) {
     let first = word_end(text);
@@ -281,7 +296,7 @@ fn ends_between(last: char, letter: char, next: Option<char>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{WORD_BYTES_MAX, WORDS_MAX, words};
+    use super::{WORD_BYTES_MAX, WORDS_MAX, each_name, words};
 
     fn check(text: &str, expect: &str) {
         assert_eq!(words(text).join(" "), expect, "{text}");
@@ -308,6 +323,16 @@ mod tests {
             ("wait....what", "wait what"),
         ] {
             check(text, expect);
+        }
+    }
+
+    #[test]
+    fn the_words_of_its_names_are_those_of_a_text() {
+        for text in ["", "ctx.Err() at src/api/mod.rs:42:7, --no-verify", "a - b.", "wait....what"]
+        {
+            let mut of_names = Vec::new();
+            each_name(text, |name| of_names.extend(words(name)));
+            assert_eq!(of_names, words(text), "{text}");
         }
     }
 

@@ -65,6 +65,8 @@ pub(super) struct Candidates {
     pub(super) meaning: Option<Arc<Meaning>>,
     pub(super) tail_records: u64,
     pub(super) has_words: bool,
+    /// The question in words, where it may be looked for word for word.
+    pub(super) phrase: Option<keyword::Question>,
 }
 
 /// Entries with their cosines.
@@ -103,7 +105,9 @@ pub(super) fn find(
     let counted: Vec<Counted> = tail.counted.values().cloned().collect();
     let asked_words = look.question(&question.text, &counted, index.shares())?;
     let (meaning, fallback) = meaning_of(index, question);
-    let asked = Asked { ceiling: asked_words.ceiling(), entries: asked_words.documents() };
+    let is_fused = question.engine == Engine::Hybrid;
+    let names = if is_fused && meaning.is_some() { asked_words.names() } else { 0.0 };
+    let asked = Asked { ceiling: asked_words.ceiling(), entries: asked_words.documents(), names };
     let lookup = Lookup { question: asked_words, look, meaning, filter: &question.filter };
     let best_first = lookup.best_first(question, &asked, &tail, is_shut)?;
     let engines = if lookup.meaning.is_some() { Engines::Both } else { Engines::Keywords };
@@ -115,6 +119,7 @@ pub(super) fn find(
         fallback,
         has_words: !lookup.question.is_empty() || lookup.meaning.is_some(),
         meaning: lookup.meaning.map(|(meaning, _)| meaning),
+        phrase: is_fused.then_some(lookup.question),
         tail_records: tail.records,
     })
 }

@@ -15,6 +15,7 @@ mod flags;
 mod gate;
 mod judge;
 mod numbers;
+mod phrase;
 mod places;
 mod promotion;
 mod question;

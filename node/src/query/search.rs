@@ -46,7 +46,7 @@ const HIT_SHARE: f64 = 0.6;
 pub(super) struct Read {
     pub(super) found: Found,
     pub(super) scope: Scope,
-    relevance: Relevance,
+    pub(super) relevance: Relevance,
     freshness: signals::Freshness,
     looked: Looked,
     pub(super) confirmed: Option<Day>,
@@ -203,6 +203,7 @@ impl Reading<'_> {
                 break;
             }
         }
+        found.listen(&mut read);
         Ok(read)
     }
 

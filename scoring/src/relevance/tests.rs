@@ -12,7 +12,7 @@ fn near(given: f64, expect: f64) -> bool {
 }
 
 fn of(cosine: Option<f64>, bm25: f64, ceiling: f64) -> Relevance {
-    relevance(&Match { cosine, bm25 }, &Asked { ceiling, entries: 100 }, &BUILT_IN)
+    relevance(&Match { cosine, bm25 }, &Asked { ceiling, entries: 100, names: 0.0 }, &BUILT_IN)
 }
 
 #[test]
@@ -36,6 +36,24 @@ fn relevance_is_what_neither_meaning_nor_words_leave_open() {
         assert!(near(given.value, expect), "{cosine:?}, {bm25}: {given:?}");
     }
     assert!(near(of(Some(0.4), 3.0, 0.0).value, 0.4), "a query without words has no coverage");
+}
+
+#[test]
+fn a_query_of_names_is_answered_by_its_words() {
+    for (names, cosine, bm25, expect) in [
+        (0.0, 0.5, 10.0, 0.823_223),
+        (1.0, 0.5, 10.0, 0.876_848),
+        (0.5, 0.5, 10.0, 0.851_181),
+        (1.0, 0.5, 0.0, 0.35),
+        (1.0, 0.0, 10.0, 0.810_535),
+        (7.0, 0.5, 0.0, 0.35),
+        (f64::NAN, 0.5, 0.0, 0.5),
+    ] {
+        let asked = Asked { ceiling: 20.0, entries: 100, names };
+        let given = relevance(&Match { cosine: Some(cosine), bm25 }, &asked, &BUILT_IN);
+        assert!(near(given.value, expect), "{names}, {cosine}, {bm25}: {given:?}");
+        assert!(near(given.meaning, cosine), "what the engines say stays: {given:?}");
+    }
 }
 
 #[test]
@@ -70,7 +88,7 @@ fn the_best_of_many_must_be_better_than_the_best_of_few() {
 #[test]
 fn nothing_near_enough_is_no_answer() {
     let abstains = |entries, found: &[Relevance]| {
-        let asked = Asked { ceiling: 20.0, entries };
+        let asked = Asked { ceiling: 20.0, entries, names: 0.0 };
         judge(found, &asked, Engines::Both, &BUILT_IN).abstains()
     };
     let (far, close) = (of(Some(0.25), 1.0, 20.0), of(Some(0.4), 6.0, 20.0));
@@ -78,7 +96,7 @@ fn nothing_near_enough_is_no_answer() {
     assert!(!abstains(3, &[far]), "{far:?} is much in a store of three");
     assert!(abstains(1_000, &[far]), "{far:?} is little among a thousand");
     assert!(!abstains(1_000, &[far, close]), "{close:?} counts wherever it stands");
-    let broken = Relevance { value: f64::NAN, meaning: 0.0, coverage: 0.0 };
+    let broken = Relevance { value: f64::NAN, ..far };
     assert!(abstains(3, &[broken]));
 }
 

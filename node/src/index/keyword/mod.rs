@@ -5,6 +5,7 @@
 //! with the same counts ([`Question`]), so that an entry does not move when the index takes it.
 
 mod find;
+mod order;
 mod question;
 mod tokens;
 mod writer;
@@ -19,6 +20,7 @@ use super::spelling::{NEIGHBOURS_MAX, is_one_slip_apart, may_be_misspelt};
 use super::words::each_word;
 use klnode_crdt::ids::EntryId;
 use klnode_scoring::relevance::PRIOR_DOCUMENTS;
+use order::Order;
 use question::{Form, Word};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -256,27 +258,29 @@ impl Look {
         each_word(text, |word| {
             names.insert(word.to_owned());
         });
+        let names: Vec<String> = names.into_iter().collect();
         let mut words = Vec::with_capacity(names.len());
-        for name in names {
-            let here = self.searcher.doc_freq(&term(self.fields.text, &name))?;
+        for name in &names {
+            let here = self.searcher.doc_freq(&term(self.fields.text, name))?;
             let is_in = |texts: &[&Counted]| {
-                texts.iter().filter(|text| text.occurrences.contains_key(&name)).count() as u64
+                texts.iter().filter(|text| text.occurrences.contains_key(name)).count() as u64
             };
             let holding = here + is_in(&tail);
-            let share = shares.of(&name);
+            let share = shares.of(name);
             let mut forms = Vec::new();
-            if holding == 0 && may_be_misspelt(&name) {
-                let near = self.neighbours(&name, &tail)?;
+            if holding == 0 && may_be_misspelt(name) {
+                let near = self.neighbours(name, &tail)?;
                 forms.extend(near.into_iter().map(Form::neighbour));
             }
-            let outside = term(self.fields.outside, &name);
+            let outside = term(self.fields.outside, name);
             let is_held = holding > 0
                 || is_in(&outsiders) > 0
                 || (has_outside && self.searcher.doc_freq(&outside)? > 0);
-            forms.extend(is_held.then(|| Form::whole(name, holding > 0)));
+            forms.extend(is_held.then(|| Form::whole(name.clone(), holding > 0)));
             words.push(Word::new(documents, holding, share, forms));
         }
-        Ok(Question { words, length_average, documents, has_outside })
+        let order = Order::of(text, &names, &words);
+        Ok(Question { words, length_average, documents, has_outside, order })
     }
 
     /// The words that are one slip from a word that nothing holds, the most common first.

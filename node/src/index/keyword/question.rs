@@ -4,6 +4,7 @@
 //! knows them speaks as loudly as some hundred entries, so that "the" does not count like a name in
 //! a store of three.
 
+use super::order::Order;
 use crate::index::document::Document;
 use crate::index::spelling::NEIGHBOUR_WEIGHT;
 use crate::index::words::each_word;
@@ -44,6 +45,8 @@ pub struct Question {
     pub(super) documents: u64,
     /// Whether the index holds any from outside.
     pub(super) has_outside: bool,
+    /// What the order of the words says.
+    pub(super) order: Order,
 }
 
 impl Question {
@@ -62,6 +65,16 @@ impl Question {
         self.documents
     }
 
+    /// The share of what its words tell that stands in names of code.
+    pub fn names(&self) -> f64 {
+        self.order.names()
+    }
+
+    /// The share of it that stands in an entry word for word.
+    pub fn phrase_in(&self, title: &str, content: &str) -> f64 {
+        self.order.phrase_in(title, content)
+    }
+
     /// What a form that occurs so often in a text of that length weighs.
     pub(super) fn part(&self, word: &Word, form: &Form, occurrences: u32, length: u32) -> f64 {
         let occurrences = f64::from(occurrences);
@@ -75,6 +88,11 @@ impl Word {
     pub(super) fn new(documents: u64, holding: u64, share: f64, forms: Vec<Form>) -> Self {
         let idf = idf(documents + PRIOR_DOCUMENTS, holding + prior_holding(share));
         Self { idf, forms }
+    }
+
+    /// What a match of it counts, by the form that counts most.
+    pub(super) fn weight(&self) -> f64 {
+        self.forms.iter().map(|form| form.weight).fold(NEIGHBOUR_WEIGHT, f64::max)
     }
 
     /// How much it tells by the form that counts most of those that may match; nothing without one.
