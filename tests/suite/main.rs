@@ -14,6 +14,7 @@ mod connect;
 mod crash;
 mod damage;
 mod doctor;
+mod eval;
 mod examples;
 mod findings;
 mod forgetting;

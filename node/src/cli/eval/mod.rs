@@ -10,9 +10,9 @@ mod metrics;
 pub use file::Set;
 
 use super::{Progress, Reply, VerbError};
-use crate::api::Client;
 use crate::api::search::{Search, SearchAnswer};
 use crate::api::types::{Named, NewEntry, Status};
+use crate::api::{Client, ClientError};
 use hyper::Method;
 use metrics::{Outcome, interval, mean, percentile};
 use serde::Serialize;
@@ -42,6 +42,8 @@ pub struct Args {
 const WRITERS: usize = 32;
 /// The index has so long to take the entries in.
 const INDEX_TIME_MAX: Duration = Duration::from_secs(600);
+/// Of entries that the node does not take so many are named.
+const NAMED_MAX: usize = 10;
 const RECALL_AT: [usize; 3] = [1, 5, 10];
 
 /// What one engine achieved.
@@ -73,6 +75,8 @@ struct Difference {
 struct Evaluation {
     file: String,
     entries: usize,
+    /// Entries that the node does not take, by their ids in the set: nothing finds them.
+    refused: Vec<String>,
     reports: Vec<Report>,
     differences: Vec<Difference>,
 }
@@ -105,13 +109,15 @@ impl Args {
             .flat_map(|(name, others)| differences_to(name, &outcomes[0], others))
             .collect();
         let (file, entries) = (self.file.display().to_string(), set.entries.len());
-        let evaluation = Evaluation { file, entries, reports, differences };
+        let refused = set.entries.iter().map(|entry| &entry.id);
+        let refused = refused.filter(|id| !names.contains_key(*id)).cloned().collect();
+        let evaluation = Evaluation { file, entries, refused, reports, differences };
         let text = text(&evaluation);
         Ok(Reply::new(&evaluation, text))
     }
 }
 
-/// Writes the entries of a set; returns what the node calls them.
+/// Writes the entries of a set; returns what the node calls those that it takes.
 async fn write(
     set: &Set,
     client: &Client,
@@ -136,10 +142,12 @@ async fn write(
         }
         while let Some(written) = writing.join_next().await {
             let (id, named) = written.map_err(|error| VerbError::Input(error.to_string()))?;
-            let named = named.map_err(|error| {
-                VerbError::Input(format!("write entry `{id}` of the set: {error}"))
-            })?;
-            names.insert(id, named.id);
+            match named {
+                Ok(named) => names.insert(id, named.id),
+                // The scan may hold something against it. One of thousands changes little.
+                Err(ClientError::Refused(_)) => None,
+                Err(error) => return Err(error.into()),
+            };
         }
         progress.tell("writing", names.len() as u64, Some(set.entries.len() as u64));
     }
@@ -252,6 +260,12 @@ fn differences_to(than: &str, hybrid: &[Outcome], other: &[Outcome]) -> Vec<Diff
 
 fn text(evaluation: &Evaluation) -> String {
     let mut text = format!("{}: {} entries\n", evaluation.file, evaluation.entries);
+    if !evaluation.refused.is_empty() {
+        let named: Vec<&str> =
+            evaluation.refused.iter().take(NAMED_MAX).map(String::as_str).collect();
+        let (count, named) = (evaluation.refused.len(), named.join(", "));
+        let _ = writeln!(text, "{count} not taken by the node, so found by nobody: {named}");
+    }
     let _ = writeln!(
         text,
         "{:<9} {:>8} {:>8} {:>9} {:>8} {:>6} {:>9}  abstained",
