@@ -255,8 +255,8 @@ fn restoring_keeps_what_was_forgotten_since_forgotten_and_asks_before_anything_i
     let before = fs::read(home.join("store.redb")).unwrap();
     let asked = run(&home, &["restore", path]);
     assert_eq!(asked.status.code(), Some(1));
-    let expected = "klnode: cannot restore without a yes: the store in place holds 1 records of 1 \
-                    entries that the backup lacks\n  \
+    let expected = "klnode: cannot restore without a yes: the store in place holds 1 record of 1 entry \
+                    that the backup lacks\n  \
                     hint: nothing was changed; --yes replaces it all the same\n";
     assert_eq!(told(&asked), expected);
     assert_eq!(fs::read(home.join("store.redb")).unwrap(), before);

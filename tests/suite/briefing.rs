@@ -245,15 +245,15 @@ fn a_briefing_primes_its_session_is_quoted_and_leaves_uses_alone() {
     assert_eq!(snapshot.uses(EntryId::from_hex(&entry).unwrap()).unwrap().served, 0);
     drop(snapshot);
     assert_eq!(confirm("untold"), "independent");
-    for (query, words) in [
-        ("?budget_tokens=99", "budget_tokens must be from 100 to 20000"),
-        ("?budget_tokens=20001", "budget_tokens must be from 100 to 20000"),
-        ("?workspace=nowhere", "nowhere"),
-        ("?checkout=relative", "not absolute"),
-        ("?budget=5", "budget"),
+    for (query, status, words) in [
+        ("?budget_tokens=99", 400, "budget_tokens must be from 100 to 20000"),
+        ("?budget_tokens=20001", 400, "budget_tokens must be from 100 to 20000"),
+        ("?workspace=nowhere", 404, "nowhere"),
+        ("?checkout=relative", 400, "not absolute"),
+        ("?budget=5", 400, "budget"),
     ] {
         let answer = brief(query);
-        assert_eq!(answer.status, 400, "{query}: {}", answer.text());
+        assert_eq!(answer.status, status, "{query}: {}", answer.text());
         assert!(answer.text().contains(words), "{query}: {}", answer.text());
     }
 }

@@ -212,7 +212,7 @@ fn what_was_said_can_always_be_taken_back() {
             break refusal;
         }
     };
-    assert!(refusal.to_string().contains("retractions of this entry"), "{refusal}");
+    assert!(refusal.to_string().contains("retractions by one author"), "{refusal}");
     assert_eq!(home.title(entry), None, "nothing stands that could not be taken back");
 }
 

@@ -268,7 +268,15 @@ fn hints_of_successors_are_bounded_for_each_author_and_for_all_who_may_not_say_s
     });
     bring(&mut team.node, records.collect(), team.carol.author());
     assert_eq!(hints(&team.node, ours).len(), 256, "a crowd leaves no more");
-    // Whoever may say so is heard all the same.
+    // Whoever may say so is heard all the same, however many of her entries others speak for.
+    let taken: Vec<EntryId> = (0..16)
+        .map(|number| team.alice.create_in(team.shared.id, &format!("taken {number}")))
+        .collect();
+    team.exchange();
+    let records = (0..)
+        .zip(&taken)
+        .map(|(number, entry)| Stranger::new(1_000 + number).claims(*entry, supersedes(ours)));
+    bring(&mut team.node, records.collect(), team.carol.author());
     let hers = team.alice.create_in(team.shared.id, "hers");
     team.alice.claim(hers, supersedes(ours));
     team.exchange();

@@ -441,7 +441,8 @@ fn what_names_something_of_the_house_is_flagged_where_others_will_have_it() {
     assert_eq!((&added["workspace"], &added["flags"]), (&json!("team"), &flags));
     let id = added["id"].as_str().unwrap();
     assert_eq!(done(&node, &here, &["show", id])["flags"], flags);
-    let shown = told(&type_in(&node, &here, &["show", id]));
+    let shown = type_in(&node, &here, &["show", id]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains("content: db1.prod.internal (hostname)"), "{shown}");
     // What nobody else will have is not flagged.
     for alone in [&["--workspace", "main"], &["--thread", "fix"]] {

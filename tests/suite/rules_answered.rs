@@ -177,6 +177,24 @@ fn what_comes_out_of_a_task_that_succeeds_is_verified() {
     }
 }
 
+#[test]
+fn what_was_taken_back_in_a_task_stays_so_when_the_task_fails() {
+    let node = Asked::new();
+    let begin = json!({"agent": "builder", "goal": "mend the build"});
+    let task = node.done("/v1/tasks", &begin)["task"].as_str().unwrap().to_owned();
+    let new = json!({
+        "title": "About zqback", "content": "Rare.", "evidence": ["doc:notes"], "task": task,
+    });
+    let made = node.done("/v1/entries", &new);
+    let entry = EntryId::from_hex(made["id"].as_str().unwrap()).unwrap();
+    node.done(&format!("/v1/entries/{entry}/retract"), &json!({}));
+    let before = node.shown(entry);
+    node.done(&format!("/v1/tasks/{task}/finish"), &json!({"outcome": "failure"}));
+    let after = node.shown(entry);
+    assert_eq!((&after["status"], &after["title"]), (&before["status"], &json!("")), "{after}");
+    assert_eq!(after["registers"].get("failed_work"), None, "{after}");
+}
+
 /// What a verb that must succeed answers in JSON.
 fn run(home: &Path, arguments: &[&str]) -> Value {
     let output = klnode(home).args(arguments).arg("--json").output().unwrap();

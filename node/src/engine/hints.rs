@@ -8,15 +8,21 @@ use super::ingest::Ingest;
 use crate::store::{Batch, Error};
 use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::payload::Payload;
 use klnode_crdt::record::Record;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Hints of one author at what takes one entry's place: no more are looked at either.
+/// Hints of one author who may not speak for it at what takes one entry's place.
 const AUTHOR_HINTS_MAX: usize = 16;
 /// Hints at what takes one entry's place, from which on those who may not speak for it leave none.
 const ENTRY_HINTS_MAX: usize = 256;
+
+/// Hints at what takes one entry's place, whoever leaves them: no more are looked at.
+const SPEAKERS_HINTS_MAX: usize = 1_024;
+
+/// Of which workspaces an author is a member, as far as it was asked: a charter takes long to read.
+type Membership = BTreeMap<WorkspaceId, bool>;
 
 impl Ingest<'_> {
     /// Keeps the hints that an author's records on an entry leave: those of what it holds now, and no
@@ -28,8 +34,11 @@ impl Ingest<'_> {
         (entry, author): (EntryId, AuthorId),
     ) -> Result<(), Error> {
         let (had, has) = (superseded(before.records()), superseded(after.records()));
+        let mut membership = BTreeMap::new();
         for old in &has {
-            if !batch.is_successor(*old, entry)? && self.may_hint(batch, *old, author)? {
+            if !batch.is_successor(*old, entry)?
+                && self.may_hint(batch, *old, author, &mut membership)?
+            {
                 batch.put_successor(*old, entry)?;
             }
         }
@@ -47,23 +56,39 @@ impl Ingest<'_> {
     }
 
     /// Whether there is room for one more hint of an author at what takes an entry's place. This
-    /// node's own word always finds some.
-    fn may_hint(&self, batch: &Batch, old: EntryId, author: AuthorId) -> Result<bool, Error> {
+    /// node's own word always finds some. Who may speak for the entry is not counted among those
+    /// who may not: they could fill an author's share with links on that author's entries.
+    fn may_hint(
+        &self,
+        batch: &Batch,
+        old: EntryId,
+        author: AuthorId,
+        membership: &mut Membership,
+    ) -> Result<bool, Error> {
         if self.writer.mine.contains(&author) {
             return Ok(true);
         }
         let hints = batch.successors(old)?;
-        if hints.len() >= ENTRY_HINTS_MAX && !self.may_speak_for(batch, old, author)? {
-            return Ok(false);
-        }
         if hints.len() < AUTHOR_HINTS_MAX {
             return Ok(true);
+        }
+        if hints.len() >= SPEAKERS_HINTS_MAX {
+            return Ok(false);
+        }
+        if self.may_speak_for(batch, old, author, membership)? {
+            return Ok(true);
+        }
+        if hints.len() >= ENTRY_HINTS_MAX {
+            return Ok(false);
         }
         let mut own = 0;
         for new in hints {
             own += usize::from(batch.has_claims_of(author, new)?);
+            if own >= AUTHOR_HINTS_MAX {
+                return Ok(false);
+            }
         }
-        Ok(own < AUTHOR_HINTS_MAX)
+        Ok(true)
     }
 
     /// Whether an author is the creator of an entry, or a member of its workspace.
@@ -72,13 +97,19 @@ impl Ingest<'_> {
         batch: &Batch,
         entry: EntryId,
         author: AuthorId,
+        membership: &mut Membership,
     ) -> Result<bool, Error> {
         let Some(row) = batch.view_row(entry)? else { return Ok(false) };
         let Some(workspace) = row.workspace.filter(|_| row.creator != Some(author)) else {
             return Ok(row.creator == Some(author));
         };
+        if let Some(is_member) = membership.get(&workspace) {
+            return Ok(*is_member);
+        }
         let charter = Error::unless_damaged(batch.charter(workspace, self.now))?;
-        Ok(charter.unwrap_or_default().members.contains(&author))
+        let is_member = charter.unwrap_or_default().members.contains(&author);
+        membership.insert(workspace, is_member);
+        Ok(is_member)
     }
 }
 

@@ -3,11 +3,12 @@
 use super::command::{NewEntry, Receipt, Rejection};
 use super::ingest::Ingest;
 use super::tasks::taken;
-use crate::store::Batch;
 use crate::store::places::{CHECKOUTS_MAX, CheckoutRow, PromotionRow};
 use crate::store::rows::UseRow;
+use crate::store::{Batch, Error};
 use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_crdt::lww::Register;
+use klnode_crdt::view::{State, View};
 use klnode_crdt::writer::Claim;
 
 /// Bytes of what says which repository a checkout is of, or where it lies.
@@ -98,8 +99,12 @@ impl Ingest<'_> {
                 batch.put_uses(entry, UseRow { is_from_success: true, ..uses })?;
                 continue;
             }
-            let view = self.view(batch, entry)?;
-            if view.is_some_and(|view| view.text(Register::FAILED_WORK).is_none()) {
+            // What was taken back stays so, and what cannot be read holds nothing up.
+            let view = Error::unless_damaged(self.view(batch, entry))?.flatten();
+            let is_unflagged = |view: &View| {
+                view.state == State::Live && view.text(Register::FAILED_WORK).is_none()
+            };
+            if view.as_ref().is_some_and(is_unflagged) {
                 let flag = Claim::Set(Register::FAILED_WORK, "true".to_owned());
                 taken(self.claim(batch, entry, &[flag]))?;
             }

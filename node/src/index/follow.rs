@@ -258,7 +258,8 @@ impl Follower {
     fn consider_job(&mut self) -> Result<Option<Instant>, IndexError> {
         // However many come from outside: there is nothing to learn from those.
         let inside = self.shared.keyword.inside()?;
-        if self.job.is_some() || !self.shared.is_refit_due(inside) {
+        let are_all = self.keyword_at >= *self.head.borrow();
+        if self.job.is_some() || !self.shared.is_refit_due(inside, are_all) {
             self.due_since = None;
             return Ok(None);
         }

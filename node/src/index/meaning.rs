@@ -194,10 +194,12 @@ impl Meaning {
         Ok(self.vectors.checkpoint(format!("{mark} {fitted}").as_bytes())?)
     }
 
-    /// Whether a store of so many documents should be weighed anew.
-    pub(super) fn is_outgrown(&self, documents: u64) -> bool {
+    /// Whether a store of so many documents should be weighed anew: it has doubled, or what was
+    /// learnt is mostly from texts that no longer count.
+    pub(super) fn is_outgrown(&self, documents: u64, are_all: bool) -> bool {
         let doubled = |fitted: u64| documents >= FIT_DOCUMENTS_MIN.max(fitted * 2);
-        self.fitted.is_some_and(doubled)
+        let halved = |fitted: u64| are_all && documents < fitted / 2;
+        self.fitted.is_some_and(|fitted| doubled(fitted) || halved(fitted))
     }
 }
 

@@ -118,8 +118,8 @@ impl Shared {
         *place = Some(Arc::new(meaning));
     }
 
-    fn is_refit_due(&self, documents: u64) -> bool {
-        self.meaning().is_none_or(|meaning| meaning.is_outgrown(documents))
+    fn is_refit_due(&self, documents: u64, are_all: bool) -> bool {
+        self.meaning().is_none_or(|meaning| meaning.is_outgrown(documents, are_all))
     }
 }
 

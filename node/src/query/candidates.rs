@@ -181,7 +181,8 @@ impl Tail {
 
 impl Lookup<'_> {
     /// What may answer, the most relevant first. What is surely shut out takes nobody's place, however
-    /// well it fits the question: then more is asked for. How far that goes is bounded.
+    /// well it fits the question: then more is asked for. How far that goes is bounded. By words
+    /// outsiders have places of their own; by meaning they stand among the others.
     fn best_first(
         &self,
         question: &Question,
@@ -189,17 +190,28 @@ impl Lookup<'_> {
         tail: &Tail,
         is_shut: IsShut<'_>,
     ) -> Result<Vec<Candidate>, SearchError> {
-        let mut count = FOUND_MAX;
+        let (mut count, wanted) = (FOUND_MAX, question.hits_max.max(OPEN_MIN));
+        let mut known = BTreeMap::new();
+        let mut is_shut = |entry| match known.get(&entry) {
+            Some(is_shut) => Ok(*is_shut),
+            None => is_shut(entry).inspect(|is_shut| {
+                known.insert(entry, *is_shut);
+            }),
+        };
         loop {
-            let (mut matches, is_all) = self.in_index(question.engine, tail, count)?;
+            let (places, near) = self.nominate(question.engine, count)?;
+            let is_all = [places.len(), near.len()].map(|named| named < count);
+            let (_, near_open) = open(near.clone(), |(entry, _)| *entry, wanted, &mut is_shut)?;
+            let mut matches = self.weigh(question.engine, tail, places, near)?;
             matches.extend(self.in_tail(tail));
             let mut scored = score(&matches, question.engine, asked, &self.calibration());
             scored.sort_by(|a, b| {
                 b.relevance.value.total_cmp(&a.relevance.value).then(a.entry.cmp(&b.entry))
             });
-            let wanted = question.hits_max.max(OPEN_MIN);
-            let (scored, open) = open(scored, wanted, is_shut)?;
-            if is_all || open >= wanted || count >= CROWDED_MAX {
+            let (scored, all_open) = open(scored, |one| one.entry, wanted, &mut is_shut)?;
+            let is_enough = (is_all[1] || near_open >= wanted)
+                && (is_all == [true, true] || all_open >= wanted);
+            if is_enough || count >= CROWDED_MAX {
                 return Ok(scored);
             }
             count *= CROWDED_STEP;
@@ -210,16 +222,14 @@ impl Lookup<'_> {
         self.meaning.as_ref().map_or(Calibration::BUILT_IN, |(meaning, _)| meaning.calibration)
     }
 
-    /// What the index finds, each with what both engines say of it, and whether that is all that
-    /// there is to find.
-    fn in_index(
+    /// What both engines say of what either has named.
+    fn weigh(
         &self,
         engine: Engine,
         tail: &Tail,
-        count: usize,
-    ) -> Result<(BTreeMap<EntryId, Match>, bool), SearchError> {
-        let (mut places, nearest) = self.nominate(engine, count)?;
-        let is_all = places.len() < count && nearest.len() < count;
+        mut places: Vec<Place>,
+        nearest: Near,
+    ) -> Result<BTreeMap<EntryId, Match>, SearchError> {
         let mut matches: BTreeMap<EntryId, Match> =
             places.iter().map(|place| (place.entry, NOTHING)).collect();
         if let Some((meaning, vector)) = &self.meaning {
@@ -244,7 +254,7 @@ impl Lookup<'_> {
             matches.entry(entry).or_insert(NOTHING).bm25 = bm25;
         }
         matches.retain(|entry, _| !tail.documents.contains_key(entry));
-        Ok((matches, is_all))
+        Ok(matches)
     }
 
     /// The best by words, and the nearest by meaning.
@@ -286,22 +296,23 @@ impl Lookup<'_> {
     }
 }
 
-/// The candidates without those that are surely shut out, as far as it takes to find so many that are
-/// not; and how many were found.
-fn open(
-    best_first: Vec<Candidate>,
+/// What is named without what is surely shut out, as far as it takes to find so many that are not;
+/// and how many were found.
+fn open<T>(
+    best_first: Vec<T>,
+    entry: impl Fn(&T) -> EntryId,
     wanted: usize,
-    is_shut: IsShut<'_>,
-) -> Result<(Vec<Candidate>, usize), Error> {
+    is_shut: &mut dyn FnMut(EntryId) -> Result<bool, Error>,
+) -> Result<(Vec<T>, usize), Error> {
     let (mut kept, mut open) = (Vec::with_capacity(best_first.len()), 0);
-    for candidate in best_first {
+    for one in best_first {
         if open < wanted {
-            if is_shut(candidate.entry)? {
+            if is_shut(entry(&one))? {
                 continue;
             }
             open += 1;
         }
-        kept.push(candidate);
+        kept.push(one);
     }
     Ok((kept, open))
 }

@@ -309,10 +309,9 @@ impl Batch {
         self.transaction.open_table(OVERLAYS)?.remove(entry.as_bytes())?;
         self.drop_quarantined_under(entry.as_bytes())?;
         self.forget_places(entry)?;
-        // What was never held was never served and takes nothing's place: there is nothing to look for.
-        if self.view_row(entry)?.is_some() {
+        // What was never held, or is forgotten already, has left nothing to look for.
+        if self.view_row(entry)?.is_some_and(|row| !row.is_forgotten) {
             self.forget_uses(entry)?;
-            self.forget_succession(entry)?;
         }
         let seq = self.put_record(tombstone)?;
         let mut tombstones = self.transaction.open_table(TOMBSTONES)?;

@@ -44,6 +44,7 @@ impl Batch {
             + self.forget_primed(&gone)?
             + self.forget_findings(&gone)?
             + self.forget_upkeep(&gone)?
+            + self.forget_succession(&gone)?
             + self.forget_served(&gone)?)
     }
 
@@ -104,12 +105,13 @@ mod tests {
         let options = Options::new(StoreId::from_bytes([1; 16]));
         let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
         let batch = store.batch(Durability::Durable).unwrap();
-        let session = Label::parse("a session").unwrap();
+        let session = Label::parse("session").unwrap();
         for (number, entry) in entries.iter().enumerate() {
             let query = format!("question {number}");
             let row = ServedRow { query, entries: vec![*entry], ..ServedRow::default() };
             batch.append_served(NOW, &row).unwrap();
             batch.put_view_row(*entry, &ViewRow::new(NOW)).unwrap();
+            batch.put_successor(entries[0], *entry).unwrap();
         }
         batch.prime(&session, entries, NOW).unwrap();
         batch.commit().unwrap();
@@ -125,16 +127,20 @@ mod tests {
         for tombstone in &tombstones[..30] {
             batch.put_tombstone(tombstone, &ViewRow::new(NOW)).unwrap();
         }
-        // Forty rows of the ledger, and forty of the session.
+        // Forty rows of the ledger and forty of the session; what takes the first one's place went
+        // with it.
         assert_eq!(batch.wipe_forgotten().unwrap(), 80);
         assert_eq!(batch.wipe_forgotten().unwrap(), 0, "there is nothing left to do");
         // What a peer forgets that was never held costs no look at all.
         batch.put_tombstone(&tombstone(99), &ViewRow::new(NOW)).unwrap();
         assert_eq!(batch.wipe_forgotten().unwrap(), 0);
+        // Nor does what is forgotten again.
+        batch.put_tombstone(&tombstones[3], &ViewRow::new(NOW)).unwrap();
+        assert_eq!(batch.wipe_forgotten().unwrap(), 0);
         batch.put_tombstone(&tombstones[30], &ViewRow::new(NOW)).unwrap();
         batch.commit().unwrap();
         let batch = store.batch(Durability::Durable).unwrap();
-        assert_eq!(batch.head().unwrap(), Seq(32));
+        assert_eq!(batch.head().unwrap(), Seq(33));
         let ledger = batch.transaction.open_table(LEDGER).unwrap();
         let rows = ledger.iter().unwrap().map(|row| {
             let (_, row) = row.unwrap();
@@ -146,7 +152,7 @@ mod tests {
             let is_left = number > 30;
             assert_eq!((row.query.is_empty(), row.entries.len()), (!is_left, is_left.into()));
         }
-        let session = Label::parse("a session").unwrap();
+        let session = Label::parse("session").unwrap();
         for (number, entry) in entries.iter().enumerate() {
             assert_eq!(batch.is_primed(&session, *entry).unwrap(), number > 30, "{number}");
         }

@@ -13,6 +13,7 @@ use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use redb::{ReadableTable, ReadableTableMetadata};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// So many checkouts are mapped.
 pub const CHECKOUTS_MAX: u64 = 4_096;
@@ -128,11 +129,14 @@ impl Batch {
         Ok(())
     }
 
-    /// A forgotten entry takes no other's place.
-    pub(super) fn forget_succession(&self, entry: EntryId) -> Result<(), Error> {
-        let mut table = self.transaction.open_table(SUCCESSORS)?;
-        table.retain(|at, _| part::<16>(at, 16) != *entry.as_bytes())?;
-        Ok(())
+    /// Forgotten entries take no other's place. Returns how many rows were looked at.
+    pub(super) fn forget_succession(&self, gone: &BTreeSet<EntryId>) -> Result<u64, Error> {
+        let (mut table, mut looked) = (self.transaction.open_table(SUCCESSORS)?, 0);
+        table.retain(|at, _| {
+            looked += 1;
+            !gone.contains(&EntryId::from_bytes(part(at, 16)))
+        })?;
+        Ok(looked)
     }
 
     /// Nothing takes a forgotten entry's place, and none of it is left as a promotion.

@@ -58,6 +58,11 @@ pub(super) async fn events(
     }
     let newest = service.snapshot()?.upkeep()?.next().transpose()?;
     let newest = newest.map_or(0, |(number, _)| number);
+    if let Some(noted) = noted_since.filter(|noted| *noted > newest) {
+        let message =
+            format!("stream events: noted_since is {noted}, but the journal ends at {newest}");
+        return Err(ApiError::new(Kind::Invalid, message, None));
+    }
     let at = Place { since, noted: noted_since.unwrap_or(newest) };
     let (stop, pending) = (streams.stop.clone(), VecDeque::new());
     let reading = Reading { service, at, head, noted, stop, pending, _seat: seat };

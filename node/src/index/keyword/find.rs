@@ -176,6 +176,7 @@ mod tests {
     use crate::index::shares::Shares;
     use klnode_crdt::ids::WorkspaceId;
     use klnode_crdt::origin::Memory;
+    use std::collections::BTreeSet;
 
     const COUNT: usize = 10;
 
@@ -290,11 +291,13 @@ mod tests {
             ("w40q", vec![]),
         ] {
             let filter = Filter { tags, ..Filter::default() };
-            let question = look.question(query, &[], &Shares::default()).unwrap();
+            let mut question = look.question(query, &[], &Shares::default()).unwrap();
             let found = look.find(&question, &filter, COUNT).unwrap();
             // What nominates is what tells: weighed by that alone, nothing better is left out.
-            let telling = telling(&question, &|_| true).join(" ");
-            let question = look.question(&telling, &[], &Shares::default()).unwrap();
+            let telling: BTreeSet<String> =
+                telling(&question, &|_| true).into_iter().map(str::to_owned).collect();
+            let tells = |form: &Form| telling.contains(&form.text);
+            question.words.retain(|word| word.forms.iter().any(tells));
             let admitted = left.iter().filter(|document| filter.admits(&document.scope));
             let entries: Vec<EntryId> = admitted.map(|document| document.entry).collect();
             let all = look.weigh(&look.places(&entries).unwrap(), &question).unwrap();

@@ -90,9 +90,10 @@ impl Word {
         Self { idf, forms }
     }
 
-    /// What a match of it counts, by the form that counts most.
+    /// What a match of it counts, by the form that counts most of those inside.
     pub(super) fn weight(&self) -> f64 {
-        self.forms.iter().map(|form| form.weight).fold(NEIGHBOUR_WEIGHT, f64::max)
+        let inside = self.forms.iter().filter(|form| form.is_inside);
+        inside.map(|form| form.weight).fold(NEIGHBOUR_WEIGHT, f64::max)
     }
 
     /// How much it tells by the form that counts most of those that may match; nothing without one.

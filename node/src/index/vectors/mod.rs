@@ -289,7 +289,9 @@ impl Vectors {
         // other, and would then wait for a writer who waits for them.
         let state = self.shared.read();
         if state.rows.len() < SHARED_ROWS_MIN {
-            return (Ok(state.nearest(&query, count, filter)), other());
+            let nearest = state.nearest(&query, count, filter);
+            drop(state);
+            return (Ok(nearest), other());
         }
         let state: &State = &state;
         let (other, nearest) = rayon::join(other, || state.nearest_shared(&query, count, filter));

@@ -94,12 +94,12 @@ impl All {
         };
         let Some(changed) = changed else { return Self::of(snapshot) };
         for entry in changed {
-            for rows in self.workspaces.values_mut() {
+            let Some(row) = snapshot.view_row(entry)? else { continue };
+            // An id belongs to one workspace, whatever becomes of the entry.
+            if let Some(rows) = row.workspace.and_then(|id| self.workspaces.get_mut(&id)) {
                 rows.remove(&entry);
             }
-            if let Some(row) = snapshot.view_row(entry)? {
-                self.put(entry, &row);
-            }
+            self.put(entry, &row);
         }
         (self.head, self.entries) = (snapshot.head(), snapshot.entry_count()?);
         Ok(self)

@@ -67,7 +67,9 @@ impl Objects {
                 continue;
             }
             if let Ok(pack) = within(&folder, "pack", OFlags::DIRECTORY) {
-                open_packs(&pack, &mut objects.packs)?;
+                let opened = open_packs(&pack, &mut objects.packs);
+                // What is borrowed takes nothing away from what is there.
+                opened.or((depth > 0).then_some(()))?;
             }
             if depth < ALTERNATES_DEPTH_MAX {
                 next.extend(alternates(&folder).into_iter().map(|other| (other, depth + 1)));

@@ -148,6 +148,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        self.check_begun()?;
         let client = client_name(&context);
         let known = attended(&context, resources::workspaces(&self.session, &client)).await?;
         // Without a node there is still something to list.
