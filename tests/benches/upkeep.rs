@@ -41,7 +41,10 @@ fn main() {
     let resident = node.resident().all;
     let start = Instant::now();
     let mut upkeep = place.command();
-    upkeep.args(["maintain", "--all", "--json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    // Into a file: what is told may be longer than a pipe holds, and nobody reads before the end.
+    let told = tempfile::NamedTempFile::new().expect("a file");
+    let written = told.reopen().expect("the same file");
+    upkeep.args(["maintain", "--all", "--json"]).stdout(written).stderr(Stdio::null());
     let mut upkeep = upkeep.spawn().expect("runs");
     let (mut during, mut most) = (Vec::new(), resident);
     while upkeep.try_wait().expect("a child").is_none() {
@@ -49,8 +52,8 @@ fn main() {
         most = most.max(node.resident().all);
     }
     let took = start.elapsed();
-    let told = upkeep.wait_with_output().expect("ends");
-    let told: Value = serde_json::from_slice(&told.stdout).expect("a summary");
+    let told = std::fs::read(told.path()).expect("what was told");
+    let told: Value = serde_json::from_slice(&told).expect("a summary");
     row(&format!("upkeep of {size}, all services"), took.as_secs_f64(), "s", "");
     row("of that merged", told["services"][0]["merged"].as_f64().unwrap_or(0.0), "", "");
     row("of that proposed", told["services"][0]["proposed"].as_f64().unwrap_or(0.0), "", "");

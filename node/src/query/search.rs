@@ -1,22 +1,19 @@
-//! From a question to an answer: candidates, views, judgement, order, and as much as fits.
+//! From a question to an answer: candidates, views, judgement, order; how much of it fits is for `fill`.
 
 use super::anchors::{self, Looked};
 use super::candidates::{self, Candidate, Candidates, SearchError};
-use super::excerpt;
+use super::fill::{Beside, Bonus, nearest};
 use super::gate::Gate;
-use super::question::{Abstained, Answer, Audience, Caveat, Hit, Question};
-use super::rivals::{self, Rivalry};
-use super::succession::Successions;
+use super::question::{Abstained, Answer, Audience, Question};
+use super::rivals;
 use super::{Cancel, Found, GitCheckout, Reader, Reading};
 use crate::index::Index;
 use crate::index::document::{Scope, lineage};
 use crate::store::Snapshot;
-use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
-use klnode_crdt::kind::Kind;
-use klnode_crdt::lww::Register;
+use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::View;
-use klnode_scoring::budget::{self, Coverage, Item, Reason};
+use klnode_scoring::budget::Reason;
 use klnode_scoring::cooccurrence;
 use klnode_scoring::predicate;
 use klnode_scoring::rank::{self, Origin, Overlay, PerSignal, Ranking, Weights, signals};
@@ -33,12 +30,8 @@ const READ_AT_A_TIME: usize = 24;
 const READ_MAX: usize = 400;
 /// How often one answer looks into the caller's checkout, at one batch of entries each time.
 const LOOKS_MAX: usize = 4;
-/// Atoms of one entry that an answer names as broken or unknown.
-const FINDINGS_MAX: usize = 3;
 /// Entries of which it is looked up how strongly they belong together.
 const PAIRED_MAX: usize = 10;
-/// What came nearest is told of so many.
-const NEAREST_MAX: usize = 10;
 /// A hit needs this share of the relevance that the best one needs.
 const HIT_SHARE: f64 = 0.6;
 
@@ -47,28 +40,9 @@ pub(super) struct Read {
     pub(super) found: Found,
     pub(super) scope: Scope,
     pub(super) relevance: Relevance,
-    freshness: signals::Freshness,
-    looked: Looked,
+    pub(super) freshness: signals::Freshness,
+    pub(super) looked: Looked,
     pub(super) confirmed: Option<Day>,
-}
-
-/// What is added to a score for what an entry is to the caller.
-#[derive(Clone, Copy, Debug, Default)]
-struct Bonus {
-    role: f64,
-    place: f64,
-}
-
-impl Bonus {
-    fn sum(&self) -> f64 {
-        self.role + self.place
-    }
-}
-
-/// What hits are to each other.
-struct Beside<'a> {
-    rivalries: &'a [Rivalry],
-    successions: &'a Successions,
 }
 
 impl Reader {
@@ -358,85 +332,6 @@ impl Reading<'_> {
         }
         Ok(ties)
     }
-
-    /// Takes as many hits as fit, each in the form that fits.
-    fn fill(
-        &self,
-        answer: &mut Answer,
-        question: &Question,
-        ranking: &Ranking,
-        mut read: BTreeMap<EntryId, Read>,
-        bonuses: &BTreeMap<EntryId, Bonus>,
-        beside: &Beside<'_>,
-    ) {
-        let (numbers, rivalries) = (&self.reader.numbers, beside.rivalries);
-        let placed = choice(question, ranking, rivalries);
-        let item = |placed: &&rank::Placed| {
-            let read = read.get(&placed.candidate.entry)?;
-            let kind = match question.audience {
-                Audience::Gated => read.scope.kind.unwrap_or(Kind::Lesson),
-                // Categories are for answers that are injected.
-                Audience::All => Kind::Lesson,
-            };
-            Some(Item { entry: placed.candidate.entry, kind, relevance: read.relevance.value })
-        };
-        let items: Vec<Item> = placed.iter().filter_map(item).collect();
-        let sources: BTreeSet<AuthorId> = items
-            .iter()
-            .filter_map(|item| read.get(&item.entry)?.found.author.as_ref())
-            .map(|author| author.author)
-            .collect();
-        let score = placed.first().map_or(0.0, |first| first.score);
-        let params = budget::Params { entries_max: question.hits_max, ..numbers.budget };
-        let coverage = Coverage { sources: sources.len(), score };
-        let form = budget::form(question.tier, coverage, &params);
-        let tokens_max = question.tokens_max.unwrap_or(u32::MAX);
-        let pairs: Vec<budget::Rivals> =
-            rivalries.iter().map(|rivalry| (rivalry.one, rivalry.two)).collect();
-        let tokens = |entry: EntryId, form: budget::Form| {
-            read.get(&entry).map_or(0, |read| excerpt::tokens(&read.found, form, numbers))
-        };
-        let fitted = budget::fit(&items, &pairs, (form, tokens_max), &params, tokens);
-        answer.tokens = fitted.tokens;
-        answer.left_out.splice(0..0, fitted.left_out);
-        let order: Vec<EntryId> = fitted.shown.iter().map(|shown| shown.entry).collect();
-        let code = |entry| read.get(&entry).map(code);
-        let mut competing = rivals::caveats(&order, rivalries, &code);
-        for shown in fitted.shown {
-            let place = ranking.placed.iter().find(|placed| placed.candidate.entry == shown.entry);
-            let Some((placed, read)) = place.zip(read.remove(&shown.entry)) else { continue };
-            let bonus = bonuses.get(&shown.entry).copied().unwrap_or_default();
-            let mut caveats = own_caveats(&read.found, &read.freshness, &read.looked);
-            caveats.extend(competing.remove(&shown.entry).unwrap_or_default());
-            caveats.extend(beside.successions.of(shown.entry).iter().map(superseded_by));
-            let tokens = excerpt::tokens(&read.found, shown.form, numbers);
-            let hit = hit(*placed, read, shown.form, bonus, caveats);
-            answer.hits.push(Hit { tokens, ..hit });
-        }
-    }
-}
-
-/// What may be shown: all of an injected answer's, since it is chosen by category; for a person the
-/// best in their order, and what contradicts them.
-fn choice<'r>(
-    question: &Question,
-    ranking: &'r Ranking,
-    rivalries: &[Rivalry],
-) -> Vec<&'r rank::Placed> {
-    if question.audience == Audience::Gated {
-        return ranking.placed.iter().collect();
-    }
-    let best: BTreeSet<EntryId> =
-        ranking.placed.iter().take(question.hits_max).map(|one| one.candidate.entry).collect();
-    let is_shown = |placed: &&rank::Placed| {
-        let entry = placed.candidate.entry;
-        let contradicts = |rivalry: &Rivalry| {
-            (rivalry.one == entry && best.contains(&rivalry.two))
-                || (rivalry.two == entry && best.contains(&rivalry.one))
-        };
-        best.contains(&entry) || rivalries.iter().any(contradicts)
-    };
-    ranking.placed.iter().filter(is_shown).collect()
 }
 
 /// Whether a hit stands for what nobody who counts has tried.
@@ -449,120 +344,9 @@ fn put_untried_last(ranking: &mut Ranking, read: &BTreeMap<EntryId, Read>) {
     ranking.placed.sort_by_key(|placed| is_untried(placed, read));
 }
 
-fn hit(
-    placed: rank::Placed,
-    read: Read,
-    form: budget::Form,
-    bonus: Bonus,
-    caveats: Vec<Caveat>,
-) -> Hit {
-    let Read { found, scope, relevance, confirmed, .. } = read;
-    let (kind, role_bonus, place_bonus, tokens) = (scope.kind, bonus.role, bonus.place, 0);
-    Hit {
-        found,
-        kind,
-        placed,
-        relevance,
-        role_bonus,
-        place_bonus,
-        form,
-        tokens,
-        confirmed,
-        caveats,
-    }
-}
-
-/// The citation code of a hit.
-fn code(read: &Read) -> String {
-    excerpt::code(read.found.entry, read.scope.kind)
-}
-
-fn superseded_by(successor: &Found) -> Caveat {
-    let entry = successor.entry;
-    let kind = successor.view.text(Register::TYPE).and_then(Kind::parse);
-    Caveat::SupersededBy { entry, code: excerpt::code(entry, kind) }
-}
-
-/// What was not relevant enough, nearest first.
-fn nearest(ranking: &Ranking, read: &mut BTreeMap<EntryId, Read>) -> Vec<Hit> {
-    let of = |candidate: &rank::Candidate| {
-        let read = read.remove(&candidate.entry)?;
-        let placed = rank::Placed {
-            candidate: *candidate,
-            score: 0.0,
-            composite: 0.0,
-            foreign_factor: None,
-            pin_bonus: 0.0,
-            put_below: None,
-        };
-        Some(hit(placed, read, budget::Form::Line, Bonus::default(), Vec::new()))
-    };
-    ranking.nearest.iter().take(NEAREST_MAX).filter_map(of).collect()
-}
-
-/// What must be said along with an entry, whatever else is shown beside it.
-pub(super) fn own_caveats(
-    found: &Found,
-    freshness: &signals::Freshness,
-    looked: &Looked,
-) -> Vec<Caveat> {
-    let mut caveats = Vec::new();
-    match found.judged.standing.status {
-        Status::Stale => caveats.push(Caveat::Stale),
-        Status::Archived => caveats.push(Caveat::Archived),
-        _ => {}
-    }
-    let view = &found.view;
-    let contested = contested(view);
-    if !contested.is_empty() {
-        caveats.push(Caveat::Contested(contested));
-    }
-    caveats.extend(checked(freshness, looked));
-    if view.text(Register::FAILED_WORK).is_some_and(|flag| flag == "true") {
-        caveats.push(Caveat::FailedWork);
-    }
-    if !found.merged.is_empty() {
-        caveats.push(Caveat::Merged(found.merged.len()));
-    }
-    if !view.proposals.is_empty() {
-        caveats.push(Caveat::Proposals(view.proposals.len()));
-    }
-    if let Some(author) = found.author.as_ref().filter(|author| !author.is_own()) {
-        caveats.push(Caveat::Foreign { by: author.name.clone() });
-        if !found.is_corroborated() {
-            caveats.push(Caveat::Uncorroborated);
-        }
-    }
-    caveats
-}
-
-/// The registers on which several authors say different things.
-pub(super) fn contested(view: &View) -> Vec<&'static str> {
-    let rivals = view.registers.iter().filter(|(_, shown)| !shown.rivals.is_empty());
-    rivals.filter_map(|(register, _)| register.name()).collect()
-}
-
 /// Whether entries of a status may answer.
 fn is_shown(status: Status, question: &Question) -> bool {
     status.is_retrieved() || question.also.contains(&status)
-}
-
-/// What a look at what an entry depends on gives to say.
-fn checked(freshness: &signals::Freshness, looked: &Looked) -> Vec<Caveat> {
-    let findings = looked.findings.iter().take(FINDINGS_MAX);
-    let of = findings.map(|finding| (finding.atom.clone(), finding.reason.to_string()));
-    match freshness.caveat {
-        None => Vec::new(),
-        Some(signals::Caveat::Broken) => {
-            of.map(|(atom, reason)| Caveat::Broken { atom, reason }).collect()
-        }
-        Some(signals::Caveat::Unchecked) if looked.findings.is_empty() => {
-            vec![Caveat::Unchecked]
-        }
-        Some(signals::Caveat::Unchecked) => {
-            of.map(|(atom, reason)| Caveat::Unknown { atom, reason }).collect()
-        }
-    }
 }
 
 /// The newest independent confirmation.

@@ -10,10 +10,11 @@ mod rows;
 mod words;
 
 use super::anchors::{self, Looked};
+use super::caveats::{contested, own_caveats};
 use super::gate::Gate;
 use super::question::Caveat;
 use super::rivals::{self, Rivalry, Sided};
-use super::search::{confirmed, contested, own_caveats};
+use super::search::confirmed;
 use super::{Cancel, Found, GitCheckout, Reader, Reading, SearchError, excerpt};
 use crate::index::document::Scope;
 use crate::index::embed;

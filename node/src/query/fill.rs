@@ -1,0 +1,169 @@
+//! From a ranking to what is shown: as many hits as fit, each in the form that fits, with what must be
+//! said along with it.
+
+use super::caveats::own_caveats;
+use super::question::{Answer, Audience, Caveat, Hit, Question};
+use super::rivals::{self, Rivalry};
+use super::search::Read;
+use super::succession::Successions;
+use super::{Found, Reading, excerpt};
+use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::kind::Kind;
+use klnode_crdt::lww::Register;
+use klnode_scoring::budget::{self, Coverage, Item};
+use klnode_scoring::rank::{self, Ranking};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What came nearest is told of so many.
+const NEAREST_MAX: usize = 10;
+
+/// What is added to a score for what an entry is to the caller.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bonus {
+    pub(super) role: f64,
+    pub(super) place: f64,
+}
+
+impl Bonus {
+    pub(super) fn sum(&self) -> f64 {
+        self.role + self.place
+    }
+}
+
+/// What hits are to each other.
+pub(super) struct Beside<'a> {
+    pub(super) rivalries: &'a [Rivalry],
+    pub(super) successions: &'a Successions,
+}
+
+impl Reading<'_> {
+    /// Takes as many hits as fit, each in the form that fits.
+    pub(super) fn fill(
+        &self,
+        answer: &mut Answer,
+        question: &Question,
+        ranking: &Ranking,
+        mut read: BTreeMap<EntryId, Read>,
+        bonuses: &BTreeMap<EntryId, Bonus>,
+        beside: &Beside<'_>,
+    ) {
+        let (numbers, rivalries) = (&self.reader.numbers, beside.rivalries);
+        let placed = choice(question, ranking, rivalries);
+        let item = |placed: &&rank::Placed| {
+            let read = read.get(&placed.candidate.entry)?;
+            let kind = match question.audience {
+                Audience::Gated => read.scope.kind.unwrap_or(Kind::Lesson),
+                // Categories are for answers that are injected.
+                Audience::All => Kind::Lesson,
+            };
+            Some(Item { entry: placed.candidate.entry, kind, relevance: read.relevance.value })
+        };
+        let items: Vec<Item> = placed.iter().filter_map(item).collect();
+        let sources: BTreeSet<AuthorId> = items
+            .iter()
+            .filter_map(|item| read.get(&item.entry)?.found.author.as_ref())
+            .map(|author| author.author)
+            .collect();
+        let score = placed.first().map_or(0.0, |first| first.score);
+        let params = budget::Params { entries_max: question.hits_max, ..numbers.budget };
+        let coverage = Coverage { sources: sources.len(), score };
+        let form = budget::form(question.tier, coverage, &params);
+        let tokens_max = question.tokens_max.unwrap_or(u32::MAX);
+        let pairs: Vec<budget::Rivals> =
+            rivalries.iter().map(|rivalry| (rivalry.one, rivalry.two)).collect();
+        let tokens = |entry: EntryId, form: budget::Form| {
+            read.get(&entry).map_or(0, |read| excerpt::tokens(&read.found, form, numbers))
+        };
+        let fitted = budget::fit(&items, &pairs, (form, tokens_max), &params, tokens);
+        answer.tokens = fitted.tokens;
+        answer.left_out.splice(0..0, fitted.left_out);
+        let order: Vec<EntryId> = fitted.shown.iter().map(|shown| shown.entry).collect();
+        let code = |entry| read.get(&entry).map(code);
+        let mut competing = rivals::caveats(&order, rivalries, &code);
+        for shown in fitted.shown {
+            let place = ranking.placed.iter().find(|placed| placed.candidate.entry == shown.entry);
+            let Some((placed, read)) = place.zip(read.remove(&shown.entry)) else { continue };
+            let bonus = bonuses.get(&shown.entry).copied().unwrap_or_default();
+            let mut caveats = own_caveats(&read.found, &read.freshness, &read.looked);
+            caveats.extend(competing.remove(&shown.entry).unwrap_or_default());
+            caveats.extend(beside.successions.of(shown.entry).iter().map(superseded_by));
+            let tokens = excerpt::tokens(&read.found, shown.form, numbers);
+            let hit = hit(*placed, read, shown.form, bonus, caveats);
+            answer.hits.push(Hit { tokens, ..hit });
+        }
+    }
+}
+
+/// What may be shown: all of an injected answer's, since it is chosen by category; for a person the
+/// best in their order, and what contradicts them.
+fn choice<'r>(
+    question: &Question,
+    ranking: &'r Ranking,
+    rivalries: &[Rivalry],
+) -> Vec<&'r rank::Placed> {
+    if question.audience == Audience::Gated {
+        return ranking.placed.iter().collect();
+    }
+    let best: BTreeSet<EntryId> =
+        ranking.placed.iter().take(question.hits_max).map(|one| one.candidate.entry).collect();
+    let is_shown = |placed: &&rank::Placed| {
+        let entry = placed.candidate.entry;
+        let contradicts = |rivalry: &Rivalry| {
+            (rivalry.one == entry && best.contains(&rivalry.two))
+                || (rivalry.two == entry && best.contains(&rivalry.one))
+        };
+        best.contains(&entry) || rivalries.iter().any(contradicts)
+    };
+    ranking.placed.iter().filter(is_shown).collect()
+}
+
+fn hit(
+    placed: rank::Placed,
+    read: Read,
+    form: budget::Form,
+    bonus: Bonus,
+    caveats: Vec<Caveat>,
+) -> Hit {
+    let Read { found, scope, relevance, confirmed, .. } = read;
+    let (kind, role_bonus, place_bonus, tokens) = (scope.kind, bonus.role, bonus.place, 0);
+    Hit {
+        found,
+        kind,
+        placed,
+        relevance,
+        role_bonus,
+        place_bonus,
+        form,
+        tokens,
+        confirmed,
+        caveats,
+    }
+}
+
+/// The citation code of a hit.
+fn code(read: &Read) -> String {
+    excerpt::code(read.found.entry, read.scope.kind)
+}
+
+fn superseded_by(successor: &Found) -> Caveat {
+    let entry = successor.entry;
+    let kind = successor.view.text(Register::TYPE).and_then(Kind::parse);
+    Caveat::SupersededBy { entry, code: excerpt::code(entry, kind) }
+}
+
+/// What was not relevant enough, nearest first.
+pub(super) fn nearest(ranking: &Ranking, read: &mut BTreeMap<EntryId, Read>) -> Vec<Hit> {
+    let of = |candidate: &rank::Candidate| {
+        let read = read.remove(&candidate.entry)?;
+        let placed = rank::Placed {
+            candidate: *candidate,
+            score: 0.0,
+            composite: 0.0,
+            foreign_factor: None,
+            pin_bonus: 0.0,
+            put_below: None,
+        };
+        Some(hit(placed, read, budget::Form::Line, Bonus::default(), Vec::new()))
+    };
+    ranking.nearest.iter().take(NEAREST_MAX).filter_map(of).collect()
+}
