@@ -6,6 +6,7 @@ use crate::process::start;
 use klnode::engine::Command;
 use klnode::index::embed::{EmbedError, Embedder};
 use klnode::index::{self, Setup, State, vectors};
+use klnode::query::{Audience, TAIL_RECORDS_MAX};
 use klnode::store::rows::Seq;
 use klnode_crdt::ids::EntryId;
 use klnode_tests::node::{Node, START};
@@ -200,4 +201,30 @@ fn the_index_goes_on_past_a_damaged_record() {
         std::thread::yield_now();
     }
     check("from the index");
+}
+
+#[test]
+fn a_question_reads_the_newest_past_an_index_that_is_far_behind_and_no_more() {
+    let mut node = Node::start(1, 1);
+    let index = Indexed::start(&node);
+    let oldest = node.create("zqoldest of all");
+    for number in 1..TAIL_RECORDS_MAX {
+        node.create(&format!("filler {number}"));
+    }
+    let newest = node.create("zqnewest of all");
+    let ask = |text: &str| {
+        let answer = index.ask(&node, text, Audience::All);
+        let found: Vec<EntryId> = answer.hits.iter().map(|hit| hit.found.entry).collect();
+        (found, answer.index_lag)
+    };
+    // As many as there are, told as they are; of all but the oldest the text is read.
+    let behind = TAIL_RECORDS_MAX + 1;
+    assert_eq!(ask("zqnewest"), (vec![newest], behind));
+    assert_eq!(ask("zqoldest"), (vec![], behind));
+    index.follow(&node);
+    let deadline = Instant::now() + PATIENCE;
+    while ask("zqoldest") != (vec![oldest], 0) {
+        assert!(Instant::now() < deadline, "the index does not take it in");
+        std::thread::yield_now();
+    }
 }

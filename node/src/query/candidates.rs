@@ -31,6 +31,9 @@ const CROWDED_MAX: usize = 1_600;
 /// By how much more it names at a time.
 const CROWDED_STEP: usize = 4;
 
+/// A question reads so many records past the index, the newest; so many are held in memory.
+pub const TAIL_RECORDS_MAX: u64 = 2_000;
+
 /// Whether an entry may surely not answer.
 type IsShut<'a> = &'a dyn Fn(EntryId) -> Result<bool, Error>;
 
@@ -152,16 +155,18 @@ impl Tail {
         society: &Society,
         now: WallTime,
     ) -> Result<Self, Error> {
-        let mut tail = Self { documents: BTreeMap::new(), counted: BTreeMap::new(), records: 0 };
-        if from >= snapshot.head() {
+        let records = snapshot.head().0.saturating_sub(from.0);
+        let mut tail = Self { documents: BTreeMap::new(), counted: BTreeMap::new(), records };
+        if records == 0 {
             return Ok(tail);
         }
+        // An index that is built anew may be behind by everything: of that the newest are read.
+        let from = from.max(Seq(snapshot.head().0.saturating_sub(TAIL_RECORDS_MAX)));
         for change in snapshot.changes_since(from)? {
             let change = match change {
                 Err(Error::Damaged { .. }) => continue,
                 change => change?,
             };
-            tail.records += 1;
             if change.record.header().facet != Facet::Tally {
                 tail.documents.insert(change.record.entry(), None);
             }

@@ -35,7 +35,7 @@ pub use anchors::{Looked, malformed};
 pub use border::{complaint, inspect, redacted, said, scanner};
 pub use briefing::{Briefed, BriefedSection, Briefing, BriefingQuestion, FIRST_LINE};
 pub use cancel::{Cancel, CancelOnDrop};
-pub use candidates::SearchError;
+pub use candidates::{SearchError, TAIL_RECORDS_MAX};
 pub use checkout::{CheckoutError, GitCheckout, Identity, Likeness, Misread, Repository, Roots};
 pub use excerpt::{body, one_liner};
 pub use findings::{CompareError, Comparer, Lens, Pass};

@@ -9,14 +9,13 @@ use crate::api::search::{self, Search, SearchAnswer};
 use crate::api::served::{Given, served};
 use crate::api::server::Service;
 use crate::engine::Command;
-use crate::query::{Hit, redacted};
+use crate::query::{Hit, TAIL_RECORDS_MAX, redacted};
 use crate::store::rows::{Seq, ServedRow};
 use axum::extract::State;
 use std::time::{Duration, Instant};
 
-/// A question reads at most so many records past the index; beyond that it waits for the index.
-const TAIL_RECORDS_MAX: u64 = 2_000;
-/// It waits so long, and then answers with what there is.
+/// A question waits so long for an index that is further behind than it reads itself, and then answers
+/// with what there is.
 const TAIL_WAIT_MAX: Duration = Duration::from_secs(5);
 /// What the ledger keeps of a question.
 const LEDGER_QUERY_CHARACTERS_MAX: usize = 200;
