@@ -5,6 +5,7 @@
 //! holds is decided where it is read (`query::succession`).
 
 use super::ingest::Ingest;
+use crate::store::places::HINTS_MAX;
 use crate::store::{Batch, Error};
 use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::holding::Holding;
@@ -17,9 +18,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const AUTHOR_HINTS_MAX: usize = 16;
 /// Hints at what takes one entry's place, from which on those who may not speak for it leave none.
 const ENTRY_HINTS_MAX: usize = 256;
-
-/// Hints at what takes one entry's place, whoever leaves them: no more are looked at.
-const SPEAKERS_HINTS_MAX: usize = 1_024;
 
 /// Of which workspaces an author is a member, as far as it was asked: a charter takes long to read.
 type Membership = BTreeMap<WorkspaceId, bool>;
@@ -72,7 +70,7 @@ impl Ingest<'_> {
         if hints.len() < AUTHOR_HINTS_MAX {
             return Ok(true);
         }
-        if hints.len() >= SPEAKERS_HINTS_MAX {
+        if hints.len() >= HINTS_MAX {
             return Ok(false);
         }
         if self.may_speak_for(batch, old, author, membership)? {

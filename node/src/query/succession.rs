@@ -5,6 +5,7 @@
 
 use super::{Found, Reading};
 use crate::store::Error;
+use crate::store::places::HINTS_MAX;
 use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::view::State;
@@ -14,8 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Successors of one entry that are looked at.
 const SUCCESSORS_MAX: usize = 16;
-/// Hints that are looked at for them: anyone may leave one.
-const HINTS_MAX: usize = 1_024;
 /// Entries that are looked at for a circle.
 const CIRCLE_MAX: usize = 1_000;
 /// Hits of which it is looked up whether something takes their place, from the first on.

@@ -15,6 +15,8 @@ use redb::{ReadableTable, ReadableTableMetadata};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+/// Hints at what takes one entry's place: no more are noted, but for own ones, and no more are read.
+pub const HINTS_MAX: usize = 1_024;
 /// So many checkouts are mapped.
 pub const CHECKOUTS_MAX: u64 = 4_096;
 
