@@ -5,7 +5,10 @@
 //! so that a test can read what has left a node.
 
 mod faults;
+mod traffic;
 mod versions;
+
+pub use traffic::Traffic;
 
 use crate::node::{DiskMedium, Node, START, admit_all};
 use crate::puppet::Puppet;
@@ -102,6 +105,7 @@ pub struct Cluster {
     links: BTreeSet<(usize, usize)>,
     next_exchange: u64,
     delivered: usize,
+    traffic: Traffic,
     /// Everything that was sent.
     pub sent: Vec<Sent>,
 }
@@ -154,8 +158,8 @@ impl Cluster {
             network.timer(at, 0, Wire::Tick);
         }
         let (links, sent) = (BTreeSet::new(), Vec::new());
-        let (next_exchange, delivered) = (1, 0);
-        Self { network, seed, members, links, next_exchange, delivered, sent }
+        let (next_exchange, delivered, traffic) = (1, 0, Traffic::default());
+        Self { network, seed, members, links, next_exchange, delivered, traffic, sent }
     }
 
     /// How many nodes there are.
@@ -402,6 +406,7 @@ impl Cluster {
             Action::Answer(exchange, frame) => {
                 let Some((to, id)) = self.members[at].exchanges.remove(&exchange) else { return };
                 let frame = self.answered(at, to, frame);
+                self.traffic.count(&frame);
                 self.sent.push(Sent { from: at, to, frame: frame.clone() });
                 self.network.send(at, to, Wire::Answer(id, frame));
             }
@@ -427,6 +432,11 @@ impl Cluster {
             let Some((_, delivery)) = self.network.advance() else { break };
             self.deliver(delivery);
         }
+    }
+
+    /// What was said so far, by kind.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
     }
 
     /// How many messages have arrived.

@@ -117,11 +117,10 @@ impl Plan {
         let mut steps = Vec::new();
         for number in 0..size.operations + size.faults {
             let is_fault = random.below(size.operations + size.faults) < size.faults;
-            let step = match is_fault {
-                true => fault(&mut random, faults, nodes),
-                false => Some(operation(&mut random, operations, nodes)),
-            };
-            steps.extend(step);
+            match is_fault {
+                true => steps.extend(fault(&mut random, faults, nodes)),
+                false => steps.push(operation(&mut random, operations, nodes)),
+            }
             if number % 2 == 0 {
                 steps.push(Step::Pass(random.below(600)));
             }
@@ -155,20 +154,21 @@ fn operation(random: &mut Seeded, allowed: u64, nodes: usize) -> Step {
     }
 }
 
-fn fault(random: &mut Seeded, allowed: u64, nodes: usize) -> Option<Step> {
+fn fault(random: &mut Seeded, allowed: u64, nodes: usize) -> Vec<Step> {
     let at = random.below(nodes as u64) as usize;
     let drawn = random.below(15);
     let cut = PowerCut::ALL[random.below(PowerCut::ALL.len() as u64) as usize];
     let (one, two, three) = (random.next_u64(), random.below(2), random.below(501) as u32);
     if allowed >> drawn & 1 == 0 {
-        return None;
+        return Vec::new();
     }
     let step = match drawn {
         0 => Step::Kill(at),
         1 => Step::Start(at),
         2 => Step::PowerCut(at, one % 60, cut),
         3 | 11 => Step::Copy(at),
-        4 | 12 => Step::Restore(at, two == 0),
+        4 => Step::Restore(at, two == 0),
+        12 => return two_lives(at, (one % (1 << 16)) as usize, two == 0),
         5 => Step::Jump(at, (one % (2 * JUMP_MS_MAX)).cast_signed() - JUMP_MS_MAX.cast_signed()),
         6 if two == 0 => Step::Freeze(at),
         6 => Step::Thaw(at),
@@ -178,7 +178,15 @@ fn fault(random: &mut Seeded, allowed: u64, nodes: usize) -> Option<Step> {
         14 => Step::WriteAhead(at),
         _ => Step::Noise((one % 301) as u32, three, (one >> 32) as u32 % 501),
     };
-    Some(step)
+    vec![step]
+}
+
+/// A home is copied, goes on and is heard of, is replaced by its copy, and goes on before it hears
+/// from anyone: both lives have counted one entry, from the same number on.
+fn two_lives(at: usize, of: usize, is_swap: bool) -> Vec<Step> {
+    let observe = Step::Observe(at, of);
+    let restore = Step::Restore(at, is_swap);
+    vec![observe, Step::Copy(at), observe, Step::Pass(700), restore, observe]
 }
 
 /// How messages are treated by [`Step::Noise`].
