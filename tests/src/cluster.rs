@@ -406,7 +406,7 @@ impl Cluster {
             Action::Answer(exchange, frame) => {
                 let Some((to, id)) = self.members[at].exchanges.remove(&exchange) else { return };
                 let frame = self.answered(at, to, frame);
-                self.traffic.count(&frame);
+                self.traffic.records += Traffic::records_of(&frame);
                 self.sent.push(Sent { from: at, to, frame: frame.clone() });
                 self.network.send(at, to, Wire::Answer(id, frame));
             }
@@ -471,6 +471,10 @@ impl Cluster {
                 self.delivered += 1;
                 let peer = self.author(from);
                 self.happen(to, Event::Answered(peer, id, &frame));
+                if Traffic::is_comparison(&frame) && self.is_up(to) {
+                    let differs = matches!(self.state(to, from), SyncState::Differs(..));
+                    self.traffic.differences += u64::from(differs);
+                }
             }
             Delivery::Message { .. } => {}
         }
