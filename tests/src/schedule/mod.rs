@@ -5,6 +5,7 @@
 //! too. [`run`] carries a plan out on whole nodes and holds the result against an oracle that
 //! knows nothing of records; [`shrink`] looks for the least part of a plan that still goes wrong.
 
+mod check;
 mod oracle;
 mod run;
 mod shrink;

@@ -1,4 +1,4 @@
-//! Carries a plan out, and looks at what came of it.
+//! Carries a plan out, step by step.
 
 use super::oracle::Oracle;
 use super::{Plan, Step, noise};
@@ -7,31 +7,17 @@ use crate::disk::Disk;
 use crate::node::{Seeded, lesson};
 use klnode::engine::{Command, NewEntry, Receipt};
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
 use klnode_crdt::header::Facet;
-use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::record::Record;
 use klnode_crdt::tally::Observation;
-use klnode_crdt::time::WallTime;
 use klnode_crdt::writer::Claim;
-use klnode_federation::proto::SyncState;
 use klnode_federation::sim::{Counts, Fault, Knobs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Nodes are given so long to come to rest after the last fault, in milliseconds: two sweeps.
-const REST_MS: u64 = 60_000;
-/// And so often.
-const RESTS_MAX: usize = 12;
-/// Then they are watched for so long.
-const WATCH_MS: u64 = 300_000;
-/// In that time a link carries at most so many frames: a comparison a minute, each way.
-const FRAMES_MAX: usize = 24;
-/// What is said on a calm network has arrived everywhere after so long.
-const PASSING_MS: u64 = 5_000;
 
 /// What a run was like.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,20 +69,20 @@ pub fn run(plan: &Plan) -> Result<Report, Violation> {
     }
 }
 
-struct Runner {
-    nodes: Cluster,
-    team: WorkspaceId,
-    oracle: Oracle,
-    secrets: Vec<String>,
+pub(super) struct Runner {
+    pub(super) nodes: Cluster,
+    pub(super) team: WorkspaceId,
+    pub(super) oracle: Oracle,
+    pub(super) secrets: Vec<String>,
     /// Homes as they once were.
-    copies: BTreeMap<usize, Disk>,
-    outside: BTreeSet<usize>,
-    keeps_grudges: bool,
-    report: Report,
-    random: Seeded,
+    pub(super) copies: BTreeMap<usize, Disk>,
+    pub(super) outside: BTreeSet<usize>,
+    pub(super) keeps_grudges: bool,
+    pub(super) report: Report,
+    pub(super) random: Seeded,
 }
 
-fn for_team(team: WorkspaceId, title: &str) -> NewEntry {
+pub(super) fn for_team(team: WorkspaceId, title: &str) -> NewEntry {
     NewEntry { workspace: team, ..lesson(title) }
 }
 
@@ -142,7 +128,7 @@ impl Runner {
         order.len().checked_sub(1 + back).map(|at| order[at])
     }
 
-    fn link(&self, pick: usize) -> (usize, usize) {
+    pub(super) fn link(&self, pick: usize) -> (usize, usize) {
         let links = self.nodes.links();
         let (one, two) = links[(pick / 2) % links.len()];
         if pick.is_multiple_of(2) { (one, two) } else { (two, one) }
@@ -256,7 +242,7 @@ impl Runner {
     }
 
     /// Those of the titles that were ever given to an entry which a node has the bytes of.
-    fn titles_held(&mut self, at: usize, entry: EntryId) -> BTreeSet<String> {
+    pub(super) fn titles_held(&mut self, at: usize, entry: EntryId) -> BTreeSet<String> {
         let records = self.nodes.snapshot(at).entry_records(entry).expect("readable");
         let payloads: Vec<Vec<u8>> =
             records.iter().filter_map(|record| record.to_raw().payload).collect();
@@ -340,268 +326,14 @@ impl Runner {
         });
         alone
     }
-
-    // The end.
-
-    fn finish(mut self) -> Result<Report, String> {
-        self.settle();
-        let mut rests = 0;
-        loop {
-            self.nodes.pass(REST_MS);
-            rests += 1;
-            for (one, two) in self.nodes.links() {
-                self.nodes.sync(one, two);
-            }
-            self.nodes.pass(5_000);
-            let wrong = self.difference();
-            match wrong {
-                None => break,
-                Some(what) if rests == RESTS_MAX => return Err(what),
-                Some(_) => {}
-            }
-        }
-        self.report.rests = rests as u64;
-        self.check_told()?;
-        self.check_frames()?;
-        self.check_silence()?;
-        self.check_passing()?;
-        self.report.trace = self.nodes.trace();
-        self.report.network = self.nodes.counts();
-        self.report.written_ahead = self.nodes.written_ahead();
-        Ok(self.report)
-    }
-
-    /// Those who are equal compare now and then, and that is all.
-    fn check_silence(&mut self) -> Result<(), String> {
-        let (sent, before) = (self.nodes.sent.len(), self.nodes.traffic());
-        self.nodes.pass(WATCH_MS);
-        let (frames, links) = (self.nodes.sent.len() - sent, self.nodes.links().len());
-        if frames > FRAMES_MAX * links {
-            return Err(format!("{frames} frames on {links} links after all were equal"));
-        }
-        match self.nodes.traffic() {
-            after if after == before => Ok(()),
-            after => Err(format!("after all were equal {after:?} was sent, {before:?} before")),
-        }
-    }
-
-    /// Where nothing is lost, what is passed on is all there is: what a filter held back comes when
-    /// it does so no longer, and no comparison has anything to mend.
-    fn check_passing(&mut self) -> Result<(), String> {
-        let pick = self.random.below(1 << 16) as usize;
-        let (from, to) = self.link(pick);
-        let before = self.nodes.traffic().differences;
-        self.nodes.set_egress(from, to, |filter| {
-            filter.tags_deny.insert("late".into());
-        });
-        self.nodes.pass(PASSING_MS);
-        let mut new = for_team(self.team, "held back for a while");
-        new.claims.push(Claim::Add(TextSet::TAGS, "late/own".into()));
-        let entry = self.nodes.create(from, new);
-        let (of, amount) = (Observation::Success, Thousandths::ONE);
-        self.nodes.run(from, Command::Observe { entry, of, amount }).map_err(|e| e.to_string())?;
-        self.nodes.pass(PASSING_MS);
-        self.nodes.set_egress(from, to, |filter| {
-            filter.tags_deny.remove("late");
-        });
-        self.nodes.pass(PASSING_MS);
-        if let Some(what) = self.difference() {
-            return Err(format!("a moment after {from} let {entry} pass to {to}: {what}"));
-        }
-        match self.nodes.traffic().differences - before {
-            0 => Ok(()),
-            found => Err(format!(
-                "{found} comparisons found what was not passed on when {from} let {entry} go to {to}"
-            )),
-        }
-    }
-
-    /// Ends all faults; and, but for every other run, what nodes hold against each other. All are
-    /// of one version again: those that are not never meet.
-    fn settle(&mut self) {
-        for at in 0..self.nodes.count() {
-            if self.nodes.ahead(at) > 0 {
-                self.nodes.replace(at, 0);
-            }
-        }
-        self.nodes.calm();
-        if self.keeps_grudges {
-            return;
-        }
-        for at in 0..self.nodes.count() {
-            for other in 0..self.nodes.count() {
-                let author = self.nodes.author(other);
-                if self.nodes.is_blocked(at, author) {
-                    self.nodes.block(at, author, false);
-                }
-            }
-        }
-        for (one, two) in self.nodes.links() {
-            for (at, from) in [(one, two), (two, one)] {
-                self.nodes.set_ingress(at, from, |filter| filter.tags_deny.clear());
-            }
-        }
-    }
-
-    /// What is not as it should be between neighbours.
-    fn difference(&mut self) -> Option<String> {
-        for (one, two) in self.nodes.links() {
-            let mut refused = self.nodes.refused(one, two);
-            refused.extend(self.nodes.refused(two, one));
-            for (from, to) in [(one, two), (two, one)] {
-                for (entry, digests) in self.nodes.holdings(from) {
-                    if !self.nodes.is_released(from, to, entry) || refused.contains(&entry) {
-                        continue;
-                    }
-                    if !is_covered(&mut self.nodes, from, to, entry) {
-                        return Some(format!("{to} lacks what {from} releases to it of {entry}"));
-                    }
-                    let there = self.nodes.digests(to, entry);
-                    if self.nodes.is_released(to, from, entry) && there != digests {
-                        return Some(format!("{from} and {to} differ about {entry}"));
-                    }
-                }
-                let preview = self.nodes.preview(from, to);
-                if !preview.would_be.is_empty() || !preview.would_end.is_empty() {
-                    return Some(format!("the preview of {from} for {to} is not what is so"));
-                }
-                let state = self.nodes.state(from, to);
-                if !matches!(state, SyncState::Equal(_)) {
-                    let odd = self.disagreement(from, to);
-                    return Some(format!("{from} says of {to}: {state:?}{odd}"));
-                }
-            }
-        }
-        None
-    }
-
-    /// Where two nodes do not agree about what one releases to the other, and what each refused.
-    fn disagreement(&mut self, one: usize, two: usize) -> String {
-        let mut odd = String::new();
-        let (a, b) = (self.nodes.author(one), self.nodes.author(two));
-        let entries: BTreeSet<EntryId> = self
-            .nodes
-            .holdings(one)
-            .into_keys()
-            .chain(self.nodes.holdings(two).into_keys())
-            .collect();
-        for entry in entries {
-            let here = self.nodes.snapshot(one).release(b, entry).expect("readable");
-            let there = self.nodes.snapshot(two).release(a, entry).expect("readable");
-            let is_odd = here.out != there.back || here.back != there.out;
-            let (mine, theirs) = (self.nodes.digests(one, entry), self.nodes.digests(two, entry));
-            if is_odd || mine != theirs {
-                let (lack, more) =
-                    (theirs.difference(&mine).count(), mine.difference(&theirs).count());
-                odd += &format!(
-                    "\n  {entry}: {:?}/{:?} here, {:?}/{:?} there; {more} held here alone, {lack} there",
-                    here.out, here.back, there.out, there.back
-                );
-            }
-        }
-        for (at, from) in [(one, two), (two, one)] {
-            for (digest, why) in self.nodes.refusals(at, from) {
-                odd += &format!("\n  {at} has refused {digest} of {from}: {why}");
-            }
-        }
-        odd
-    }
-
-    /// What was acknowledged, against what is held.
-    fn check_told(&mut self) -> Result<(), String> {
-        let oracle = self.oracle.clone();
-        for (entry, told) in &oracle.entries {
-            let mut holders = Vec::new();
-            for at in 0..self.nodes.count() {
-                let records = self.nodes.snapshot(at).entry(*entry).expect("readable");
-                let is_held = !self.nodes.digests(at, *entry).is_empty();
-                let tombstone = self.nodes.snapshot(at).tombstone(*entry).expect("readable");
-                if is_held {
-                    holders.push((at, tombstone.is_some(), records.to_entry()));
-                }
-            }
-            let forgotten = holders.iter().filter(|(_, is_forgotten, _)| *is_forgotten).count();
-            if forgotten > 0 && !told.is_forgotten {
-                return Err(format!("{entry} is forgotten, and nobody asked for it"));
-            }
-            if forgotten > 0 && forgotten < holders.len() {
-                return Err(format!("{entry} lives on at {} nodes", holders.len() - forgotten));
-            }
-            if forgotten > 0 {
-                continue;
-            }
-            let is_there = holders.iter().any(|(at, ..)| *at == told.creator);
-            if told.is_certain && !is_there {
-                return Err(format!("{} lost its {entry}", told.creator));
-            }
-            for (at, _, held) in &holders {
-                self.check_held(&oracle, *entry, *at, held)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_held(
-        &mut self,
-        oracle: &Oracle,
-        entry: EntryId,
-        at: usize,
-        held: &Entry,
-    ) -> Result<(), String> {
-        for by in 0..self.nodes.count() {
-            let counted = successes(held, self.nodes.author(by));
-            let (least, most) = oracle.bounds(entry, by);
-            let least = if by == at { least } else { 0 };
-            if counted < least || counted > most {
-                return Err(format!(
-                    "{at} counts {counted} successes by {by} of {entry}; {least} to {most} were \
-                     acknowledged"
-                ));
-            }
-        }
-        let members = (0..self.nodes.count()).map(|node| self.nodes.author(node)).collect();
-        let mine = [self.nodes.author(at)].into();
-        let view = held.view(FAR, &klnode_crdt::view::Entitlement { mine, members });
-        let Some(title) = view.text(Register::TITLE) else { return Ok(()) };
-        let told = &oracle.entries[&entry];
-        if !told.titles.contains(title) {
-            return Err(format!("{at} shows `{title}` for {entry}, which nobody wrote"));
-        }
-        let held = self.titles_held(at, entry);
-        let newer = told.replaced.get(title).and_then(|newer| newer.intersection(&held).next());
-        match newer {
-            Some(newer) => Err(format!("{at} shows `{title}`, which `{newer}` has replaced")),
-            None => Ok(()),
-        }
-    }
-
-    /// Nothing that is private has left its node.
-    fn check_frames(&self) -> Result<(), String> {
-        for secret in &self.secrets {
-            let has = |frame: &[u8]| contains(frame, secret.as_bytes());
-            if let Some(sent) = self.nodes.sent.iter().find(|sent| has(&sent.frame)) {
-                return Err(format!("`{secret}` went from {} to {}", sent.from, sent.to));
-            }
-        }
-        Ok(())
-    }
 }
 
-fn contains(bytes: &[u8], text: &[u8]) -> bool {
+pub(super) fn contains(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|part| part == text)
 }
 
-/// Late enough that everything is due.
-const FAR: WallTime = WallTime::from_millis(2_500_000_000_000);
-
-/// All successes of an author, in whole observations: every cell, added up.
-fn successes(held: &Entry, author: AuthorId) -> u64 {
-    let Some(tally) = held.tallies.get(&author) else { return 0 };
-    tally.successes.total(FAR.day(), &BTreeSet::new()).0 / 1_000
-}
-
 /// Whether a node holds all that another holds of an entry, or what came after it.
-fn is_covered(nodes: &mut Cluster, from: usize, to: usize, entry: EntryId) -> bool {
+pub(super) fn is_covered(nodes: &mut Cluster, from: usize, to: usize, entry: EntryId) -> bool {
     let here = nodes.snapshot(from).entry_records(entry).expect("readable");
     let there = nodes.snapshot(to).entry_records(entry).expect("readable");
     here.iter().all(|one| {
