@@ -75,8 +75,8 @@ pub(super) struct Runner {
     pub(super) oracle: Oracle,
     pub(super) secrets: Vec<String>,
     /// Homes as they once were.
-    pub(super) copies: BTreeMap<usize, Disk>,
-    pub(super) outside: BTreeSet<usize>,
+    copies: BTreeMap<usize, Disk>,
+    outside: BTreeSet<usize>,
     pub(super) keeps_grudges: bool,
     pub(super) report: Report,
     pub(super) random: Seeded,
