@@ -49,7 +49,7 @@ fn drawn_schedules_end_equal_lose_nothing_leak_nothing_and_fall_silent() {
 /// What once went wrong, in as few steps as it took.
 #[test]
 fn schedules_that_once_went_wrong_go_right() {
-    let cases: [(&str, u64, usize, &[Step]); 3] = [
+    let cases: [(&str, u64, usize, &[Step]); 4] = [
         (
             "an old copy is put back, and the reader begins anew for another reason",
             38,
@@ -90,6 +90,24 @@ fn schedules_that_once_went_wrong_go_right() {
                 Step::Pass(700),
                 Step::Observe(3, 0),
                 Step::Ingress(5),
+            ],
+        ),
+        (
+            "what was refused of an older copy's later life is there no longer",
+            30_004,
+            4,
+            &[
+                Step::Add(0),
+                Step::Copy(3),
+                Step::Member(46_011),
+                Step::Add(3),
+                Step::Pass(106),
+                Step::Block(0, 50_323),
+                Step::Add(3),
+                Step::Add(3),
+                Step::Observe(3, 47_787),
+                Step::Pass(264),
+                Step::Restore(3, true),
             ],
         ),
     ];

@@ -8,7 +8,7 @@ use super::limits::{PAGE_ITEMS_MAX, RECEIPTS_MAX, VERSION};
 use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
 use super::session::{Delivery, Expected, Fault, Page, Session, SyncState};
 use super::view::{Unreadable, View};
-use klnode_crdt::ids::{AuthorId, Digest};
+use klnode_crdt::ids::{AuthorId, Digest, StoreId};
 use klnode_crdt::time::WallTime;
 use std::collections::BTreeMap;
 
@@ -57,6 +57,8 @@ pub enum Output {
     Advance(AuthorId, Cursor),
     /// The peer lacks these: put them at the end of its outbox, even if they were there before.
     Requeue(AuthorId, Vec<Digest>),
+    /// The store holds these no longer, which were refused from it.
+    Withdrawn(StoreId, Vec<Digest>),
     /// The peer has begun to read from the start: it may lack what it once brought itself.
     Restart(AuthorId),
     /// The peer's outbox is read from the start, perhaps because its store is an older copy of

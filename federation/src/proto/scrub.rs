@@ -52,7 +52,7 @@ impl Step<'_> {
     }
 
     fn compare_over(&mut self, comparison: Comparison) -> Result<(), Unreadable> {
-        let Comparison { have, mut need, .. } = comparison;
+        let Comparison { mut have, mut need, .. } = comparison;
         let session = &mut *self.session;
         if have.is_empty() && need.is_empty() {
             session.repeats = 0;
@@ -70,6 +70,19 @@ impl Step<'_> {
                 }
             }
             need = wanted;
+            // What was refused stands for what the peer holds. It holds it no longer, as after an
+            // older copy of its store was put back.
+            let mut gone = Vec::new();
+            for digest in std::mem::take(&mut have) {
+                match self.view.is_refused(digest, theirs.store)? {
+                    true => gone.push(digest),
+                    false => have.push(digest),
+                }
+            }
+            if !gone.is_empty() {
+                session.wants_compare = session.repeats < REPEATS_MAX;
+                self.out.push(Output::Withdrawn(theirs.store, gone));
+            }
         }
         if session.repeats >= REPEATS_MAX || (have.is_empty() && need.is_empty()) {
             return Ok(());

@@ -159,6 +159,7 @@ impl Bench {
                     self.shelf.receipts.clear();
                 }
                 Output::Requeue(..)
+                | Output::Withdrawn(..)
                 | Output::Restart(_)
                 | Output::Reread(_)
                 | Output::Received(..) => {}

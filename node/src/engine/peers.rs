@@ -43,6 +43,8 @@ pub enum PeerAct {
     Reread(AuthorId),
     /// Keeps a refused header, by a hash of its slot.
     Refuse(StoreId, [u8; 16], Box<RefusalRow>),
+    /// A store holds these no longer, which were refused from it.
+    Withdrawn(StoreId, Vec<Digest>),
     /// What was refused from a store is welcome now.
     Readmit(StoreId),
     /// How far an author is from a peer, as the peer says.
@@ -135,7 +137,10 @@ impl Ingest<'_> {
                 batch.restart_outbox(*peer, boot)
             }
             PeerAct::Refuse(store, slot, refusal) => batch.put_refusal(*store, *slot, refusal),
-            PeerAct::Readmit(store) => batch.drop_refusals(*store),
+            PeerAct::Withdrawn(store, digests) => {
+                batch.drop_refusals(*store, |refused| digests.contains(&refused))
+            }
+            PeerAct::Readmit(store) => batch.drop_refusals(*store, |_| true),
             PeerAct::Distance(author, peer, hop) => batch.put_distance(*author, *peer, *hop),
             PeerAct::Convict(proof) => self.convict(batch, proof),
             PeerAct::Received(peer, receipts) => self.received(batch, *peer, receipts),

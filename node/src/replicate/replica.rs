@@ -282,6 +282,7 @@ impl<W: Writer> Replica<W> {
                 }
                 Output::Advance(peer, cursor) => PeerAct::Advance(peer, cursor.into()),
                 Output::Requeue(peer, digests) => PeerAct::Requeue(peer, digests),
+                Output::Withdrawn(store, digests) => PeerAct::Withdrawn(store, digests),
                 Output::Restart(peer) => PeerAct::Restart(peer),
                 Output::Reread(peer) => PeerAct::Reread(peer),
                 Output::Received(peer, receipts) => PeerAct::Received(peer, receipts),

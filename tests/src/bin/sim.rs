@@ -156,7 +156,7 @@ fn once_or_twice(plan: &Plan, is_twice: bool) -> Result<Report, Violation> {
 fn show(sum: &Sum) {
     let total = |of: fn(&Report) -> u64| sum.reports.iter().map(of).sum::<u64>();
     println!("{} seeds, {} of them twice", sum.runs, sum.twice);
-    let counts: [(&str, u64); 16] = [
+    let counts: [(&str, u64); 17] = [
         ("operations acknowledged", total(|one| one.acknowledged)),
         ("messages delivered", total(|one| one.network.delivered)),
         ("  lost", total(|one| one.network.lost + one.network.cut + one.network.down)),
@@ -165,6 +165,7 @@ fn show(sum: &Sum) {
         ("partitions", total(|one| one.network.parted)),
         ("crashes", total(|one| one.network.crashed)),
         ("power cuts in mid-write", total(|one| one.power_cuts)),
+        ("disks that failed for a while", total(|one| one.failing_disks)),
         ("old copies put back", total(|one| one.restores)),
         ("programs of another version", total(|one| one.replaced)),
         ("records of a later format", total(|one| one.written_ahead)),
@@ -175,7 +176,7 @@ fn show(sum: &Sum) {
         ("  at most", sum.reports.iter().map(|one| one.rests).max().unwrap_or(0)),
     ];
     for (name, count) in counts {
-        println!("{name:28} {count:>12}");
+        println!("{name:30} {count:>12}");
     }
 }
 

@@ -50,6 +50,7 @@ impl Cluster {
     /// Ends all faults: everybody runs and is connected.
     pub fn calm(&mut self) {
         for at in 0..self.count() {
+            self.disk_of(at).heal();
             if self.members[at].replica.is_none() && self.members[at].puppet.is_none() {
                 self.restart(at);
             }
@@ -92,6 +93,11 @@ impl Cluster {
     pub fn restart(&mut self, at: usize) {
         let disk = self.members[at].medium.disk().fork();
         self.restart_on(at, disk);
+    }
+
+    /// A node's disk, to make it fail.
+    pub fn disk_of(&self, at: usize) -> Disk {
+        self.members[at].medium.disk()
     }
 
     /// A copy of a node's disk as it is now.

@@ -24,6 +24,8 @@ const WATCH_MS: u64 = 300_000;
 const FRAMES_MAX: usize = 24;
 /// What is said on a calm network has arrived everywhere after so long.
 const PASSING_MS: u64 = 5_000;
+/// What is tagged so is held back for a while.
+const LATE: &str = "late";
 
 impl Runner {
     /// Lets all come to rest, and looks.
@@ -70,34 +72,47 @@ impl Runner {
     }
 
     /// Where nothing is lost, what is passed on is all there is: what a filter held back comes when
-    /// it does so no longer, and no comparison has anything to mend.
+    /// it does so no longer, what is forgotten is forgotten behind a filter too, and no comparison has
+    /// anything to mend.
     fn check_passing(&mut self) -> Result<(), String> {
         let pick = self.random.below(1 << 16) as usize;
         let (from, to) = self.link(pick);
         let before = self.nodes.traffic().differences;
-        self.nodes.set_egress(from, to, |filter| {
-            filter.tags_deny.insert("late".into());
-        });
-        self.nodes.pass(PASSING_MS);
+        self.hold_back(from, to, true);
         let mut new = for_team(self.team, "held back for a while");
-        new.claims.push(Claim::Add(TextSet::TAGS, "late/own".into()));
+        new.claims.push(Claim::Add(TextSet::TAGS, LATE.into()));
         let entry = self.nodes.create(from, new);
         let (of, amount) = (Observation::Success, Thousandths::ONE);
         self.nodes.run(from, Command::Observe { entry, of, amount }).map_err(|e| e.to_string())?;
         self.nodes.pass(PASSING_MS);
-        self.nodes.set_egress(from, to, |filter| {
-            filter.tags_deny.remove("late");
-        });
-        self.nodes.pass(PASSING_MS);
+        self.hold_back(from, to, false);
         if let Some(what) = self.difference() {
             return Err(format!("a moment after {from} let {entry} pass to {to}: {what}"));
+        }
+        self.hold_back(from, to, true);
+        let is_there = !self.nodes.digests(to, entry).is_empty();
+        let forget = Command::Forget { entry, grounds: None };
+        self.nodes.run(from, forget).map_err(|e| e.to_string())?;
+        self.nodes.pass(PASSING_MS);
+        let tombstone = self.nodes.snapshot(to).tombstone(entry).expect("readable");
+        if is_there && tombstone.is_none() {
+            return Err(format!("{from} has forgotten {entry}, and {to} has not heard of it"));
         }
         match self.nodes.traffic().differences - before {
             0 => Ok(()),
             found => Err(format!(
-                "{found} comparisons found what was not passed on when {from} let {entry} go to {to}"
+                "{found} comparisons found what {from} had not passed on to {to} of {entry}"
             )),
         }
+    }
+
+    /// Has a node hold back from another what is tagged for it, or no longer; and lets that be heard.
+    fn hold_back(&mut self, from: usize, to: usize, is_held: bool) {
+        self.nodes.set_egress(from, to, |filter| match is_held {
+            true => drop(filter.tags_deny.insert(LATE.into())),
+            false => drop(filter.tags_deny.remove(LATE)),
+        });
+        self.nodes.pass(PASSING_MS);
     }
 
     /// Ends all faults; and, but for every other run, what nodes hold against each other. All are

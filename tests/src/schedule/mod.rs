@@ -13,7 +13,7 @@ mod shrink;
 pub use run::{Report, Violation, run};
 pub use shrink::shrink;
 
-use crate::disk::PowerCut;
+use crate::disk::{Fault, PowerCut};
 use crate::node::Seeded;
 use klnode_federation::sim::Knobs;
 
@@ -56,6 +56,10 @@ pub enum Step {
     /// The power goes so many calls of the disk later, while the node works; what was not synced
     /// is on the platter or not.
     PowerCut(usize, u64, PowerCut),
+    /// A disk fails at every so many calls that write.
+    Fail(usize, u64, Fault),
+    /// It works again.
+    Mend(usize),
     /// A copy of a home is made.
     Copy(usize),
     /// A home is replaced by its copy; or the two take turns, if the flag is set.
@@ -157,9 +161,10 @@ fn operation(random: &mut Seeded, allowed: u64, nodes: usize) -> Step {
 
 fn fault(random: &mut Seeded, allowed: u64, nodes: usize) -> Vec<Step> {
     let at = random.below(nodes as u64) as usize;
-    let drawn = random.below(15);
+    let drawn = random.below(16);
     let cut = PowerCut::ALL[random.below(PowerCut::ALL.len() as u64) as usize];
     let (one, two, three) = (random.next_u64(), random.below(2), random.below(501) as u32);
+    let of = (one % (1 << 16)) as usize;
     if allowed >> drawn & 1 == 0 {
         return Vec::new();
     }
@@ -169,7 +174,7 @@ fn fault(random: &mut Seeded, allowed: u64, nodes: usize) -> Vec<Step> {
         2 => Step::PowerCut(at, one % 60, cut),
         3 | 11 => Step::Copy(at),
         4 => Step::Restore(at, two == 0),
-        12 => return two_lives(at, (one % (1 << 16)) as usize, two == 0),
+        12 => return two_lives(at, of, two == 0),
         5 => Step::Jump(at, (one % (2 * JUMP_MS_MAX)).cast_signed() - JUMP_MS_MAX.cast_signed()),
         6 if two == 0 => Step::Freeze(at),
         6 => Step::Thaw(at),
@@ -177,6 +182,7 @@ fn fault(random: &mut Seeded, allowed: u64, nodes: usize) -> Vec<Step> {
         8 | 9 => Step::Heal,
         13 => Step::Replace(at),
         14 => Step::WriteAhead(at),
+        15 => return failing_disk(at, (at + 1 + of % (nodes - 1)) % nodes, one),
         _ => Step::Noise((one % 301) as u32, three, (one >> 32) as u32 % 501),
     };
     vec![step]
@@ -188,6 +194,15 @@ fn two_lives(at: usize, of: usize, is_swap: bool) -> Vec<Step> {
     let observe = Step::Observe(at, of);
     let restore = Step::Restore(at, is_swap);
     vec![observe, Step::Copy(at), observe, Step::Pass(700), restore, observe]
+}
+
+/// A disk fails now and then while others go on; then it works again.
+fn failing_disk(at: usize, other: usize, random: u64) -> Vec<Step> {
+    let fault = Fault::ALL[(random >> 32) as usize % Fault::ALL.len()];
+    let fail = Step::Fail(at, 1 + random % 9, fault);
+    let of = (random >> 16) as usize % 8;
+    let said = [Step::Add(other), Step::Observe(other, of), Step::Observe(at, of)];
+    [&[fail], &said[..], &[Step::Pass(900), Step::Mend(at)]].concat()
 }
 
 /// How messages are treated by [`Step::Noise`].

@@ -28,6 +28,8 @@ pub struct Report {
     pub network: Counts,
     /// How often the power went.
     pub power_cuts: u64,
+    /// How often a disk failed for a while.
+    pub failing_disks: u64,
     /// How often a home was replaced by a copy.
     pub restores: u64,
     /// How often a filter, a membership or a block changed.
@@ -76,6 +78,8 @@ pub(super) struct Runner {
     pub(super) secrets: Vec<String>,
     /// Homes as they once were.
     copies: BTreeMap<usize, Disk>,
+    /// Nodes whose disk fails now and then.
+    failing: BTreeSet<usize>,
     outside: BTreeSet<usize>,
     pub(super) keeps_grudges: bool,
     pub(super) report: Report,
@@ -114,6 +118,7 @@ impl Runner {
             oracle: Oracle::default(),
             secrets: Vec::new(),
             copies: BTreeMap::new(),
+            failing: BTreeSet::new(),
             outside: BTreeSet::new(),
             keeps_grudges: plan.seed.is_multiple_of(2),
             report: Report::default(),
@@ -126,6 +131,11 @@ impl Runner {
         // The newest are picked more often: what is old is mostly settled.
         let back = (pick % 64).min(pick % (order.len().max(1)));
         order.len().checked_sub(1 + back).map(|at| order[at])
+    }
+
+    /// Whether a node can change its mind: it is up, and its disk takes that.
+    fn is_well(&self, at: usize) -> bool {
+        self.nodes.is_up(at) && !self.failing.contains(&at)
     }
 
     pub(super) fn link(&self, pick: usize) -> (usize, usize) {
@@ -151,6 +161,15 @@ impl Runner {
             Step::Jump(node, by_ms) => self.nodes.disturb_clock(&Fault::Jumped { node, by_ms }),
             Step::Freeze(node) => self.nodes.disturb_clock(&Fault::Froze { node }),
             Step::Thaw(node) => self.nodes.disturb_clock(&Fault::Thawed { node }),
+            Step::Fail(at, period, fault) => {
+                self.report.failing_disks += 1;
+                self.failing.insert(at);
+                self.nodes.disk_of(at).fail_every(period, fault);
+            }
+            Step::Mend(at) => {
+                self.failing.remove(&at);
+                self.nodes.disk_of(at).heal();
+            }
             Step::Kill(at) if self.nodes.is_up(at) => self.nodes.crash(at),
             Step::Replace(at) => {
                 self.report.replaced += 1;
@@ -227,16 +246,17 @@ impl Runner {
         let held = self.titles_held(at, entry);
         let is_done = self.nodes.run(at, command).is_ok();
         let Some(told) = self.oracle.entries.get_mut(&entry) else { return };
-        // What a node has not heard of, or what was forgotten, it may not touch.
-        if !is_done {
+        // What a node has not heard of, or what was forgotten, it may not touch. What a failing disk
+        // refused may be there after a crash.
+        if !is_done && !self.failing.contains(&at) {
             return;
         }
-        self.report.acknowledged += 1;
+        self.report.acknowledged += u64::from(is_done);
         match step {
             Step::Edit(..) => self.oracle.edited(entry, &title, &held),
             Step::Retract(..) => told.is_retracted |= told.creator == at,
             Step::Forget(..) => told.is_forgotten = true,
-            Step::Observe(..) => self.oracle.observed(entry, at, true),
+            Step::Observe(..) => self.oracle.observed(entry, at, is_done),
             _ => {}
         }
     }
@@ -257,7 +277,7 @@ impl Runner {
         match step {
             Step::Egress(pick) | Step::Ingress(pick) => {
                 let (one, two) = self.link(pick);
-                if !self.nodes.is_up(one) {
+                if !self.is_well(one) {
                     return;
                 }
                 let toggle = |tags: &mut BTreeSet<String>| {
@@ -277,7 +297,7 @@ impl Runner {
                 let is_out = self.outside.contains(&at);
                 self.set_member(at, is_out);
             }
-            Step::Block(at, pick) if self.nodes.is_up(at) => {
+            Step::Block(at, pick) if self.is_well(at) => {
                 let other = pick % self.nodes.count();
                 if other != at {
                     let author = self.nodes.author(other);

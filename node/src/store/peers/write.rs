@@ -444,11 +444,19 @@ impl Batch {
         Ok(())
     }
 
-    /// Forgets that anything was refused from a store: its cause was lifted.
-    pub(crate) fn drop_refusals(&self, offered_by: StoreId) -> Result<(), Error> {
+    /// Forgets that these were refused from a store: the cause was lifted, or the store has them no
+    /// longer. A row that cannot be read goes as well.
+    pub(crate) fn drop_refusals(
+        &self,
+        offered_by: StoreId,
+        is_over: impl Fn(Digest) -> bool,
+    ) -> Result<(), Error> {
         let (first, last) = span::<32>(offered_by.as_bytes());
         let mut table = self.transaction.open_table(REFUSALS)?;
-        table.retain_in::<&[u8; 32], _>(&first..=&last, |_, _| false)?;
+        let is_kept = |row: &[u8]| {
+            rows::decode::<RefusalRow>("refusals", row).is_ok_and(|row| !is_over(row.digest))
+        };
+        table.retain_in::<&[u8; 32], _>(&first..=&last, |_, row| is_kept(row))?;
         Ok(())
     }
 
