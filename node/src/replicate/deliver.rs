@@ -84,8 +84,9 @@ pub(super) fn sort(
             }
         };
         match reason {
-            // What takes back is heard from anyone, about anything.
-            Some(reason) if !takes_back(&record) => {
+            // What takes back is heard from anyone, about anything; and what this node once wrote
+            // itself is its own, whatever it would not take from others by now.
+            Some(reason) if !takes_back(&record) && record.author() != view.society.own => {
                 settled += 1;
                 acts.push(refuse(store, &record, reason));
             }
