@@ -1,9 +1,10 @@
 //! What befalls the nodes of a cluster: cuts, crashes, power that goes, other disks, wrong clocks.
 
 use super::{Cluster, replica};
-use crate::disk::{Disk, PowerCut};
+use crate::disk::{self, Disk, PowerCut};
 use crate::node::{DiskMedium, Node};
-use klnode::replicate::Event;
+use klnode::engine::Command;
+use klnode::replicate::{Event, Writer as _};
 use klnode_federation::sim::{Counts, Fault, Knobs};
 
 impl Cluster {
@@ -50,7 +51,7 @@ impl Cluster {
     /// Ends all faults: everybody runs and is connected.
     pub fn calm(&mut self) {
         for at in 0..self.count() {
-            self.disk_of(at).heal();
+            self.mend(at);
             if self.members[at].replica.is_none() && self.members[at].puppet.is_none() {
                 self.restart(at);
             }
@@ -95,9 +96,22 @@ impl Cluster {
         self.restart_on(at, disk);
     }
 
-    /// A node's disk, to make it fail.
-    pub fn disk_of(&self, at: usize) -> Disk {
-        self.members[at].medium.disk()
+    /// Has a node's disk fail at every so many calls that write.
+    pub fn fail(&mut self, at: usize, period: u64, fault: disk::Fault) {
+        self.members[at].medium.disk().fail_every(period, fault);
+    }
+
+    /// Ends that. A store that closed meanwhile opens with the next write.
+    pub fn mend(&mut self, at: usize) {
+        self.members[at].medium.disk().heal();
+        if self.is_up(at) && !self.is_readable(at) {
+            let _ = self.run(at, Command::Peers(Vec::new()));
+        }
+    }
+
+    /// Whether a node runs and can read its store: a failing disk may have closed it.
+    pub fn is_readable(&mut self, at: usize) -> bool {
+        self.is_up(at) && self.replica(at).writer().store().snapshot().is_ok()
     }
 
     /// A copy of a node's disk as it is now.

@@ -164,11 +164,11 @@ impl Runner {
             Step::Fail(at, period, fault) => {
                 self.report.failing_disks += 1;
                 self.failing.insert(at);
-                self.nodes.disk_of(at).fail_every(period, fault);
+                self.nodes.fail(at, period, fault);
             }
             Step::Mend(at) => {
                 self.failing.remove(&at);
-                self.nodes.disk_of(at).heal();
+                self.nodes.mend(at);
             }
             Step::Kill(at) if self.nodes.is_up(at) => self.nodes.crash(at),
             Step::Replace(at) => {
@@ -179,7 +179,7 @@ impl Runner {
             Step::Copy(at) => {
                 self.copies.insert(at, self.nodes.disk(at));
             }
-            Step::Restore(at, is_swap) if self.nodes.is_up(at) => self.restore(at, is_swap),
+            Step::Restore(at, is_swap) if self.nodes.is_readable(at) => self.restore(at, is_swap),
             Step::PowerCut(at, calls, cut) if self.nodes.is_up(at) => {
                 let seed = self.random.next_u64();
                 self.report.power_cuts += 1;
@@ -225,7 +225,7 @@ impl Runner {
             | Step::Forget(at, pick) => (at, pick),
             _ => return,
         };
-        if !self.nodes.is_up(at) {
+        if !self.nodes.is_readable(at) {
             return;
         }
         if matches!(step, Step::Add(_) | Step::AddPrivate(_)) {
@@ -339,7 +339,7 @@ impl Runner {
     /// The entries of which a node holds something that nobody else holds.
     fn held_alone(&mut self, at: usize) -> BTreeSet<EntryId> {
         let mut others: Vec<usize> = (0..self.nodes.count()).collect();
-        others.retain(|other| *other != at && self.nodes.is_up(*other));
+        others.retain(|other| *other != at && self.nodes.is_readable(*other));
         let mut alone: BTreeSet<EntryId> = self.nodes.holdings(at).into_keys().collect();
         alone.retain(|entry| {
             !others.iter().any(|other| is_covered(&mut self.nodes, at, *other, *entry))
