@@ -21,23 +21,23 @@ use klnode_tests::society::{Indexed, Stranger, Team, bring, paired};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-fn near(given: f64, expected: f64) {
+pub(super) fn near(given: f64, expected: f64) {
     assert!((given - expected).abs() < 1e-4, "{given}, not {expected}");
 }
 
-fn mean(node: &Node, entry: EntryId) -> f64 {
+pub(super) fn mean(node: &Node, entry: EntryId) -> f64 {
     node.found(entry).judged.confidence.posterior.mean()
 }
 
 /// A node and a peer it is paired with.
-fn pair() -> (Node, Node) {
+pub(super) fn pair() -> (Node, Node) {
     let (mut node, peer) = (Node::start(1, 1), Node::start(2, 2));
     node.meet(peer.author(), paired("alice"));
     (node, peer)
 }
 
 /// Texts of the peer that the node holds.
-fn texts(node: &mut Node, peer: &mut Node, count: u32) -> Vec<EntryId> {
+pub(super) fn texts(node: &mut Node, peer: &mut Node, count: u32) -> Vec<EntryId> {
     let made = (0..count).map(|number| peer.create(&format!("text {number}"))).collect();
     peer.send_to(node);
     made
@@ -128,42 +128,6 @@ fn a_reader_that_goes_on_hears_of_new_outcomes_and_of_days_that_pass() {
     assert!(trust(&node) < 0.3, "it fades");
     node.observe(entries[1], Failure);
     assert!(trust(&node) < 0.1);
-}
-
-#[test]
-fn blocked_and_convicted_authors_weigh_nothing() {
-    let (mut node, mut peer) = pair();
-    let entry = node.create("ours");
-    node.send_to(&mut peer);
-    peer.observe(entry, Failure);
-    peer.send_to(&mut node);
-    assert!(mean(&node, entry) < 0.5);
-    node.meet(peer.author(), PeerRow { is_blocked: true, ..paired("alice") });
-    let of = node.standing(peer.author());
-    assert_eq!((of.weight.value, of.weight.reason), (0.0, Reason::Blocked));
-    near(mean(&node, entry), 0.5);
-    // Its other self: a key that signs two things in one place.
-    node.meet(peer.author(), paired("alice"));
-    let liar = Stranger::new(1);
-    node.meet(liar.author(), paired("bob"));
-    bring(&mut node, vec![liar.observes(entry, Failure, 1)], liar.author());
-    near(node.standing(liar.author()).weight.value, 0.07);
-    bring(&mut node, vec![liar.observes(entry, Success, 1)], liar.author());
-    let of = node.standing(liar.author());
-    assert_eq!((of.weight.value, of.weight.reason), (0.0, Reason::Equivocating));
-}
-
-#[test]
-fn a_lost_node_of_the_same_person_speaks_for_nobody_once_it_is_blocked() {
-    let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
-    let mine = PeerRow { is_mine: true, ..paired("laptop") };
-    node.meet(peer.author(), mine.clone());
-    let entry = texts(&mut node, &mut peer, 1)[0];
-    assert!(!node.found(entry).is_foreign());
-    assert_eq!(node.standing(peer.author()).weight.value, 1.0);
-    node.meet(peer.author(), PeerRow { is_blocked: true, ..mine });
-    assert!(node.found(entry).is_foreign());
-    assert_eq!(node.standing(peer.author()).weight.value, 0.0);
 }
 
 #[test]
@@ -306,7 +270,7 @@ fn a_member_who_rewrites_an_own_title_answers_for_the_entry() {
     near(team.node.standing(team.alice.author()).trust, 0.0345);
 }
 
-fn entries(hits: &[Hit]) -> Vec<EntryId> {
+pub(super) fn entries(hits: &[Hit]) -> Vec<EntryId> {
     hits.iter().map(|hit| hit.found.entry).collect()
 }
 
@@ -407,7 +371,12 @@ fn what_members_confirmed_before_a_text_was_rewritten_is_not_about_it() {
 }
 
 /// Asks until the answer is as expected, or patience ends.
-fn await_answer(index: &Indexed, node: &Node, text: &str, is_expected: impl Fn(&[Hit]) -> bool) {
+pub(super) fn await_answer(
+    index: &Indexed,
+    node: &Node,
+    text: &str,
+    is_expected: impl Fn(&[Hit]) -> bool,
+) {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let answer = index.ask(node, text, Audience::All);

@@ -45,7 +45,9 @@ impl Core {
         if !is_blocked {
             self.readmit()?;
         }
-        self.changed([peer].into());
+        // What it said as a member is shown no longer, or again: that concerns what anyone gets.
+        let everyone = self.society()?.peers.keys().copied().collect();
+        self.changed(everyone);
         Ok(())
     }
 
