@@ -114,6 +114,7 @@ impl Engine {
         batch.belong_to(own.key.author())?;
         own.mine.extend(batch.mine()?);
         batch.begin_epoch(own.boot, now)?;
+        batch.list_findings(now, own.tasks.expires_after)?;
         let head = batch.head()?;
         batch.commit()?;
         let announced = own.boot;

@@ -5,6 +5,7 @@
 //! they have not yet taken in from the store itself: so an entry is found by every search that
 //! begins after `add` has returned.
 
+mod calibrate;
 pub mod document;
 pub mod embed;
 mod entitled;
