@@ -54,7 +54,7 @@ fn every_mistake_gets_a_sentence_a_way_out_and_an_exit_code() {
 
     let (_node, _) = start(home);
     let long = "x".repeat(201);
-    let cases: [(&[&str], i32, &str); 19] = [
+    let cases: [(&[&str], i32, &str); 22] = [
         (&["show", "L-ZZZZZZZZ"], 1, "cannot find entry L-ZZZZZZZZ: this node does not hold it"),
         (&["show", "what is this"], 2, "it is neither an id (hex) nor a code such as L-7F3KQ2MX"),
         (&["show", ""], 2, "a code, an id or its beginning is wanted"),
