@@ -22,6 +22,7 @@ mod findings;
 mod forgetting;
 mod full_disk;
 mod fuzzing;
+mod gate;
 mod golden;
 mod hooks;
 mod hostile;

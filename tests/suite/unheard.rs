@@ -6,7 +6,8 @@ use crate::attacks::{
     UNEVEN, answered, ask_for_all, asked_of_an_answer, flood, learn, place, relevance, settled,
 };
 use crate::attacks_shown::{facts, rewrites};
-use crate::society::{await_answer, entries, mean, near, pair, texts};
+use crate::gate::{await_answer, entries};
+use crate::society::{mean, near, pair, texts};
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command, PeerAct};
 use klnode::query::{Audience, Hit};
