@@ -103,7 +103,12 @@ impl Task {
 
     /// A dial failed: a single one, which is reported, or one of an approved peer, which is
     /// reported unless the peer came by itself in the meantime.
-    fn undialled(&mut self, peer: Option<PeerId>, address: Option<String>, error: &DialError) {
+    pub(super) fn undialled(
+        &mut self,
+        peer: Option<PeerId>,
+        address: Option<String>,
+        error: &DialError,
+    ) {
         let is_connected = peer.is_some_and(|peer| self.lines.contains_key(&peer));
         if let Some(peer) = peer.filter(|_| address.is_none()) {
             self.book.failed(&peer, Instant::now());

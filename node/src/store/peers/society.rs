@@ -191,9 +191,9 @@ mod tests {
             unheard: authors(unheard),
             ..Society::default()
         };
-        for (unheard, outside) in
-            [(&[] as &[u8], &[4] as &[u8]), (&[3], &[3, 4]), (&[2, 3], &[2, 3, 4]), (&[4], &[4])]
-        {
+        let cases: [(&[u8], &[u8]); 4] =
+            [(&[], &[4]), (&[3], &[3, 4]), (&[2, 3], &[2, 3, 4]), (&[4], &[4])];
+        for (unheard, outside) in cases {
             let society = society(unheard);
             let given = (1..=4).filter(|byte| society.is_outside(author(*byte), shared));
             assert_eq!(given.collect::<Vec<u8>>(), outside, "{unheard:?}");
