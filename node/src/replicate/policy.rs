@@ -45,9 +45,7 @@ impl Core {
         if !is_blocked {
             self.readmit()?;
         }
-        // What it said as a member is shown no longer, or again: that concerns what anyone gets.
-        let everyone = self.society()?.peers.keys().copied().collect();
-        self.changed(everyone);
+        self.changed([peer].into());
         Ok(())
     }
 
