@@ -111,6 +111,15 @@ pub const CROWD: Attack = ("500 stuffed texts by a non-member push the honest en
 pub const FLOOD: Attack = ("1,000 stuffed texts by a non-member silence an honest answer", 0);
 /// A shown text or fact that is another one afterwards.
 pub const REWRITING: Attack = ("a claim by a non-member changes what is shown", 0);
+/// A shown text or fact that is another one while a member who is not listened to claims so.
+pub const UNHEARD_REWRITING: Attack =
+    ("a claim by a blocked or convicted member changes what is shown", 0);
+/// The same as a flood of a non-member, once the owner has blocked the member.
+pub const UNHEARD_FLOOD: Attack =
+    ("1,000 stuffed texts by a blocked member silence an honest answer", 0);
+/// The same as a crowd of a non-member, once the owner has blocked the member.
+pub const UNHEARD_CROWD: Attack =
+    ("500 stuffed texts by a blocked member push the honest entry out", 0);
 /// A confirmation that counted.
 pub const ECHO: Attack = ("a confirmation by whom the node served counts as evidence", 0);
 /// A mean that a crowd moves further than its bringer could.
@@ -129,7 +138,7 @@ pub const COUNTERS: Attack = ("overflowing counters weigh more than one author m
 pub const FUTURE: Attack = ("a stamp a month ahead displaces what is shown", 0);
 
 /// All attacks, in the order of the page.
-pub const ATTACKS: [Attack; 16] = [
+pub const ATTACKS: [Attack; 19] = [
     OUTSIDER,
     LOST,
     UNLABELLED,
@@ -137,7 +146,10 @@ pub const ATTACKS: [Attack; 16] = [
     MEMBER_LOST,
     CROWD,
     FLOOD,
+    UNHEARD_CROWD,
+    UNHEARD_FLOOD,
     REWRITING,
+    UNHEARD_REWRITING,
     ECHO,
     SYBIL,
     SYBIL_ORDER,

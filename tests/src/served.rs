@@ -85,7 +85,8 @@ impl Served {
             own: author,
             now,
         };
-        let index = index::start(setup, handle.store().clone(), handle.head()).expect("starts");
+        let wakes = index::Wakes { head: handle.head(), society: handle.society() };
+        let index = index::start(setup, handle.store().clone(), wakes).expect("starts");
         let params = upkeep::Params::new(&Config::default().upkeep);
         let upkeep = Arc::new(upkeep::Upkeep::new(reader.clone(), params));
         let service = Service {

@@ -217,6 +217,7 @@ fn at_the_start() -> WallTime {
 pub struct Indexed {
     running: Option<index::Running>,
     head: watch::Sender<Seq>,
+    society: watch::Sender<u64>,
     _folder: TempDir,
 }
 
@@ -225,6 +226,7 @@ impl Indexed {
     pub fn start(node: &Node) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (head, followed) = watch::channel(node.engine.head());
+        let (society, seen) = watch::channel(node.engine.society_changes());
         let setup = index::Setup {
             folder: folder.path().join("index"),
             model: embed::open(embed::Settings::BuiltIn).expect("is compiled in"),
@@ -232,8 +234,9 @@ impl Indexed {
             own: node.author(),
             now: at_the_start,
         };
-        let running = index::start(setup, node.engine.store().clone(), followed).expect("starts");
-        Self { running: Some(running), head, _folder: folder }
+        let wakes = index::Wakes { head: followed, society: seen };
+        let running = index::start(setup, node.engine.store().clone(), wakes).expect("starts");
+        Self { running: Some(running), head, society, _folder: folder }
     }
 
     /// Its reader's end.
@@ -241,9 +244,11 @@ impl Indexed {
         self.running.as_ref().expect("runs").index()
     }
 
-    /// Tells it of the node's newest commit.
+    /// Tells it of the node's newest commit, as the writer does: what is as before wakes nobody.
     pub fn follow(&self, node: &Node) {
-        self.head.send_replace(node.engine.head());
+        let (head, changes) = (node.engine.head(), node.engine.society_changes());
+        self.head.send_if_modified(|known| std::mem::replace(known, head) != head);
+        self.society.send_if_modified(|known| std::mem::replace(known, changes) != changes);
     }
 
     /// What a person, or a program, is answered.

@@ -152,11 +152,14 @@ fn every_route_is_described_with_its_errors_and_every_description_has_a_route() 
 }
 
 /// Follows events on a connection of its own.
-struct Followed(BufReader<UnixStream>);
+pub(crate) struct Followed(BufReader<UnixStream>);
 
 impl Followed {
     fn new(node: &Served, query: &str) -> Self {
-        let mut stream = node.connect();
+        Self::on(node.connect(), query)
+    }
+
+    pub(crate) fn on(mut stream: UnixStream, query: &str) -> Self {
         let request = format!("GET /v1/events{query} HTTP/1.1\r\nHost: klnode\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut reader = BufReader::new(stream);
@@ -169,7 +172,7 @@ impl Followed {
     }
 
     /// The next event: id, name, data.
-    fn next(&mut self) -> Option<(u64, String, Value)> {
+    pub(crate) fn next(&mut self) -> Option<(u64, String, Value)> {
         let (mut id, mut name, mut line) = (0, String::new(), String::new());
         loop {
             line.clear();
@@ -252,6 +255,21 @@ fn what_upkeep_does_by_itself_is_told_to_those_who_follow() {
     run("duplicates");
     let (_, name, data) = late.next().unwrap();
     assert_eq!((name.as_str(), &data["stage"]), ("upkeep", &json!("proposed")));
+    // What is not yet noted cannot be gone on from: it would be waited for in silence.
+    let refused = |noted: u64| {
+        let beyond = node.ask("GET", &format!("/v1/events?noted_since={noted}"), &[], b"");
+        assert_eq!(beyond.status, 400, "{noted}");
+        let told = problem(&beyond);
+        let start = format!("stream events: noted_since is {noted}, but the journal ends at ");
+        let newest = told.strip_prefix(&start).unwrap_or_else(|| panic!("{told}"));
+        newest.parse::<u64>().unwrap()
+    };
+    let newest = refused(u64::MAX);
+    assert_eq!(refused(newest + 1), newest);
+    assert!(newest >= data["number"].as_u64().unwrap());
+    let mut last = Followed::new(&node, &format!("?noted_since={newest}"));
+    create(&node, "after");
+    assert_eq!(last.next().unwrap().1, "entry", "the newest is no mistake");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One damaged thing at a time, where it matters most: the key, the charter of a workspace, the row of
 //! a record. Each is noticed, nothing wrong leaves the node, and what a peer holds comes back.
 
+use crate::api::Followed;
 use crate::portable::run;
 use crate::process::{klnode, refusal, signal, start, told};
 use klnode::engine::{Command, NewEntry};
@@ -15,9 +16,12 @@ use klnode_federation::sim::Knobs;
 use klnode_tests::cluster::Cluster;
 use klnode_tests::disk::Disk;
 use klnode_tests::node::{Node, lesson};
+use klnode_tests::served::{PATIENCE, ask};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use serde_json::{Value, json};
 use std::fs;
 use std::ops::ControlFlow;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 const RECORDS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("records");
@@ -285,4 +289,63 @@ fn a_damaged_charter_is_told_stops_nobody_and_comes_back() {
         assert!(is_equal(&mut nodes, struck, other) && is_equal(&mut nodes, other, struck));
         assert!(nodes.run(struck, Command::Retract { entry: late }).is_ok(), "it works on");
     }
+}
+
+// What is told of it.
+
+#[test]
+fn who_follows_events_is_told_of_all_that_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let (mut node, _) = start(&home);
+    let connect = || {
+        let stream = UnixStream::connect(home.join("klnode.sock")).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    };
+    let post = |path: &str, body: &Value| {
+        let headers = [("Content-Type", "application/json")];
+        let answer = ask(connect(), "POST", path, &headers, body.to_string().as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    };
+    let create = |title: &str| {
+        let new = json!({"title": title, "content": "What we learned.", "evidence": ["run:1"]});
+        post("/v1/entries", &new)["id"].clone()
+    };
+    let [one, two] = ["Bound the queue", "Bound the queue"].map(create);
+    let third = create("Something else");
+    let ran = post("/v1/upkeep/run", &json!({"service": "duplicates"}));
+    assert_eq!(ran["noted"][0]["stage"], "made", "{ran}");
+    signal(&node.0, "TERM");
+    assert!(node.0.wait().unwrap().success());
+    let database = Database::open(home.join("store.redb")).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let first = 1_u64.to_be_bytes();
+    let mut records = transaction.open_table(RECORDS).unwrap();
+    let is_live = records.insert(&first, &[1, 0x80][..]).unwrap().is_some();
+    assert!(is_live, "it is told unless it is damaged");
+    drop(records);
+    transaction.commit().unwrap();
+    drop(database);
+
+    let (_node, _) = start(&home);
+    let mut followed = Followed::on(connect(), "?since=0&noted_since=0");
+    let mut told = Vec::new();
+    let noted = loop {
+        let (_, name, data) = followed.next().unwrap();
+        if name == "upkeep" {
+            break data;
+        }
+        assert!(data["code"].as_str().unwrap().starts_with("L-"), "{data}");
+        told.push(data["entry"].clone());
+    };
+    assert_eq!(told, [third, two.clone()]);
+    let [gone, whole] = [0, 1].map(|at| noted["entries"][at].clone());
+    assert_eq!((&gone["id"], &whole["id"]), (&one, &two));
+    // Of what is damaged nobody knows the type.
+    assert!(!gone["code"].as_str().unwrap().contains('-'), "{gone}");
+    assert!(whole["code"].as_str().unwrap().starts_with("L-"), "{whole}");
+    let later = create("Later");
+    assert_eq!(followed.next().unwrap().2["entry"], later);
 }

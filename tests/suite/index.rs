@@ -5,7 +5,7 @@ use crate::portable::{json, settle};
 use crate::process::start;
 use klnode::engine::Command;
 use klnode::index::embed::{EmbedError, Embedder};
-use klnode::index::{self, Setup, State, vectors};
+use klnode::index::{self, Setup, State, Wakes, vectors};
 use klnode::query::{Audience, TAIL_RECORDS_MAX};
 use klnode::store::rows::Seq;
 use klnode_crdt::ids::EntryId;
@@ -108,7 +108,9 @@ fn what_is_forgotten_while_vectors_are_made_anew_does_not_come_back_with_them() 
         own: node.author(),
         now: || START,
     };
-    let running = index::start(setup, node.engine.store().clone(), head).unwrap();
+    let (_introduce, society) = watch::channel(0);
+    let wakes = Wakes { head, society };
+    let running = index::start(setup, node.engine.store().clone(), wakes).unwrap();
     let index = running.index();
     model.wait_for("alpha");
     node.run(Command::Forget { entry: secret, grounds: None }).unwrap();

@@ -356,7 +356,7 @@ fn what_an_agent_can_mend_is_told_to_it_and_the_rest_is_the_clients() {
     for (tool, arguments, part) in [
         ("search", json!({}), "missing field `query`"),
         ("search", json!({"query": "x", "role": "king"}), "it must be one of researcher"),
-        ("search", json!({"query": "x", "task": "nonsense"}), "knows none of that name"),
+        ("search", json!({"query": "x", "task": "nonsense"}), "it is no name of a task"),
         ("get", json!({"code": "L-AAAAAAAA"}), "this node does not hold it"),
         ("get", json!({"code": "?"}), "neither an id (hex) nor a code"),
         ("remember", json!({"title": "t", "content": "c"}), "evidence"),

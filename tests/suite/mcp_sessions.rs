@@ -260,6 +260,7 @@ fn over_http_nothing_is_served_outside_a_session() {
     let asks = [
         ("tools/call", json!({"name": "search", "arguments": {"query": "anything"}})),
         ("resources/read", json!({"uri": "klnode://status"})),
+        ("resources/list", json!({})),
         ("prompts/get", json!({"name": "knowledge_for_task", "arguments": {"goal": "x"}})),
     ];
     for (method, params) in &asks {
@@ -287,7 +288,7 @@ fn over_http_nothing_is_served_outside_a_session() {
         stateless["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] =
             json!("2026-07-28");
         let name = if *method == "resources/read" { "uri" } else { "name" };
-        let name = params[name].as_str().unwrap();
+        let name = params[name].as_str().unwrap_or_default();
         let headers =
             [("Mcp-Protocol-Version", "2026-07-28"), ("Mcp-Method", *method), ("Mcp-Name", name)];
         let refused = web.ask("POST", &headers, &stateless);

@@ -243,6 +243,37 @@ fn the_root_is_found_in_objects_that_lie_in_another_repository() {
 }
 
 #[test]
+fn objects_that_cannot_be_borrowed_take_nothing_away_from_those_that_are_there() {
+    let ground = Ground::new();
+    ground.repository("shop", None, 3);
+    let root = ground.git("shop", &["rev-list", "--max-parents=0", "HEAD"]);
+    let expected: Identity = format!("root:{root}").parse().unwrap();
+    let alternates = ground.path("shop/.git/objects/info/alternates");
+    std::fs::create_dir_all(alternates.parent().unwrap()).unwrap();
+    // More files than are looked through, in the packs of a folder that is borrowed from.
+    let crowded = ground.path("crowded/pack");
+    std::fs::create_dir_all(&crowded).unwrap();
+    for number in 0..=4_096 {
+        std::fs::write(crowded.join(format!("{number}.keep")), "").unwrap();
+    }
+    std::fs::write(&alternates, "../../../crowded\n").unwrap();
+    assert_eq!(ground.identity("shop"), expected, "packs that are too many");
+    // A list that is no file, and one that is not text.
+    std::fs::write(&alternates, [0xFF, b'\n', 0, b'\n', b'/']).unwrap();
+    assert_eq!(ground.identity("shop"), expected, "no names of folders");
+    std::fs::remove_file(&alternates).unwrap();
+    std::fs::create_dir(&alternates).unwrap();
+    assert_eq!(ground.identity("shop"), expected, "no list");
+    // Among its own packs an object may stand that is not found: nothing is said then.
+    for number in 0..=4_096 {
+        let pack = ground.path("shop/.git/objects/pack");
+        std::fs::create_dir_all(&pack).unwrap();
+        std::fs::write(pack.join(format!("{number}.keep")), "").unwrap();
+    }
+    assert!(ground.identity("shop").is_empty());
+}
+
+#[test]
 fn references_in_a_format_that_is_not_read_are_told_and_give_no_false_identity() {
     let (ground, node) = (Ground::new(), Peer::start());
     ground.repository("shop", Some(OURS), 2);

@@ -143,6 +143,29 @@ fn a_blocked_authors_words_stay_out_also_by_a_relay_and_come_when_it_is_unblocke
 }
 
 #[test]
+fn a_members_tag_holds_an_entry_back_only_while_the_member_is_heard() {
+    let (mut nodes, team) = team(4, 3);
+    let author = nodes.author(0);
+    nodes.set_egress(1, 2, |filter| {
+        filter.tags_deny.insert("loud".into());
+    });
+    let entry = nodes.create(1, in_workspace(team, "whose tags count"));
+    nodes.pass(REST_MS);
+    assert!(nodes.is_released(1, 2, entry));
+    nodes.run(0, claim(entry, Claim::Add(TextSet::TAGS, "loud".into()))).expect("tagged");
+    nodes.pass(REST_MS);
+    assert!(!nodes.is_released(1, 2, entry), "a member's tag counts");
+    // Long before everything is examined again in any case.
+    for (is_blocked, is_released) in [(true, true), (false, false)] {
+        nodes.block(1, author, is_blocked);
+        nodes.pass(REST_MS);
+        assert_eq!(nodes.is_released(1, 2, entry), is_released, "blocked: {is_blocked}");
+        let preview = nodes.preview(1, 2);
+        assert!(preview.would_be.is_empty() && preview.would_end.is_empty());
+    }
+}
+
+#[test]
 fn what_a_narrow_ingress_refuses_comes_when_it_is_widened() {
     let (mut nodes, team) = team(3, 2);
     let known = nodes.create(0, in_workspace(team, "before"));

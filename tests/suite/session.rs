@@ -54,12 +54,15 @@ fn every_mistake_gets_a_sentence_a_way_out_and_an_exit_code() {
 
     let (_node, _) = start(home);
     let long = "x".repeat(201);
-    let cases: [(&[&str], i32, &str); 19] = [
+    let cases: [(&[&str], i32, &str); 22] = [
         (&["show", "L-ZZZZZZZZ"], 1, "cannot find entry L-ZZZZZZZZ: this node does not hold it"),
         (&["show", "what is this"], 2, "it is neither an id (hex) nor a code such as L-7F3KQ2MX"),
         (&["show", ""], 2, "a code, an id or its beginning is wanted"),
         (&["edit", " ", "--title", "t"], 2, "a code, an id or its beginning is wanted"),
         (&["task", "show", ""], 2, "its name is wanted, as `klnode task begin` printed it"),
+        (&["task", "show", "what"], 2, "it is no name of a task, 32 hex digits"),
+        (&["task", "finish", "what", "--success"], 2, "it is no name of a task"),
+        (&["search", "x", "--task", "L-7F3KQ2MX"], 2, "it is no name of a task"),
         (&["peer", "show", ""], 2, "its name, or the beginning of its key is wanted"),
         (&["workspace", "show", ""], 2, "its name is wanted; `klnode workspace list`"),
         (&["list", "-n", "0"], 2, "-n is 0; it must be 1 or more"),

@@ -2,42 +2,40 @@
 
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command, PeerAct};
-use klnode::query::{Audience, Caveat, Corroboration, Gate, Hit};
+use klnode::query::{Corroboration, Gate};
 use klnode::store::peers::rows::PeerRow;
-use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::holding::EntryRecords;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::lww::Register;
-use klnode_crdt::tally::Observation::{Confirmation, Failure, Success};
+use klnode_crdt::tally::Observation::{Failure, Success};
 use klnode_crdt::writer::Claim;
 use klnode_scoring::confidence;
 use klnode_scoring::hop::{Hop, Relation};
 use klnode_scoring::status::Status;
 use klnode_scoring::trust::Reason;
-use klnode_tests::node::{Node, lesson};
+use klnode_tests::node::Node;
 use klnode_tests::served::{Doors, Served};
-use klnode_tests::society::{Indexed, Stranger, Team, bring, paired};
+use klnode_tests::society::{Stranger, Team, bring, paired};
 use serde_json::json;
-use std::time::{Duration, Instant};
 
-fn near(given: f64, expected: f64) {
+pub(super) fn near(given: f64, expected: f64) {
     assert!((given - expected).abs() < 1e-4, "{given}, not {expected}");
 }
 
-fn mean(node: &Node, entry: EntryId) -> f64 {
+pub(super) fn mean(node: &Node, entry: EntryId) -> f64 {
     node.found(entry).judged.confidence.posterior.mean()
 }
 
 /// A node and a peer it is paired with.
-fn pair() -> (Node, Node) {
+pub(super) fn pair() -> (Node, Node) {
     let (mut node, peer) = (Node::start(1, 1), Node::start(2, 2));
     node.meet(peer.author(), paired("alice"));
     (node, peer)
 }
 
 /// Texts of the peer that the node holds.
-fn texts(node: &mut Node, peer: &mut Node, count: u32) -> Vec<EntryId> {
+pub(super) fn texts(node: &mut Node, peer: &mut Node, count: u32) -> Vec<EntryId> {
     let made = (0..count).map(|number| peer.create(&format!("text {number}"))).collect();
     peer.send_to(node);
     made
@@ -131,42 +129,6 @@ fn a_reader_that_goes_on_hears_of_new_outcomes_and_of_days_that_pass() {
 }
 
 #[test]
-fn blocked_and_convicted_authors_weigh_nothing() {
-    let (mut node, mut peer) = pair();
-    let entry = node.create("ours");
-    node.send_to(&mut peer);
-    peer.observe(entry, Failure);
-    peer.send_to(&mut node);
-    assert!(mean(&node, entry) < 0.5);
-    node.meet(peer.author(), PeerRow { is_blocked: true, ..paired("alice") });
-    let of = node.standing(peer.author());
-    assert_eq!((of.weight.value, of.weight.reason), (0.0, Reason::Blocked));
-    near(mean(&node, entry), 0.5);
-    // Its other self: a key that signs two things in one place.
-    node.meet(peer.author(), paired("alice"));
-    let liar = Stranger::new(1);
-    node.meet(liar.author(), paired("bob"));
-    bring(&mut node, vec![liar.observes(entry, Failure, 1)], liar.author());
-    near(node.standing(liar.author()).weight.value, 0.07);
-    bring(&mut node, vec![liar.observes(entry, Success, 1)], liar.author());
-    let of = node.standing(liar.author());
-    assert_eq!((of.weight.value, of.weight.reason), (0.0, Reason::Equivocating));
-}
-
-#[test]
-fn a_lost_node_of_the_same_person_speaks_for_nobody_once_it_is_blocked() {
-    let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
-    let mine = PeerRow { is_mine: true, ..paired("laptop") };
-    node.meet(peer.author(), mine.clone());
-    let entry = texts(&mut node, &mut peer, 1)[0];
-    assert!(!node.found(entry).is_foreign());
-    assert_eq!(node.standing(peer.author()).weight.value, 1.0);
-    node.meet(peer.author(), PeerRow { is_blocked: true, ..mine });
-    assert!(node.found(entry).is_foreign());
-    assert_eq!(node.standing(peer.author()).weight.value, 0.0);
-}
-
-#[test]
 fn further_away_weighs_less_and_what_a_blocked_peer_says_of_distances_is_not_heard() {
     let (mut node, peer) = pair();
     let [near_one, far] = [Stranger::new(1).author(), Stranger::new(2).author()];
@@ -217,7 +179,7 @@ fn names_are_the_peers_own_and_deceive_nobody() {
     assert_eq!(node.standing(four).name, "[31mdave");
 }
 
-fn retext(node: &mut Node, entry: EntryId, content: &str) {
+pub(super) fn retext(node: &mut Node, entry: EntryId, content: &str) {
     node.claim(entry, Claim::Set(Register::CONTENT, content.into()));
 }
 
@@ -304,199 +266,6 @@ fn a_member_who_rewrites_an_own_title_answers_for_the_entry() {
     assert_eq!(found.judged.standing.status, Status::Candidate);
     team.node.observe(entry, Failure);
     near(team.node.standing(team.alice.author()).trust, 0.0345);
-}
-
-fn entries(hits: &[Hit]) -> Vec<EntryId> {
-    hits.iter().map(|hit| hit.found.entry).collect()
-}
-
-#[test]
-fn untried_texts_of_members_take_the_last_two_places_and_anyone_elses_none() {
-    let mut team = Team::gather();
-    let title = |number: u32| format!("retry the billing gateway with backoff {number}");
-    let own: Vec<EntryId> =
-        (0..2).map(|number| team.node.create_in(team.shared.id, &title(number))).collect();
-    let hers: Vec<EntryId> =
-        (2..5).map(|number| team.alice.create_in(team.shared.id, &title(number))).collect();
-    let carols = team.carol.create(&title(5));
-    team.exchange();
-    let index = Indexed::start(&team.node);
-    let ask = |node: &Node, audience| index.ask(node, "retry billing gateway backoff", audience);
-    let gated = ask(&team.node, Audience::Gated);
-    assert_eq!(gated.hits.len(), 4);
-    let (first, last) = gated.hits.split_at(2);
-    assert!(first.iter().all(|hit| own.contains(&hit.found.entry)));
-    for hit in last {
-        assert!(hers.contains(&hit.found.entry));
-        assert!(hit.caveats.contains(&Caveat::Uncorroborated));
-        assert!(hit.caveats.contains(&Caveat::Foreign { by: "alice".into() }));
-    }
-    assert_eq!(gated.left_out.len(), 1);
-    let all = ask(&team.node, Audience::All);
-    assert_eq!(all.hits.len(), 5);
-    let question = klnode::query::Question::new("retry billing gateway backoff", 9);
-    let snapshot = team.node.engine.store().snapshot().unwrap();
-    let (reader, cancel) = (team.node.reader(), klnode::query::Cancel::default());
-    let all = reader.search(&index.index(), &snapshot, &question, team.node.now, &cancel).unwrap();
-    let hit = all.hits.iter().find(|hit| hit.found.entry == carols).expect("all are shown");
-    assert!(hit.caveats.contains(&Caveat::Uncorroborated));
-    // Tried here: it may enter like any other.
-    team.node.succeed(hers[2]);
-    let gated = ask(&team.node, Audience::Gated);
-    assert_eq!(gated.hits.len(), 5);
-    let place = entries(&gated.hits).iter().position(|entry| *entry == hers[2]).unwrap();
-    assert!(place < 3, "{:?}", entries(&gated.hits));
-    team.node.succeed(carols);
-    assert!(entries(&ask(&team.node, Audience::Gated).hits).contains(&carols));
-}
-
-#[test]
-fn two_trusted_members_who_confirm_it_open_the_gate_and_nobody_else_does() {
-    let mut team = Team::gather();
-    let mut dave = Node::start(5, 5);
-    team.shared.admit(dave.author());
-    team.shared.tell(&mut team.node);
-    let entry = dave.create_in(team.shared.id, "confirmed elsewhere");
-    dave.send_to(&mut team.node);
-    let other = team.alice.create_in(team.shared.id, "alice's");
-    let third = team.bob.create_in(team.shared.id, "bob's");
-    team.exchange();
-    for peer in [&mut team.alice, &mut team.bob, &mut team.carol, &mut dave] {
-        team.node.send_to(peer);
-        peer.observe(entry, Confirmation);
-        peer.send_to(&mut team.node);
-    }
-    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces, "nobody is trusted yet");
-    team.node.succeed(other);
-    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces, "one is not enough");
-    team.node.succeed(third);
-    let found = team.node.found(entry);
-    assert_eq!(found.judged.corroboration, Corroboration::Members(2));
-    assert_eq!(found.gate(), Gate::Open);
-    assert_eq!(found.judged.standing.status, Status::Candidate, "until it is tried here");
-    team.node.meet(team.bob.author(), PeerRow { is_blocked: true, ..paired("bob") });
-    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
-}
-
-#[test]
-fn what_members_confirmed_before_a_text_was_rewritten_is_not_about_it() {
-    let mut team = Team::gather();
-    let (others, thirds) = (
-        team.alice.create_in(team.shared.id, "alice's"),
-        team.bob.create_in(team.shared.id, "bob's"),
-    );
-    let mut dave = Node::start(5, 5);
-    team.shared.admit(dave.author());
-    team.shared.tell(&mut team.node);
-    let entry = dave.create_in(team.shared.id, "first text");
-    dave.send_to(&mut team.node);
-    team.exchange();
-    for trusted in [others, thirds] {
-        team.node.succeed(trusted);
-    }
-    team.alice.observe(entry, Confirmation);
-    team.bob.observe(entry, Confirmation);
-    team.exchange();
-    assert_eq!(team.node.found(entry).gate(), Gate::Open);
-    for node in [&mut team.node, &mut dave] {
-        node.wait_days(1);
-    }
-    retext(&mut dave, entry, "Another text.");
-    dave.send_to(&mut team.node);
-    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
-}
-
-/// Asks until the answer is as expected, or patience ends.
-fn await_answer(index: &Indexed, node: &Node, text: &str, is_expected: impl Fn(&[Hit]) -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        let answer = index.ask(node, text, Audience::All);
-        let is_caught_up = answer.index_lag == 0 && index.index().meaning().is_some();
-        if is_caught_up && is_expected(&answer.hits) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{text}: {:?}", entries(&answer.hits));
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn the_index_finds_the_words_of_members_from_the_moment_they_are_members() {
-    let mut team = Team::gather();
-    let mut dave = Node::start(5, 5);
-    let entry = team.node.create_in(team.shared.id, "pipelines");
-    team.node.send_to(&mut dave);
-    retext(&mut dave, entry, "Xylophonecipher and quartzflute.");
-    dave.send_to(&mut team.node);
-    let index = Indexed::start(&team.node);
-    let word = "xylophonecipher quartzflute";
-    await_answer(&index, &team.node, word, <[Hit]>::is_empty);
-    team.shared.admit(dave.author());
-    team.shared.tell(&mut team.node);
-    index.follow(&team.node);
-    await_answer(&index, &team.node, word, |hits| entries(hits) == [entry]);
-    team.shared.expel(dave.author());
-    team.shared.tell(&mut team.node);
-    index.follow(&team.node);
-    await_answer(&index, &team.node, word, <[Hit]>::is_empty);
-}
-
-#[test]
-fn hits_that_say_the_opposite_are_shown_together_and_name_each_other() {
-    let mut team = Team::gather();
-    let new = |polarity: &str, title: &str| klnode::engine::NewEntry {
-        workspace: team.shared.id,
-        registers: vec![(Register::POLARITY, polarity.into())],
-        claims: ["retry", "billing"].map(|tag| Claim::Add(TextSet::TAGS, tag.into())).to_vec(),
-        ..lesson(title)
-    };
-    let against = new("negative", "retry the billing gateway with backoff: never");
-    let dos: Vec<_> = (0..3)
-        .map(|number| new("neutral", &format!("retry the billing gateway with backoff {number}")))
-        .collect();
-    let yes = new("positive", "retry the billing gateway with backoff: always");
-    for new in dos {
-        let entry = team.node.create_new(new);
-        for _ in 0..6 {
-            team.node.succeed(entry);
-        }
-    }
-    let yes = team.node.create_new(yes);
-    for _ in 0..30 {
-        team.node.succeed(yes);
-    }
-    let against = team.alice.create_new(against);
-    team.exchange();
-    let index = Indexed::start(&team.node);
-    await_answer(&index, &team.node, "retry billing gateway", |hits| !hits.is_empty());
-    let snapshot = team.node.engine.store().snapshot().unwrap();
-    let (reader, cancel) = (team.node.reader(), klnode::query::Cancel::default());
-    for audience in [Audience::All, Audience::Gated] {
-        let question = klnode::query::Question {
-            audience,
-            ..klnode::query::Question::new("retry billing gateway backoff", 3)
-        };
-        let now = team.node.now;
-        let answer = reader.search(&index.index(), &snapshot, &question, now, &cancel).unwrap();
-        let order = entries(&answer.hits);
-        assert_eq!(order.len(), 3, "{audience:?}");
-        let place = |entry| order.iter().position(|one| *one == entry).expect("shown");
-        assert!(place(yes) < place(against), "{audience:?}");
-        let named = |entry: EntryId, other: EntryId| {
-            let caveats = &answer.hits[place(entry)].caveats;
-            let of = caveats.iter().find_map(|caveat| match caveat {
-                Caveat::CompetesWith { entry, is_first, why, .. } if *entry == other => {
-                    Some((*is_first, why.clone()))
-                }
-                _ => None,
-            });
-            of.expect("named")
-        };
-        let (is_first, why) = named(yes, against);
-        assert!(is_first && why.starts_with("listed first: "), "{why}");
-        let (is_first, why) = named(against, yes);
-        assert!(!is_first && why.starts_with("listed after it: "), "{why}");
-    }
 }
 
 #[test]

@@ -101,6 +101,8 @@ fn an_entry_served_to_and_confirmed_by_the_same_agent_in_ten_tasks_is_archived_n
     let last = work();
     assert_eq!(last["archived"], json!([entry]));
     assert_eq!(last["unserved"], json!([other]), "what was not served earns nothing");
+    let code = |entry: &str| node.shown(entry)["code"].clone();
+    assert_eq!(last["codes"], json!({&entry: code(&entry), &other: code(&other)}));
     assert_eq!(node.shown(&entry)["status"], "archived");
     assert_eq!(node.counts(&entry), before);
     assert_eq!(node.primed(&entry), 10, "counted apart");
@@ -257,7 +259,7 @@ fn a_task_that_is_unknown_or_over_is_named_with_a_way_out() {
     let unknown = "00".repeat(16);
     for (name, status, message, hint) in [
         (unknown.as_str(), 404, "this node knows none of that name", "klnode task list"),
-        ("nonsense", 404, "this node knows none of that name", "klnode task list"),
+        ("nonsense", 400, "it is no name of a task, 32 hex digits", "klnode task list"),
         (task.as_str(), 400, "it is finished", "klnode task begin"),
     ] {
         let observe = json!({"outcome": "success", "task": name});

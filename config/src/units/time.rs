@@ -3,6 +3,7 @@
 //! Two types because they must not be mixed: a judgement knows UTC days and no hours. Neither ever
 //! reads a clock.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -12,7 +13,20 @@ use super::{Unfit, amount_and_unit};
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
-/// Whole UTC days, from 1 to 36500: "90 days".
+/// What is said to whoever writes "5 m".
+const MINUTES: &str = "unmistakable: \"m\" may be minutes or months; write \"min\" for minutes, \
+                       and months as days";
+
+/// How many days a unit is that is not shorter than one.
+fn days_in(unit: &str) -> Option<u32> {
+    match unit {
+        "d" | "day" | "days" => Some(1),
+        "w" | "week" | "weeks" => Some(7),
+        _ => None,
+    }
+}
+
+/// Whole UTC days, from 1 to 36500: "90 days", "90d", "4 weeks".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Days(u32);
@@ -29,7 +43,9 @@ impl Days {
         if (1..=Self::MAX).contains(&days) {
             Ok(Self(days))
         } else {
-            Err(Unfit::new("text such as \"90 days\", from \"1 day\" to \"36500 days\""))
+            Err(Unfit::new(
+                "text such as \"90 days\" or \"4 weeks\", from \"1 day\" to \"36500 days\"",
+            ))
         }
     }
 
@@ -40,18 +56,31 @@ impl Days {
     }
 }
 
-impl TryFrom<Value> for Days {
-    type Error = Unfit;
+impl FromStr for Days {
+    type Err = Unfit;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
-        let days = value.as_str().and_then(amount_and_unit).and_then(|(days, unit)| {
-            matches!(unit, "day" | "days").then(|| u32::try_from(days).ok()).flatten()
-        });
+    fn from_str(text: &str) -> Result<Self, Unfit> {
+        let days = match amount_and_unit(text) {
+            Some((_, "m")) => return Err(Unfit::new(MINUTES)),
+            Some((amount, unit)) => days_in(unit).and_then(|days| {
+                u32::try_from(amount).ok().and_then(|count| count.checked_mul(days))
+            }),
+            None => None,
+        };
         Self::new(days.unwrap_or(0))
     }
 }
 
-/// A span of time from a millisecond to a year: "250 ms", "30 s", "5 min", "1 h", "2 days".
+impl TryFrom<Value> for Days {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        value.as_str().unwrap_or_default().parse()
+    }
+}
+
+/// A span of time from a millisecond to a year: "250 ms", "30 s", "5 min", "1 h", "2 days", "2d",
+/// "1 week".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Interval(Duration);
@@ -69,7 +98,8 @@ impl Interval {
             Ok(Self(span))
         } else {
             Err(Unfit::new(
-                "text such as \"250 ms\", \"30 s\", \"5 min\", \"1 h\" or \"2 days\", at most a year",
+                "text such as \"250 ms\", \"30 s\", \"5 min\", \"1 h\", \"2 days\" or \"1 week\", at \
+                 most a year",
             ))
         }
     }
@@ -87,8 +117,7 @@ impl Interval {
             "s" => 1,
             "min" => 60,
             "h" => 60 * 60,
-            "day" | "days" => SECONDS_PER_DAY,
-            _ => return None,
+            _ => u64::from(days_in(unit)?) * SECONDS_PER_DAY,
         };
         amount.checked_mul(seconds).map(Duration::from_secs)
     }
@@ -98,7 +127,11 @@ impl TryFrom<Value> for Interval {
     type Error = Unfit;
 
     fn try_from(value: Value) -> Result<Self, Unfit> {
-        Self::new(value.as_str().and_then(Self::parse).unwrap_or(Duration::ZERO))
+        let text = value.as_str().unwrap_or_default();
+        if let Some((_, "m")) = amount_and_unit(text) {
+            return Err(Unfit::new(MINUTES));
+        }
+        Self::new(Self::parse(text).unwrap_or(Duration::ZERO))
     }
 }
 
@@ -112,8 +145,17 @@ mod tests {
 
     #[test]
     fn days_are_written_with_their_unit() {
-        assert_eq!(Days::try_from(text("90 days")).unwrap().get(), 90);
-        assert_eq!(Days::try_from(text("1 day")).unwrap().get(), 1);
+        for (given, expected) in [
+            ("90 days", 90),
+            ("1 day", 1),
+            ("90d", 90),
+            ("2 d", 2),
+            ("4w", 28),
+            ("1 week", 7),
+            ("5214 weeks", 36_498),
+        ] {
+            assert_eq!(Days::try_from(text(given)).unwrap().get(), expected, "{given}");
+        }
     }
 
     #[test]
@@ -126,7 +168,16 @@ mod tests {
 
     #[test]
     fn days_know_no_hours_and_no_more_than_a_century() {
-        for wrong in ["24 h", "0 days", "36501 days", "4294967297 days", "-1 days"] {
+        for wrong in [
+            "24 h",
+            "0 days",
+            "36501 days",
+            "5215 weeks",
+            "4294967297 days",
+            "4294967295 weeks",
+            "-1 days",
+            "3 months",
+        ] {
             assert!(Days::try_from(text(wrong)).is_err(), "{wrong}");
         }
     }
@@ -140,6 +191,10 @@ mod tests {
             ("1 h", Duration::from_secs(3_600)),
             ("2 days", Duration::from_secs(172_800)),
             ("5min", Duration::from_secs(300)),
+            ("1 day", Duration::from_secs(86_400)),
+            ("2d", Duration::from_secs(172_800)),
+            ("1w", Duration::from_secs(604_800)),
+            ("2 weeks", Duration::from_secs(1_209_600)),
         ];
         for (given, expected) in cases {
             assert_eq!(Interval::try_from(text(given)).unwrap().get(), expected, "{given}");
@@ -148,8 +203,20 @@ mod tests {
 
     #[test]
     fn an_interval_is_neither_zero_nor_longer_than_a_year() {
-        for wrong in ["0 s", "367 days", "18446744073709551615 days", "5 fortnights"] {
+        for wrong in ["0 s", "367 days", "53 w", "18446744073709551615 days", "5 fortnights"] {
             assert!(Interval::try_from(text(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn minutes_are_not_written_like_months() {
+        for given in ["5m", "5 m", "1 m"] {
+            for told in [
+                Interval::try_from(text(given)).unwrap_err().to_string(),
+                Days::try_from(text(given)).unwrap_err().to_string(),
+            ] {
+                assert!(told.contains("write \"min\" for minutes"), "{given}: {told}");
+            }
         }
     }
 }

@@ -65,8 +65,14 @@ fn a_value_of_the_wrong_type_gets_one_sentence() {
         ),
         (
             "status.stale_after = 90",
-            "`status.stale_after = 90` (klnode.toml line 1) must be text such as \"90 days\", \
-             from \"1 day\" to \"36500 days\"; the default is \"90 days\"",
+            "`status.stale_after = 90` (klnode.toml line 1) must be text such as \"90 days\" \
+             or \"4 weeks\", from \"1 day\" to \"36500 days\"; the default is \"90 days\"",
+        ),
+        (
+            "provenance.task_expires_after = \"5 m\"",
+            "`provenance.task_expires_after = \"5 m\"` (klnode.toml line 1) must be unmistakable: \
+             \"m\" may be minutes or months; write \"min\" for minutes, and months as days; the \
+             default is \"7 days\"",
         ),
         (
             "retrieval.pin_bonus = { x = 1 }",

@@ -186,10 +186,11 @@ fn finished(done: &FinishedTask, outcome: Outcome) -> String {
             credit.code, credit.amount
         );
     }
-    for entry in &done.unserved {
+    let code = |id: &String| done.codes.get(id).unwrap_or(id).clone();
+    for entry in done.unserved.iter().map(code) {
         let _ = writeln!(text, "  {entry}  nothing: it was not served in this task");
     }
-    for entry in &done.archived {
+    for entry in done.archived.iter().map(code) {
         let _ = writeln!(
             text,
             "  {entry}  archived: served in many tasks, and nothing speaks for it; \
@@ -275,6 +276,7 @@ pub(super) fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn no_tasks_say_so_and_what_was_finished_before_does_too() {
@@ -287,8 +289,31 @@ mod tests {
             credits: Vec::new(),
             unserved: Vec::new(),
             archived: Vec::new(),
+            codes: BTreeMap::new(),
         };
         let text = finished(&done, Outcome::Success);
         assert!(text.ends_with("was finished before; nothing was added\n"), "{text}");
+    }
+
+    #[test]
+    fn what_earned_nothing_or_was_archived_is_told_by_its_code() {
+        let [unserved, archived] = ["0a", "0b"].map(|byte| byte.repeat(16));
+        let codes = [(&unserved, "L-AAAAAAAA"), (&archived, "S-BBBBBBBB")];
+        let done = FinishedTask {
+            task: "01".repeat(16),
+            already: false,
+            credits: Vec::new(),
+            codes: codes.map(|(id, code)| (id.clone(), code.to_owned())).into(),
+            unserved: vec![unserved],
+            archived: vec![archived],
+        };
+        let text = finished(&done, Outcome::Success);
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert!(lines[0].starts_with("  L-AAAAAAAA  nothing: "), "{text}");
+        assert!(lines[1].starts_with("  S-BBBBBBBB  archived: "), "{text}");
+        assert!(lines[1].ends_with("`klnode unarchive S-BBBBBBBB` brings it back"), "{text}");
+        // A node of an earlier version does not tell them.
+        let text = finished(&FinishedTask { codes: BTreeMap::new(), ..done }, Outcome::Success);
+        assert!(text.contains(&format!("  {}  nothing: ", "0a".repeat(16))), "{text}");
     }
 }

@@ -37,7 +37,7 @@ impl Ingest<'_> {
         let Some(origin) = &held.origin else { return Ok(None) };
         let members = match origin.workspace().is_personal() {
             true => BTreeSet::new(),
-            false => batch.charter(origin.workspace(), self.now)?.members,
+            false => batch.heard_members(origin.workspace(), self.now)?,
         };
         let entitlement = Entitlement { mine: self.writer.mine.clone(), members };
         Ok(Some(held.view(self.now, &entitlement)))

@@ -89,7 +89,7 @@ impl Ingest<'_> {
         Ok(true)
     }
 
-    /// Whether an author is the creator of an entry, or a member of its workspace.
+    /// Whether an author is the creator of an entry, or a member of its workspace who is heard.
     fn may_speak_for(
         &self,
         batch: &Batch,
@@ -104,8 +104,8 @@ impl Ingest<'_> {
         if let Some(is_member) = membership.get(&workspace) {
             return Ok(*is_member);
         }
-        let charter = Error::unless_damaged(batch.charter(workspace, self.now))?;
-        let is_member = charter.unwrap_or_default().members.contains(&author);
+        let members = Error::unless_damaged(batch.heard_members(workspace, self.now))?;
+        let is_member = members.unwrap_or_default().contains(&author);
         membership.insert(workspace, is_member);
         Ok(is_member)
     }

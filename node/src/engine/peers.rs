@@ -104,6 +104,7 @@ impl Ingest<'_> {
                 if was_mine != row.counts_as_mine() {
                     self.refresh_all_edges(batch)?;
                 }
+                self.writer.society_changes += 1;
                 let held = batch.peer(*peer)?.map(|held| held.approval);
                 if row.approval == Approval::Approved && held != Some(Approval::Approved) {
                     // What was proved before it came concerns it too.
@@ -117,7 +118,10 @@ impl Ingest<'_> {
                 Some(row) => batch.put_peer(*peer, &PeerRow { equal_at: Some(*at), ..row }),
                 None => Ok(()),
             },
-            PeerAct::NameWorkspace(id, row) => batch.put_workspace(*id, row),
+            PeerAct::NameWorkspace(id, row) => {
+                self.writer.society_changes += 1;
+                batch.put_workspace(*id, row)
+            }
             PeerAct::Invite(row) => batch.put_invitation(row),
             PeerAct::Advance(consumer, cursor) => batch.put_cursor(*consumer, *cursor),
             PeerAct::Rewind(consumer) => batch.drop_cursor(*consumer),
@@ -160,6 +164,7 @@ impl Ingest<'_> {
             return Ok(());
         }
         batch.put_proof(proof)?;
+        self.writer.society_changes += 1;
         batch.tell_all(Outgoing::Proof(proof.author()), self.writer.boot)
     }
 

@@ -57,6 +57,7 @@ enum Waiting {
 pub struct Handle {
     requests: mpsc::Sender<Request>,
     head: watch::Receiver<Seq>,
+    society: watch::Receiver<u64>,
     unsettled: watch::Receiver<u64>,
     noted: watch::Receiver<u64>,
     store: Store,
@@ -124,6 +125,12 @@ impl Handle {
         self.head.clone()
     }
 
+    /// Changes after every commit that may have changed who is who without a record: somebody was
+    /// blocked, convicted or made the person's own. Who is what, the store says.
+    pub fn society(&self) -> watch::Receiver<u64> {
+        self.society.clone()
+    }
+
     /// Changes after every commit that may have left findings to compare; which, the store says.
     pub fn unsettled(&self) -> watch::Receiver<u64> {
         self.unsettled.clone()
@@ -155,10 +162,13 @@ pub fn spawn(
 ) -> Running {
     let (requests, inbox) = mpsc::channel(limits.queue_max.max(1));
     let (publish, head) = watch::channel(engine.head());
+    let (introduce, society) = watch::channel(engine.society_changes());
     let (unsettle, unsettled) = watch::channel(0);
     let (note, noted) = watch::channel(0);
-    let handle = Handle { requests, head, unsettled, noted, store: engine.store().clone() };
-    let published = Published { head: publish, unsettled: unsettle, noted: note };
+    let store = engine.store().clone();
+    let handle = Handle { requests, head, society, unsettled, noted, store };
+    let published =
+        Published { head: publish, society: introduce, unsettled: unsettle, noted: note };
     let thread = std::thread::Builder::new()
         .name("klnode-writer".into())
         .spawn(move || serve(engine, inbox, limits, &published, now))
@@ -216,7 +226,7 @@ fn serve(
             true => Vec::new(),
             false => engine.step(&commands, now()),
         };
-        published.tell(engine.head(), &commands, &answers);
+        published.tell(&engine, &commands, &answers);
         answer(waiting, answers.into_iter());
     }
     engine
@@ -225,13 +235,17 @@ fn serve(
 /// Whom the writer wakes after a commit. What happened they read themselves.
 struct Published {
     head: watch::Sender<Seq>,
+    society: watch::Sender<u64>,
     unsettled: watch::Sender<u64>,
     noted: watch::Sender<u64>,
 }
 
 impl Published {
-    fn tell(&self, newest: Seq, commands: &[Command], answers: &[Answer]) {
+    fn tell(&self, engine: &Engine, commands: &[Command], answers: &[Answer]) {
+        let newest = engine.head();
         self.head.send_if_modified(|head| std::mem::replace(head, newest) != newest);
+        let changes = engine.society_changes();
+        self.society.send_if_modified(|known| std::mem::replace(known, changes) != changes);
         let wake =
             |whom: &watch::Sender<u64>| whom.send_modify(|times| *times = times.wrapping_add(1));
         if commands.iter().any(Command::unsettles) {

@@ -68,6 +68,8 @@ pub(super) struct Own {
     pub(super) entropy: Entropy,
     pub(super) cooccurrence: cooccurrence::Params,
     pub(super) tasks: TaskParams,
+    /// How often it may have become another who is who, beside what the feed tells.
+    pub(super) society_changes: u64,
 }
 
 impl Own {
@@ -105,12 +107,14 @@ impl Engine {
         mine.insert(key.author());
         let given = mine.clone();
         let (boot, clock) = (Boot(0), Clock::default());
-        let mut own = Own { key, mine, boot, clock, entropy, cooccurrence, tasks };
+        let society_changes = 0;
+        let mut own = Own { key, mine, boot, clock, entropy, cooccurrence, tasks, society_changes };
         own.draw_boot();
         let batch = store.batch(Durability::Durable)?;
         batch.belong_to(own.key.author())?;
         own.mine.extend(batch.mine()?);
         batch.begin_epoch(own.boot, now)?;
+        batch.list_findings(now, own.tasks.expires_after)?;
         let head = batch.head()?;
         batch.commit()?;
         let announced = own.boot;
@@ -147,6 +151,12 @@ impl Engine {
     /// The newest position of the feed.
     pub fn head(&self) -> Seq {
         self.head
+    }
+
+    /// Grows with every commit that may have changed who is who without a record: somebody was
+    /// blocked, convicted or made the person's own, or a workspace was named.
+    pub fn society_changes(&self) -> u64 {
+        self.own.society_changes
     }
 
     /// Applies commands in one transaction and answers each. Every answer that is not a rejection

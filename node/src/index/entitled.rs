@@ -2,7 +2,7 @@
 //!
 //! The feed does not tell of everything that changes what is shown: a member joins by one record on
 //! the charter, and then the texts of a whole workspace may be others; a node becomes the person's
-//! own by no record at all. So the index notes in a file of its own whom it took for entitled, and
+//! own, or a member is blocked or convicted, by no record at all. So the index notes in a file of its own whom it took for entitled, and
 //! reads anew what is shown differently since. Without the file everything shared is read anew.
 
 use crate::store::peers::Society;
@@ -34,8 +34,7 @@ pub(super) enum Changed {
 impl Entitled {
     /// Who is entitled now.
     pub(super) fn of(society: &Society) -> Self {
-        let members = society.workspaces.iter();
-        let members = members.map(|(id, shared)| (*id, shared.charter.members.clone()));
+        let members = society.workspaces.keys().map(|id| (*id, society.heard_members(*id)));
         Self { mine: society.mine.clone(), members: members.collect() }
     }
 
@@ -126,6 +125,8 @@ fn file(folder: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::peers::Workspace;
+    use klnode_crdt::charter::Charter;
 
     fn author(byte: u8) -> AuthorId {
         AuthorId::from_bytes([byte; 32])
@@ -151,6 +152,21 @@ mod tests {
         assert_eq!(before.changed(&entitled(&[])), some(&[7, 8]));
         let other = Entitled { mine: [author(1), author(2)].into(), ..before.clone() };
         assert_eq!(before.changed(&other), Changed::Everything);
+    }
+
+    #[test]
+    fn a_workspace_of_which_a_member_is_no_longer_heard_is_read_anew() {
+        let id = WorkspaceId::from_bytes([7; 16]);
+        let charter = Charter { members: [1, 2].map(author).into(), ..Charter::default() };
+        let workspaces = [(id, Workspace { charter, ..Workspace::default() })].into();
+        let heard = Society { mine: [author(1)].into(), workspaces, ..Society::default() };
+        let of = |unheard: u8| {
+            Entitled::of(&Society { unheard: [author(unheard)].into(), ..heard.clone() })
+        };
+        assert_eq!(Entitled::of(&heard), entitled(&[(7, &[1, 2])]));
+        assert_eq!(Entitled::of(&heard).changed(&of(2)), Changed::Workspaces([id].into()));
+        assert_eq!(of(2).changed(&Entitled::of(&heard)), Changed::Workspaces([id].into()));
+        assert_eq!(Entitled::of(&heard).changed(&of(3)), Changed::Nothing, "it never was inside");
     }
 
     #[test]

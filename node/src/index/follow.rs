@@ -9,7 +9,7 @@ use super::entitled::Entitled;
 use super::keyword::{self, Keyword, KeywordError};
 use super::mark::Mark;
 use super::meaning::{Job, Made, Progress, Reading};
-use super::{IndexError, Shared};
+use super::{IndexError, Shared, Wakes};
 use crate::store::peers::Society;
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Records of the feed that are taken in at a time.
@@ -39,7 +39,7 @@ const RETRY_TIME: Duration = Duration::from_secs(10);
 pub(super) struct Follower {
     pub(super) shared: Arc<Shared>,
     pub(super) store: Store,
-    pub(super) head: watch::Receiver<Seq>,
+    pub(super) wakes: Wakes,
     pub(super) reading: Reading,
     /// Whose words it is made of.
     pub(super) entitled: Entitled,
@@ -82,7 +82,13 @@ impl Follower {
             };
             tokio::select! {
                 _ = &mut stop => break,
-                changed = self.head.changed() => if changed.is_err() { break },
+                changed = self.wakes.head.changed() => if changed.is_err() { break },
+                changed = self.wakes.society.changed() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                    self.is_compared = false;
+                }
                 () = pause => {}
                 () = finished(self.job.as_ref()) => {}
                 settled = self.keyword.is_settled() => if let Err(error) = settled {
@@ -111,13 +117,12 @@ impl Follower {
     /// Does what is due; returns when to look again even if nothing happens.
     fn turn(&mut self) -> Result<Option<Instant>, IndexError> {
         self.take_job()?;
-        let head = *self.head.borrow_and_update();
+        let head = *self.wakes.head.borrow_and_update();
         let behind = self.keyword_at.min(self.meaning_at);
         if behind >= head {
             self.gather_until = None;
             if !self.is_compared {
-                let snapshot = self.store.snapshot()?;
-                self.renew(&snapshot, &self.reading.society(&snapshot)?)?;
+                self.compare(&self.store.snapshot()?)?;
             }
             return self.rest();
         }
@@ -130,6 +135,7 @@ impl Follower {
                 // Observations change no text: the index is as new as before.
                 None if !has_text(&snapshot, behind)? => {
                     (self.keyword_at, self.meaning_at) = (snapshot.head(), snapshot.head());
+                    self.compare(&snapshot)?;
                     self.publish();
                     return self.rest();
                 }
@@ -146,7 +152,7 @@ impl Follower {
         caught_up.and(renewed)?;
         self.text_at = Instant::now();
         let rest_at = self.rest()?;
-        let is_behind = *self.head.borrow() > snapshot.head();
+        let is_behind = *self.wakes.head.borrow() > snapshot.head();
         Ok(if is_behind { Some(Instant::now()) } else { rest_at })
     }
 
@@ -190,6 +196,14 @@ impl Follower {
             self.publish();
         }
         Ok(())
+    }
+
+    /// Looks whether others are entitled than before, where that may be.
+    fn compare(&mut self, snapshot: &Snapshot) -> Result<(), IndexError> {
+        match self.is_compared {
+            true => Ok(()),
+            false => self.renew(snapshot, &self.reading.society(snapshot)?),
+        }
     }
 
     /// Reads anew what is shown differently because others are entitled than before.
@@ -258,7 +272,7 @@ impl Follower {
     fn consider_job(&mut self) -> Result<Option<Instant>, IndexError> {
         // However many come from outside: there is nothing to learn from those.
         let inside = self.shared.keyword.inside()?;
-        let are_all = self.keyword_at >= *self.head.borrow();
+        let are_all = self.keyword_at >= *self.wakes.head.borrow();
         if self.job.is_some() || !self.shared.is_refit_due(inside, are_all) {
             self.due_since = None;
             return Ok(None);

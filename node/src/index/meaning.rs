@@ -5,6 +5,7 @@
 //! old one answers; where there is none, words alone do.
 
 use super::Shared;
+use super::calibrate::calibrate;
 use super::document::Document;
 use super::embed::weights::Weights;
 use super::embed::{EmbedError, Embedder};
@@ -28,8 +29,6 @@ use tokio::sync::watch;
 
 /// Texts that are embedded together.
 const BATCH_TEXTS: usize = 128;
-/// Pairs of entries whose cosines tell how to read another model's.
-const SAMPLE_COSINES: usize = 2_000;
 /// A store is weighed for the first time when it holds so many documents, those from outside apart,
 /// and whenever that many have doubled: below it the weights of the training corpus are the better
 /// guess.
@@ -125,8 +124,7 @@ impl Meaning {
             return Ok(None);
         }
         let society = reading.society(snapshot)?;
-        let is_inside = |entry| is_inside(snapshot, entry, &society, (reading.now)());
-        let calibration = calibrate(&embedder, &vectors, &is_inside);
+        let calibration = calibrate(&*embedder, &vectors, (snapshot, &society), (reading.now)())?;
         Ok(Some((Self { embedder, vectors, calibration, fitted }, mark.seq)))
     }
 
@@ -194,33 +192,19 @@ impl Meaning {
         Ok(self.vectors.checkpoint(format!("{mark} {fitted}").as_bytes())?)
     }
 
-    /// Whether a store of so many documents should be weighed anew: it has doubled, or what was
-    /// learnt is mostly from texts that no longer count.
+    /// Whether a store of so many documents should be weighed anew.
     pub(super) fn is_outgrown(&self, documents: u64, are_all: bool) -> bool {
-        let doubled = |fitted: u64| documents >= FIT_DOCUMENTS_MIN.max(fitted * 2);
-        let halved = |fitted: u64| are_all && documents < fitted / 2;
-        self.fitted.is_some_and(|fitted| doubled(fitted) || halved(fitted))
+        self.fitted.is_some_and(|fitted| is_outgrown(fitted, documents, are_all))
     }
 }
 
-/// Whether an entry is not from outside; what cannot be read is left aside, too.
-fn is_inside(snapshot: &Snapshot, entry: EntryId, society: &Society, now: WallTime) -> bool {
-    let read = Document::read(snapshot, entry, society, now);
-    matches!(read, Ok(Some(document)) if !document.is_outside)
-}
-
-/// How to read a model's cosines: measured for the built-in one, sampled from the store for others,
-/// of what is inside: a flood of one text would make all others look unrelated.
-fn calibrate(
-    embedder: &Arc<dyn Embedder>,
-    vectors: &Vectors,
-    is_inside: &dyn Fn(EntryId) -> bool,
-) -> Calibration {
-    if embedder.weights().is_some() {
-        return Calibration::BUILT_IN;
-    }
-    let sample = vectors.sample_cosines(SAMPLE_COSINES, is_inside);
-    Calibration::of_sample(&sample).unwrap_or(Calibration::BUILT_IN)
+/// Whether what was learnt from so many documents is outgrown where there are others: they have
+/// doubled, or what was learnt is mostly from texts that no longer count. The latter can be said
+/// only where all that there are have been counted.
+fn is_outgrown(fitted: u64, documents: u64, are_all: bool) -> bool {
+    let has_doubled = documents >= FIT_DOCUMENTS_MIN.max(fitted.saturating_mul(2));
+    let has_halved = are_all && documents < fitted / 2;
+    has_doubled || has_halved
 }
 
 fn facts(document: &Document) -> Facts {
@@ -360,8 +344,8 @@ fn make(
         tally.done.fetch_add(batch.len() as u64, Ordering::Relaxed);
     }
     texts.end()?;
-    let is_inside = |entry| is_inside(&snapshot, entry, &society, (reading.now)());
-    meaning.calibration = calibrate(&meaning.embedder, &meaning.vectors, &is_inside);
+    let (embedder, now) = (&*meaning.embedder, (reading.now)());
+    meaning.calibration = calibrate(embedder, &meaning.vectors, (&snapshot, &society), now)?;
     let mark = Mark::at(store.id(), &snapshot, snapshot.head())?;
     Ok(Made { meaning, mark, entitled: Entitled::of(&society) })
 }
@@ -427,6 +411,35 @@ impl Iterator for Texts<'_> {
                     return None;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generation_is_outgrown_when_its_store_has_doubled_or_most_of_it_counts_no_more() {
+        for (fitted, documents, are_all, expect) in [
+            // Nothing was learnt: then from the first hundred on.
+            (0, 0, true, false),
+            (0, 99, true, false),
+            (0, 100, true, true),
+            (0, 100, false, true),
+            (100, 199, true, false),
+            (100, 200, true, true),
+            // Half of it is left, and then less.
+            (1_000, 500, true, false),
+            (1_000, 499, true, true),
+            (1_000, 0, true, true),
+            // An index that is built anew has counted a part.
+            (1_000, 499, false, false),
+            (1_000, 0, false, false),
+            (u64::MAX, 5, false, false),
+        ] {
+            let given = is_outgrown(fitted, documents, are_all);
+            assert_eq!(given, expect, "{documents} after {fitted}, all: {are_all}");
         }
     }
 }

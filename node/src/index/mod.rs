@@ -5,6 +5,7 @@
 //! they have not yet taken in from the store itself: so an entry is found by every search that
 //! begins after `add` has returned.
 
+mod calibrate;
 pub mod document;
 pub mod embed;
 mod entitled;
@@ -97,6 +98,15 @@ pub struct Setup {
     pub now: fn() -> WallTime,
 }
 
+/// What wakes it. What has happened it reads from the store.
+#[derive(Clone, Debug)]
+pub struct Wakes {
+    /// The newest place in the feed.
+    pub head: watch::Receiver<Seq>,
+    /// Changes whenever it may have become another who is who without a record.
+    pub society: watch::Receiver<u64>,
+}
+
 struct Shared {
     folder: PathBuf,
     limits: Limits,
@@ -173,11 +183,7 @@ pub struct Running {
 
 /// Opens the index of a store, or begins it anew, and follows the feed. What is missing is built
 /// in the background; this does not wait for it.
-pub fn start(
-    setup: Setup,
-    store: Store,
-    head: watch::Receiver<Seq>,
-) -> Result<Running, IndexError> {
+pub fn start(setup: Setup, store: Store, wakes: Wakes) -> Result<Running, IndexError> {
     let Setup { folder, model, limits, own, now } = setup;
     make_folder(&folder)?;
     let snapshot = store.snapshot()?;
@@ -213,7 +219,7 @@ pub fn start(
     let follower = Follower {
         shared,
         store,
-        head,
+        wakes,
         reading,
         entitled,
         is_compared: false,

@@ -376,3 +376,6 @@ fn spread(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
     let width = greatest - least;
     numbers.iter().map(|n| if width > 0.0 { (n - least) / width } else { 0.0 }).collect()
 }
+
+#[cfg(test)]
+mod tests;

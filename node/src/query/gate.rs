@@ -83,9 +83,8 @@ impl Reading<'_> {
         let Some((creator, workspace)) = row.and_then(|row| row.creator.zip(row.workspace)) else {
             return Ok(false);
         };
-        let counts = |author: AuthorId| {
-            self.society.mine.contains(&author) || self.is_fellow_in(author, workspace)
-        };
+        // Whoever is blocked or convicted weighs nothing: its word lets nothing in.
+        let counts = |author: AuthorId| !self.society.is_outside(author, workspace);
         Ok(!counts(creator) && !self.snapshot.authors(entry)?.into_iter().any(counts))
     }
 }

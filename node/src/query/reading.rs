@@ -10,6 +10,7 @@ use super::standing::{Kept, Standing};
 use crate::store::peers::Society;
 use crate::store::peers::rows::OutcomeRow;
 use crate::store::rows::{OverlayRow, UseRow, ViewRow};
+use crate::store::tasks::{TaskRow, TaskState};
 use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
@@ -123,6 +124,11 @@ impl Reading<'_> {
         let Some((row, view)) = self.view(entry)? else { return Ok(None) };
         let uses = self.snapshot.uses(entry)?;
         self.judged(Seen { entry, row, view, uses }).map(Some)
+    }
+
+    /// How far a task is.
+    pub(crate) fn task_state(&self, task: &TaskRow) -> TaskState {
+        task.state(self.now, self.reader.numbers.task_expires_after())
     }
 
     /// An entry as it is shown, before anything is judged.

@@ -102,6 +102,8 @@ pub struct Replica<W> {
     sweep_ms: u64,
     swept_at: u64,
     is_behind: bool,
+    /// Who was not listened to when releases were last examined.
+    unheard: BTreeSet<AuthorId>,
     known: Option<(Seq, u64, Rc<Society>)>,
     /// Grows whenever what is known about peers may have changed.
     changes: u64,
@@ -123,6 +125,7 @@ impl<W: Writer> Replica<W> {
             sweep_ms,
             swept_at: 0,
             is_behind: true,
+            unheard: BTreeSet::new(),
             known: None,
             changes: 0,
             equal: BTreeMap::new(),
@@ -366,6 +369,12 @@ impl<W: Writer> Replica<W> {
             |entry: &EntryId| society.workspaces.keys().any(|id| charter::entry(*id) == *entry);
         if entries.iter().any(is_charter) {
             self.changes += 1;
+            self.sweep_for(approved.clone());
+        }
+        if self.unheard != society.unheard {
+            // What a member said on entries of others is shown no longer, or again: that concerns
+            // what anyone gets.
+            self.unheard.clone_from(&society.unheard);
             self.sweep_for(approved.clone());
         }
         if at.saturating_sub(self.swept_at) >= self.sweep_ms {

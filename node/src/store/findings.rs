@@ -10,11 +10,13 @@ use super::label::Label;
 use super::rows;
 use super::snapshot::Snapshot;
 use super::tables::{FINDINGS, FINDINGS_MAX, UNSETTLED, key, part, span};
+use super::tasks::TaskState;
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use redb::{ReadableTable, ReadableTableMetadata};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Which finding: the task it was recorded in, and its number there, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -314,6 +316,31 @@ impl Batch {
         Ok(self.transaction.open_table(UNSETTLED)?.get(&at.to_bytes())?.is_some())
     }
 
+    /// Lists what was found in tasks that go on and is not listed: an earlier version compared only
+    /// what was found in tasks that somebody finished. Returns how much that was.
+    pub(crate) fn list_findings(&self, now: WallTime, expires: Duration) -> Result<usize, Error> {
+        let mut missing = Vec::new();
+        let table = self.transaction.open_table(FINDINGS)?;
+        for row in table.range::<&[u8; 20]>(..)?.rev() {
+            let (at, row) = row?;
+            let at = FindingKey::from_bytes(at.value());
+            let Some(task) = Error::unless_damaged(self.task(at.task))?.flatten() else { continue };
+            match task.state(now, expires) {
+                TaskState::Finished => continue,
+                // Tasks are named by their time: older ones have expired as well.
+                TaskState::Expired => break,
+                TaskState::Open => {}
+            }
+            let row = Error::unless_damaged(decode(row.value()))?;
+            let is_waiting = row.is_some_and(|row| row.fate.is_none() && !row.is_forgotten());
+            if is_waiting && !self.is_unsettled(at)? {
+                missing.push((at, task.begun.plus(expires)));
+            }
+        }
+        missing.iter().try_for_each(|(at, since)| self.put_unsettled(*at, *since))?;
+        Ok(missing.len())
+    }
+
     /// Notes that a finding was compared.
     pub(crate) fn drop_unsettled(&self, at: FindingKey) -> Result<(), Error> {
         self.transaction.open_table(UNSETTLED)?.remove(&at.to_bytes())?;
@@ -348,5 +375,94 @@ impl Batch {
             unsettled.remove(&at.to_bytes())?;
         }
         Ok(looked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tasks::{EndRow, TaskRow};
+    use super::*;
+    use crate::store::{Durability, MemoryMedium, Options, Store};
+    use klnode_crdt::ids::StoreId;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn at(hours: u64) -> WallTime {
+        WallTime::from_millis(1_700_000_000_000).plus(HOUR * u32::try_from(hours).unwrap())
+    }
+
+    /// A task that began at an hour, named by it.
+    fn task(hour: u8) -> TaskId {
+        TaskId::from_bytes([hour; 16])
+    }
+
+    fn begin(batch: &Batch, hour: u8, end: Option<EndRow>) -> FindingKey {
+        let row = TaskRow {
+            agent: "reviewer".into(),
+            goal: "review".into(),
+            thread: None,
+            parent: None,
+            begun: at(u64::from(hour)),
+            served: 0,
+            end,
+            session: None,
+            handed: Vec::new(),
+        };
+        batch.put_task(task(hour), &row).unwrap();
+        let at = FindingKey { task: task(hour), number: 1 };
+        batch.put_finding(at, &finding(None)).unwrap();
+        at
+    }
+
+    fn finding(fate: Option<FateRow>) -> FindingRow {
+        FindingRow {
+            agent: "reviewer".into(),
+            text: "The lock is held while a request is sent.".into(),
+            severity: "high".into(),
+            confidence: 0.8,
+            anchors: Vec::new(),
+            verify: Vec::new(),
+            dismissal: None,
+            workspace: WorkspaceId::MAIN,
+            at: at(0),
+            echoes: 0,
+            fate,
+            session: None,
+            entries: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_version_recorded_in_a_task_that_goes_on_is_listed_once() {
+        let options = Options::new(StoreId::from_bytes([1; 16]));
+        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let batch = store.batch(Durability::Durable).unwrap();
+        let end = EndRow {
+            at: at(60),
+            is_success: true,
+            quality: 1.0,
+            cost: None,
+            rounds: None,
+            strategy: None,
+        };
+        let [expired, open, listed, told] = [1, 50, 51, 53].map(|hour| begin(&batch, hour, None));
+        let finished = begin(&batch, 52, Some(end));
+        batch.put_unsettled(listed, at(99)).unwrap();
+        let (became, reason) = (Became::Refused, "no".to_owned());
+        let fate = FateRow { became, entry: None, of: None, reason };
+        batch.put_finding(told, &finding(Some(fate))).unwrap();
+        assert_eq!(batch.list_findings(at(60), HOUR * 24).unwrap(), 1);
+        assert_eq!(batch.list_findings(at(60), HOUR * 24).unwrap(), 0, "it is listed by now");
+        batch.commit().unwrap();
+        let snapshot = store.snapshot().unwrap();
+        for (finding, since) in [
+            (expired, None),
+            (open, Some(at(50 + 24))),
+            (listed, Some(at(99))),
+            (finished, None),
+            (told, None),
+        ] {
+            assert_eq!(snapshot.unsettled_since(finding).unwrap(), since, "{finding:?}");
+        }
     }
 }

@@ -246,6 +246,12 @@ impl Snapshot {
         Proof::verify(&raw).map(Some).map_err(Error::refused("a proof of equivocation"))
     }
 
+    /// Authors that are proved to have equivocated.
+    pub fn convicted(&self) -> Result<Vec<AuthorId>, Error> {
+        let table = self.transaction.open_table(EQUIVOCATIONS)?;
+        table.iter()?.map(|row| Ok(AuthorId::from_bytes(*row?.0.value()))).collect()
+    }
+
     /// Records that wait for the operator.
     pub fn quarantine(
         &self,

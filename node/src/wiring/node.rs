@@ -67,7 +67,8 @@ impl Node {
         let engine = engine::spawn(self.0, limits(config), now);
         let handle = engine.handle();
         let setup = indexing(home, config, author)?;
-        let index = index::start(setup, handle.store().clone(), handle.head())?;
+        let wakes = index::Wakes { head: handle.head(), society: handle.society() };
+        let index = index::start(setup, handle.store().clone(), wakes)?;
         let reader = Arc::new(Reader::new(author, Numbers::new(config)));
         let examiner = Examiner::new(reader.clone(), &config.filter);
         let replication = match network {

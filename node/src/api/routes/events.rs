@@ -13,7 +13,7 @@ use crate::api::server::{Service, Streams};
 use crate::api::types::{self, EventsQuery, Told};
 use crate::store::rows::Seq;
 use crate::store::upkeep::Stage;
-use crate::store::{Change, Snapshot};
+use crate::store::{Change, Error, Snapshot};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -135,7 +135,9 @@ impl Reading {
 fn read(service: &Service, from: Place) -> Result<(Vec<Told>, Place), ApiError> {
     let snapshot = service.snapshot()?;
     let (mut events, mut at) = (Vec::new(), from);
-    for change in snapshot.changes_since(from.since)?.take(READ_RECORDS_MAX) {
+    // A damaged record is told of by the doctor; the others are told all the same.
+    let is_whole = |change: &Result<Change, Error>| !matches!(change, Err(Error::Damaged { .. }));
+    for change in snapshot.changes_since(from.since)?.filter(is_whole).take(READ_RECORDS_MAX) {
         let change = change?;
         at.since = change.seq;
         events.push(Told::Record(event(service, &snapshot, &change)?));

@@ -12,6 +12,7 @@ use crate::engine::{self, CHAIN_TASKS_MAX, Command, FindingAct, FindingDone, Rec
 use crate::query::{Reading, complaint};
 use crate::store::Snapshot;
 use crate::store::findings::{Became, FindingKey, FindingRow};
+use crate::store::tasks::TaskState;
 use axum::extract::{Path, State};
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::time::WallTime;
@@ -171,7 +172,7 @@ fn finding(
             let of = fate.of.map(|of| format!(" (finding {} of task {})", of.number, of.task));
             (name(fate.became), format!("{}{}", fate.reason, of.unwrap_or_default()))
         }
-        None => ("waiting", waits(snapshot, at, reading.now)?.to_owned()),
+        None => ("waiting", waits(snapshot, reading, at)?.to_owned()),
     };
     let entry = row.fate.as_ref().and_then(|fate| fate.entry);
     Ok(TaskFinding {
@@ -198,12 +199,26 @@ fn code(reading: &Reading<'_>, entry: EntryId) -> Result<Option<String>, ApiErro
 }
 
 /// What a finding waits for.
-fn waits(snapshot: &Snapshot, at: FindingKey, now: WallTime) -> Result<&'static str, ApiError> {
-    Ok(match snapshot.unsettled_since(at)? {
-        Some(since) if since > now => "its task is not finished",
-        Some(_) => "it is about to be compared",
-        None => "nobody else has found it yet",
-    })
+fn waits(
+    snapshot: &Snapshot,
+    reading: &Reading<'_>,
+    at: FindingKey,
+) -> Result<&'static str, ApiError> {
+    let task = snapshot.task(at.task)?.map(|task| reading.task_state(&task));
+    Ok(waits_for(snapshot.unsettled_since(at)?, task, reading.now))
+}
+
+/// The same, by when it is to be compared and how far its task is.
+fn waits_for(since: Option<WallTime>, task: Option<TaskState>, now: WallTime) -> &'static str {
+    match (since, task) {
+        (Some(since), _) if since <= now => "it is about to be compared",
+        (Some(_), _) | (None, Some(TaskState::Open)) => "its task is not finished",
+        // An earlier version compared nothing of tasks that expired.
+        (None, Some(TaskState::Expired)) => {
+            "its task expired, and nobody else is known to have found it"
+        }
+        (None, Some(TaskState::Finished) | None) => "nobody else has found it yet",
+    }
 }
 
 fn name(became: Became) -> &'static str {
@@ -227,6 +242,31 @@ impl Service {
         match self.submit(caller, Command::Finding(Box::new(act))).await? {
             Receipt::Finding(done) => Ok(done),
             _ => Err(ApiError::new(Kind::Failed, "tell what became of the finding", None)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_says_what_it_waits_for() {
+        let [past, now, later] = [1, 2, 3].map(WallTime::from_millis);
+        let (open, finished) = (Some(TaskState::Open), Some(TaskState::Finished));
+        let expired = Some(TaskState::Expired);
+        for (since, task, expect) in [
+            (Some(later), open, "its task is not finished"),
+            // Listed by nobody: recorded by an earlier version, in a task that goes on.
+            (None, open, "its task is not finished"),
+            (Some(now), open, "it is about to be compared"),
+            (Some(past), finished, "it is about to be compared"),
+            (Some(past), expired, "it is about to be compared"),
+            (None, finished, "nobody else has found it yet"),
+            (None, None, "nobody else has found it yet"),
+            (None, expired, "its task expired, and nobody else is known to have found it"),
+        ] {
+            assert_eq!(waits_for(since, task, now), expect, "{since:?} {task:?}");
         }
     }
 }

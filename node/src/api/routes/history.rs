@@ -6,7 +6,7 @@ use crate::api::exchange::{Answer, Answered};
 use crate::api::history;
 use crate::api::server::Service;
 use crate::api::types::History;
-use crate::store::Snapshot;
+use crate::store::{Error, Snapshot};
 use axum::extract::{Path, State};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind};
@@ -33,13 +33,14 @@ pub(super) async fn history(
 }
 
 impl Service {
-    /// An entry's citation code, if its type is known.
+    /// An entry's citation code, if its type is known: of what is damaged it is not.
     pub(super) fn code(
         &self,
         snapshot: &Snapshot,
         entry: EntryId,
     ) -> Result<Option<String>, ApiError> {
-        let found = self.reader.read(snapshot, entry, (self.now)())?;
+        let found = self.reader.read(snapshot, entry, (self.now)());
+        let found = Error::unless_damaged(found)?.flatten();
         let kind = found.and_then(|found| found.view.text(Register::TYPE).and_then(Kind::parse));
         Ok(kind.map(|kind| kind.code(entry)))
     }

@@ -142,6 +142,10 @@ pub(super) async fn finish(
         _ => (true, engine::Finished::default()),
     };
     let ids = |entries: &[EntryId]| entries.iter().map(EntryId::to_string).collect();
+    let codes = done.unserved.iter().chain(&done.archived).map(|entry| {
+        let Answer(name) = named(&service, *entry)?;
+        Ok((name.id, name.code))
+    });
     let credits = done.credits.iter().map(|credit| credited(&service, credit));
     Ok(Answer(FinishedTask {
         task: task.to_string(),
@@ -149,6 +153,7 @@ pub(super) async fn finish(
         credits: credits.collect::<Result<_, ApiError>>()?,
         unserved: ids(&done.unserved),
         archived: ids(&done.archived),
+        codes: codes.collect::<Result<_, ApiError>>()?,
     }))
 }
 
@@ -166,8 +171,9 @@ fn credited(service: &Service, credit: &Credit) -> Result<Credited, ApiError> {
 /// A task by its name.
 pub(super) fn task_named(name: &str) -> Result<TaskId, ApiError> {
     TaskId::from_hex(name).ok_or_else(|| {
-        let message = format!("find task `{name}`: this node knows none of that name");
-        ApiError::new(Kind::NotFound, message, Some(TASKS_HINT))
+        let digits = 2 * TaskId::LEN;
+        let message = format!("find task `{name}`: it is no name of a task, {digits} hex digits");
+        ApiError::new(Kind::Invalid, message, Some(TASKS_HINT))
     })
 }
 

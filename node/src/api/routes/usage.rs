@@ -10,6 +10,7 @@ use crate::api::types::{Usage, UsageBy, UsageDay, UsageQuery, Used};
 use crate::store::peers::Society;
 use crate::store::usage::{Amount, Axis};
 use axum::extract::State;
+use klnode_config::units::Days;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::Day;
 use std::collections::BTreeMap;
@@ -30,14 +31,10 @@ pub(super) async fn usage(
     apart(move |_| account(&service, days)).await.map(Answer)
 }
 
-/// How many days a text means, as in `7d` or `4w`.
+/// How many days a text means, as in `7d`, `7 days`, `4w` or `4 weeks`.
 fn days(text: &str) -> Result<u32, ApiError> {
-    let (number, unit) = match text.strip_suffix(['d', 'w']) {
-        Some(number) if text.ends_with('w') => (number, 7),
-        Some(number) => (number, 1),
-        None => (text, 1),
-    };
-    let days = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit));
+    let bare = || text.parse::<u32>().ok();
+    let days = text.parse::<Days>().ok().map(Days::get).or_else(bare);
     days.filter(|days| (1..=DAYS_MAX).contains(days)).ok_or_else(|| {
         let message = format!("count since `{text}`: since must be from 1d to {DAYS_MAX}d");
         ApiError::new(Kind::Invalid, message, Some("write it as 7d or 4w"))
@@ -103,10 +100,19 @@ mod tests {
 
     #[test]
     fn a_span_is_days_or_weeks_within_what_is_kept() {
-        for (text, expect) in [("1d", 1), ("7", 7), ("30d", 30), ("4w", 28), ("400d", 400)] {
+        for (text, expect) in [
+            ("1d", 1),
+            ("7", 7),
+            ("30d", 30),
+            ("4w", 28),
+            ("400d", 400),
+            ("7 d", 7),
+            ("1 day", 1),
+            ("2 weeks", 14),
+        ] {
             assert_eq!(days(text).unwrap(), expect, "{text}");
         }
-        for text in ["", "d", "0d", "401d", "58w", "-1d", "7 d", "1h", "99999999999w"] {
+        for text in ["", "d", "0d", "401d", "58w", "-1d", "1m", "1h", "99999999999w"] {
             let told = days(text).unwrap_err();
             assert!(told.message().ends_with("since must be from 1d to 400d"), "{told}");
         }

@@ -2,6 +2,7 @@
 
 use super::{Outcome, TaskFinding};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
 /// A task to begin.
@@ -145,6 +146,9 @@ pub struct FinishedTask {
     pub unserved: Vec<String>,
     /// What was served in too many tasks with nothing that speaks for it, by id: it is archived.
     pub archived: Vec<String>,
+    /// The citation codes of both, by id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub codes: BTreeMap<String, String>,
 }
 
 /// What an outcome added to one entry.

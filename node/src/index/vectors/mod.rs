@@ -42,9 +42,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use top::Top;
 
-/// Where few entries may be asked, so many are looked at for each pair that is wanted.
-const LOOKS_PER_PAIR: usize = 4;
-
 /// The file's name in the folder of the index.
 pub const FILE_NAME: &str = "vectors.bin";
 
@@ -329,23 +326,16 @@ impl Vectors {
         Ok(entries.iter().map(cosine).collect())
     }
 
-    /// The cosines of pairs of entries that may be asked, the same each time for the same rows: what
+    /// The cosines of pairs of these entries, as far as they have rows, the same each time: what
     /// unrelated texts look like to the model.
-    pub fn sample_cosines(&self, pairs: usize, may_ask: &dyn Fn(EntryId) -> bool) -> Vec<f64> {
+    pub fn sample_cosines(&self, pairs: usize, of: &[EntryId]) -> Vec<f64> {
         let state = self.shared.read();
-        let pick = |at: usize, step: usize, of: usize| at.wrapping_mul(step) % of.max(1);
-        let rows = state.rows.len();
-        let picked = (0..rows.min(pairs * LOOKS_PER_PAIR)).map(|at| pick(at, 7_919, rows));
-        let picked = picked.filter(|row| may_ask(state.rows.entry(*row)));
-        let mut sampled: Vec<usize> = picked.take(pairs).collect();
-        sampled.sort_unstable();
-        sampled.dedup();
-        (0..if sampled.len() < 2 { 0 } else { pairs })
-            .map(|at| (pick(at, 7_919, sampled.len()), pick(at + 1, 104_729, sampled.len())))
+        let rows: Vec<usize> = of.iter().filter_map(|entry| state.rows.row_of(*entry)).collect();
+        let pick = |at: usize, step: usize| rows[at.wrapping_mul(step) % rows.len()];
+        (0..if rows.len() < 2 { 0 } else { pairs })
+            .map(|at| (pick(at, 7_919), pick(at + 1, 104_729)))
             .filter(|(one, two)| one != two)
-            .map(|(one, two)| {
-                f64::from(state.rows.codes.cosine_between(sampled[one], sampled[two]))
-            })
+            .map(|(one, two)| f64::from(state.rows.codes.cosine_between(one, two)))
             .collect()
     }
 

@@ -38,6 +38,9 @@ pub struct Society {
     pub peers: BTreeMap<AuthorId, PeerRow>,
     /// Shared workspaces.
     pub workspaces: BTreeMap<WorkspaceId, Workspace>,
+    /// Authors who are not listened to here, members or not: blocked, or convicted of signing two
+    /// things as one. Nobody of `mine` is among them.
+    pub unheard: BTreeSet<AuthorId>,
 }
 
 impl Society {
@@ -45,7 +48,11 @@ impl Society {
     pub fn read(snapshot: &Snapshot, own: AuthorId, now: WallTime) -> Result<Self, Error> {
         let peers: BTreeMap<AuthorId, PeerRow> = snapshot.peers()?.into_iter().collect();
         let is_mine = |(_, row): &(&AuthorId, &PeerRow)| row.counts_as_mine();
-        let mine = peers.iter().filter(is_mine).map(|(peer, _)| *peer).chain([own]).collect();
+        let mine: BTreeSet<AuthorId> =
+            peers.iter().filter(is_mine).map(|(peer, _)| *peer).chain([own]).collect();
+        let blocked = peers.iter().filter(|(_, row)| row.is_blocked).map(|(peer, _)| *peer);
+        let unheard = blocked.chain(snapshot.convicted()?);
+        let unheard = unheard.filter(|author| !mine.contains(author)).collect();
         let mut workspaces = BTreeMap::new();
         for (id, row) in snapshot.workspaces()? {
             let (held, is_damaged) = charter_of(snapshot, id)?;
@@ -53,14 +60,20 @@ impl Society {
             let (name, is_current) = (row.name, row.is_current);
             workspaces.insert(id, Workspace { name, is_current, charter, is_damaged });
         }
-        Ok(Self { own, mine, peers, workspaces })
+        Ok(Self { own, mine, peers, workspaces, unheard })
     }
 
     /// Whose word is shown in a workspace.
     pub fn entitlement(&self, workspace: Option<WorkspaceId>) -> Entitlement {
-        let shared = workspace.and_then(|id| self.workspaces.get(&id));
-        let members = shared.map(|shared| shared.charter.members.clone()).unwrap_or_default();
+        let members = workspace.map(|id| self.heard_members(id)).unwrap_or_default();
         Entitlement { mine: self.mine.clone(), members }
+    }
+
+    /// Members of a workspace who are listened to.
+    pub fn heard_members(&self, workspace: WorkspaceId) -> BTreeSet<AuthorId> {
+        let shared = self.workspaces.get(&workspace);
+        let members = shared.map(|shared| &shared.charter.members - &self.unheard);
+        members.unwrap_or_default()
     }
 
     /// Whether an author belongs to a workspace.
@@ -69,10 +82,12 @@ impl Society {
         shared.is_some_and(|shared| shared.charter.members.contains(&author))
     }
 
-    /// Whether an author is an outsider in a workspace: neither this person nor a fellow member.
+    /// Whether an author is an outsider in a workspace: neither this person nor a fellow member who
+    /// is listened to.
     pub fn is_outside(&self, author: AuthorId, workspace: WorkspaceId) -> bool {
         let is_fellow = || {
             self.is_member(author, workspace)
+                && !self.unheard.contains(&author)
                 && self.mine.iter().any(|own| self.is_member(*own, workspace))
         };
         !self.mine.contains(&author) && !is_fellow()
@@ -147,5 +162,50 @@ fn charter_of(snapshot: &Snapshot, id: WorkspaceId) -> Result<(Entry, bool), Err
     match Error::unless_damaged(snapshot.entry(entry))? {
         Some(held) => Ok((held.to_entry(), false)),
         None => Ok((Entry::assemble(snapshot.whole_records(entry)?.iter()), true)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn author(byte: u8) -> AuthorId {
+        AuthorId::from_bytes([byte; 32])
+    }
+
+    fn authors(bytes: &[u8]) -> BTreeSet<AuthorId> {
+        bytes.iter().copied().map(author).collect()
+    }
+
+    #[test]
+    fn a_member_who_is_not_listened_to_is_an_outsider_whose_word_is_not_shown() {
+        let [shared, elsewhere] = [7, 8].map(|byte| WorkspaceId::from_bytes([byte; 16]));
+        let workspace = |members: &[u8]| {
+            let charter = Charter { members: authors(members), ..Charter::default() };
+            Workspace { charter, ..Workspace::default() }
+        };
+        let workspaces = [(shared, workspace(&[1, 2, 3])), (elsewhere, workspace(&[2, 3]))];
+        let society = |unheard: &[u8]| Society {
+            mine: authors(&[1]),
+            workspaces: workspaces.clone().into(),
+            unheard: authors(unheard),
+            ..Society::default()
+        };
+        let cases: [(&[u8], &[u8]); 4] =
+            [(&[], &[4]), (&[3], &[3, 4]), (&[2, 3], &[2, 3, 4]), (&[4], &[4])];
+        for (unheard, outside) in cases {
+            let society = society(unheard);
+            let given = (1..=4).filter(|byte| society.is_outside(author(*byte), shared));
+            assert_eq!(given.collect::<Vec<u8>>(), outside, "{unheard:?}");
+            let members = &authors(&[1, 2, 3]) - &authors(unheard);
+            assert_eq!(society.heard_members(shared), members);
+            let entitled = society.entitlement(Some(shared));
+            assert_eq!((entitled.mine, entitled.members), (authors(&[1]), members));
+            // Where this person is no member nobody is a fellow; where nobody is known, neither.
+            assert!(society.is_outside(author(2), elsewhere));
+            assert!(society.heard_members(WorkspaceId::MAIN).is_empty());
+            // It is a member all the same: what belongs to a workspace goes to all of them.
+            assert!(society.is_member(author(3), shared));
+        }
     }
 }

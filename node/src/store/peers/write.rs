@@ -115,6 +115,24 @@ impl Batch {
         Ok(Charter::read(id, &Entry::assemble(records.iter()), now))
     }
 
+    /// Members of a workspace who are listened to: neither blocked nor convicted.
+    pub(crate) fn heard_members(
+        &self,
+        id: WorkspaceId,
+        now: WallTime,
+    ) -> Result<BTreeSet<AuthorId>, Error> {
+        let mut heard = BTreeSet::new();
+        for member in self.charter(id, now)?.members {
+            // Of whom a damaged row does not tell whether it is blocked, it may be.
+            let row = Error::unless_damaged(self.peer(member))?;
+            let is_blocked = row.is_none_or(|row| row.is_some_and(|row| row.is_blocked));
+            if !is_blocked && !self.has_proof(member)? {
+                heard.insert(member);
+            }
+        }
+        Ok(heard)
+    }
+
     pub(crate) fn put_distance(
         &self,
         author: AuthorId,

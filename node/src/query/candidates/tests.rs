@@ -1,0 +1,186 @@
+//! A crowd by meaning alone: what is surely shut out takes no place that the nearest have.
+
+use super::*;
+use crate::engine::{self, Command, NewEntry, Receipt, Setup, Source, TaskParams, Verdict};
+use crate::index::embed::{EmbedError, Embedder};
+use crate::index::{self, Wakes};
+use crate::store::{Durability, MemoryMedium, Options, Store};
+use klnode_crdt::claims::Citation;
+use klnode_crdt::ids::{StoreId, WorkspaceId};
+use klnode_crdt::key::SecretKey;
+use klnode_crdt::kind::Kind;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::record::Record;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+const NOW: WallTime = WallTime::from_millis(1_750_000_000_000);
+/// What is asked.
+const QUESTION: &str = "zanzibar throttling";
+/// More than an engine names at first, and more than it names after the first step.
+const CROWD: usize = 5 * FOUND_MAX;
+/// So many hold a word of the question: words alone fill all places that are looked after.
+const WORDED: usize = OPEN_MIN + 10;
+
+/// A model that takes some words for the very thing that is asked.
+#[derive(Debug)]
+struct Aimed;
+
+impl Aimed {
+    const DIMS: usize = 8;
+
+    /// A vector of this cosine with the question's.
+    fn near(cosine: f32, aside: usize) -> Vec<f32> {
+        let mut vector = vec![0.0; Self::DIMS];
+        vector[0] = cosine;
+        vector[1 + aside % (Self::DIMS - 1)] = (1.0 - cosine * cosine).sqrt();
+        vector
+    }
+}
+
+impl Embedder for Aimed {
+    fn identity(&self) -> &'static str {
+        "aimed"
+    }
+
+    fn dims(&self) -> Result<usize, EmbedError> {
+        Ok(Self::DIMS)
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let of = |text: &&str| {
+            let cosine = match (text.contains("lighthouse"), text.contains("harbour")) {
+                (true, _) => 0.99,
+                (_, true) => 0.8,
+                _ => 0.0,
+            };
+            Self::near(cosine, text.len())
+        };
+        Ok(texts.iter().map(of).collect())
+    }
+
+    fn embed_query(&self, _text: &str) -> Result<Vec<f32>, EmbedError> {
+        Ok(Self::near(1.0, 0))
+    }
+}
+
+fn lesson(title: String) -> Command {
+    let citation = Citation {
+        evidence_type: "commit".into(),
+        evidence_ref: "1a2b3c4".into(),
+        cited_by: "test".into(),
+        cited_at: NOW,
+        is_context: false,
+    };
+    Command::Create(Box::new(NewEntry {
+        workspace: WorkspaceId::MAIN,
+        memory: Memory::Semantic,
+        kind: Kind::Lesson,
+        content: format!("Seen with {title}."),
+        title,
+        registers: Vec::new(),
+        claims: Vec::new(),
+        citations: vec![citation],
+        source: None,
+    }))
+}
+
+/// A store with an index on it that has taken in everything.
+struct Filled {
+    running: index::Running,
+    writer: engine::Engine,
+    _wakes: (watch::Sender<Seq>, watch::Sender<u64>),
+    _folder: tempfile::TempDir,
+}
+
+impl Filled {
+    fn with(titles: Vec<String>) -> (Self, Vec<EntryId>) {
+        let options = Options::new(StoreId::from_bytes([1; 16]));
+        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let mut drawn = 0_u64;
+        let setup = Setup {
+            key: SecretKey::from_bytes(&[1; 32]),
+            mine: BTreeSet::new(),
+            entropy: Box::new(move |bytes: &mut [u8]| {
+                drawn += 1;
+                bytes.fill(0);
+                let count = bytes.len().min(8);
+                bytes[..count].copy_from_slice(&drawn.to_le_bytes()[..count]);
+            }),
+            judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
+            durability: Durability::Durable,
+            cooccurrence: klnode_scoring::cooccurrence::Params::default(),
+            tasks: TaskParams::default(),
+        };
+        let mut writer = engine::Engine::start(store, setup, NOW).unwrap();
+        let commands: Vec<Command> = titles.into_iter().map(lesson).collect();
+        let made = writer.step(&commands, NOW).into_iter().map(|receipt| match receipt {
+            Ok(Receipt::Created(entry)) => entry,
+            other => panic!("{other:?}"),
+        });
+        let made = made.collect();
+        let folder = tempfile::tempdir().unwrap();
+        let setup = index::Setup {
+            folder: folder.path().to_owned(),
+            model: Arc::new(Aimed),
+            limits: vectors::Limits { hnsw_entries_min: 200_000, hnsw_dead_fraction_max: 0.1 },
+            own: writer.author(),
+            now: || NOW,
+        };
+        let (head_of, head) = watch::channel(writer.head());
+        let (society_of, society) = watch::channel(0);
+        let wakes = Wakes { head, society };
+        let running = index::start(setup, writer.store().clone(), wakes).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let state = running.index().state();
+            let is_there = running.index().meaning().is_some();
+            if is_there && state.keyword == writer.head() && state.vectors == Some(writer.head()) {
+                break;
+            }
+            assert!(Instant::now() < deadline, "the index does not catch up: {state:?}");
+            std::thread::yield_now();
+        }
+        let filled = Self { running, writer, _wakes: (head_of, society_of), _folder: folder };
+        (filled, made)
+    }
+
+    fn ask(&self, engine: Engine, is_shut: IsShut<'_>) -> Vec<EntryId> {
+        let snapshot = self.writer.store().snapshot().unwrap();
+        let society = Society::read(&snapshot, self.writer.author(), NOW).unwrap();
+        let question = Question { engine, ..Question::new(QUESTION, 5) };
+        let from = (&snapshot, &society);
+        let found = find(&self.running.index(), from, &question, NOW, is_shut).unwrap();
+        found.best_first.iter().map(|candidate| candidate.entry).collect()
+    }
+}
+
+#[test]
+fn texts_that_are_shut_out_and_mean_what_is_asked_take_no_place_of_one_that_means_it_less() {
+    let crowd = (0..CROWD).map(|number| format!("lighthouse {}", "x".repeat(1 + number % 50)));
+    let worded = (0..WORDED).map(|number| format!("zanzibar report {number}"));
+    let titles = ["harbour master".to_owned()].into_iter().chain(worded).chain(crowd).collect();
+    let (filled, made) = Filled::with(titles);
+    let victim = made[0];
+    let worded: BTreeSet<EntryId> = made[1..=WORDED].iter().copied().collect();
+    let crowd: BTreeSet<EntryId> = made[1 + WORDED..].iter().copied().collect();
+    let is_open = |_: EntryId| Ok(false);
+    let is_shut = |entry: EntryId| Ok(crowd.contains(&entry));
+
+    // Words find those that hold one, as many as are looked after, and not the victim.
+    let by_words = filled.ask(Engine::Keyword, &is_shut);
+    assert_eq!(by_words.iter().copied().collect::<BTreeSet<_>>(), worded);
+    // Where the crowd may answer it does: the victim is not even named.
+    let all = filled.ask(Engine::Hybrid, &is_open);
+    assert!(!all.contains(&victim) && all.iter().any(|entry| crowd.contains(entry)));
+    // Where it is shut out, more is asked for, until what means it less is there as well.
+    for engine in [Engine::Hybrid, Engine::Vectors] {
+        let gated = filled.ask(engine, &is_shut);
+        assert!(gated.contains(&victim), "{engine:?}");
+        let first: Vec<&EntryId> = gated.iter().take(OPEN_MIN).collect();
+        assert_eq!(first.len(), OPEN_MIN);
+        assert!(!first.into_iter().any(|entry| crowd.contains(entry)), "{engine:?}");
+    }
+    filled.running.stop();
+}

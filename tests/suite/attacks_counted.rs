@@ -1,0 +1,248 @@
+//! Knowledge attacks on what counts, with fixed corpora: echoes, crowds of identities, slander,
+//! milking and overflowing counters. The figures are those of `docs/attacks.md`.
+
+use crate::attacks::{ask_for_all, place, settled};
+use klnode::api::Limits;
+use klnode::engine::{Command, NewEntry, PeerAct};
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::holding::EntryRecords;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::tally::Observation::{self, Failure, Success};
+use klnode_scoring::status::Status;
+use klnode_tests::attacks::{
+    COUNTERS, ECHO, MILKING, Poison, Rates, SLANDER, SLANDER_PLACE, SYBIL, SYBIL_ORDER, victims,
+};
+use klnode_tests::node::{Node, lesson};
+use klnode_tests::served::{Doors, Served};
+use klnode_tests::society::{Indexed, Stranger, Team, bring, paired};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Trust in an author of whom nothing is known.
+const STRANGERS_TRUST: f64 = 0.1;
+/// What a new paired peer weighs: a stranger's trust, one hop away.
+const NEW_PEERS_WEIGHT: f64 = STRANGERS_TRUST * 0.7;
+/// An author's mass on an entry is at most this times its weight.
+const MASS_PER_WEIGHT: f64 = 20.0;
+/// What is equal but for rounding.
+const ROUNDING: f64 = 1e-6;
+
+fn mean(node: &Node, entry: EntryId) -> f64 {
+    node.found(entry).judged.confidence.posterior.mean()
+}
+
+fn counts(node: &mut Node, entry: EntryId, of: Observation, thousandths: u64) {
+    node.run(Command::Observe { entry, of, amount: Thousandths(thousandths) }).unwrap();
+}
+
+/// A node and a peer it is paired with.
+fn pair() -> (Node, Node) {
+    let (mut node, peer) = (Node::start(1, 1), Node::start(2, 2));
+    node.meet(peer.author(), paired("mallory"));
+    (node, peer)
+}
+
+/// Two own entries of the same text for each of the first victims: one that helped ten times, and
+/// one that nobody has tried.
+fn twins(node: &mut Node, count: usize) -> Vec<(&'static str, EntryId, EntryId)> {
+    let of = victims().into_iter().take(count).map(|victim| {
+        let new = || NewEntry { content: victim.content.to_owned(), ..lesson(victim.title) };
+        let (tried, untried) = (node.create_new(new()), node.create_new(new()));
+        counts(node, tried, Success, 10_000);
+        (victim.query, tried, untried)
+    });
+    of.collect()
+}
+
+/// Whether the tried one of two twins is listed first.
+fn is_first(index: &Indexed, node: &Node, query: &str, tried: EntryId, untried: EntryId) -> bool {
+    let hits = ask_for_all(index, node, query).hits;
+    let places = place(&hits, tried).zip(place(&hits, untried));
+    let (tried, untried) = places.expect("both are relevant");
+    tried < untried
+}
+
+/// What is believed of an entry, as the node shows it.
+fn believed(served: &Served, entry: &str) -> Vec<Value> {
+    let shown = served.json("GET", &format!("/v1/entries/{entry}"), &json!(null)).json();
+    let fields = ["alpha", "beta", "observations", "status", "corroborated"];
+    fields.map(|field| shown[field].clone()).to_vec()
+}
+
+#[test]
+fn whoever_was_served_an_entry_confirms_it_in_vain() {
+    let served = Served::start(Limits::default(), Doors::Socket);
+    let mut peer = Node::start(2, 2);
+    let put = PeerAct::Put(peer.author(), Box::new(paired("mallory")));
+    served.engine.submit_blocking(Command::Peers(vec![put])).unwrap();
+    let mut rates = Rates::default();
+    for victim in victims().into_iter().take(10) {
+        let honest = json!({
+            "title": victim.title, "content": victim.content, "evidence": ["doc:notes"],
+        });
+        let honest = served.json("POST", "/v1/entries", &honest).json()["id"].clone();
+        let Poison { title, content } = victim.poison().remove(0);
+        let poison = peer.create_new(NewEntry { content, ..lesson(&title) });
+        let EntryRecords::Live(authors) = peer.records(poison) else { panic!("forgotten") };
+        let records = authors.values().flat_map(|held| held.records().cloned());
+        let from = peer.author();
+        let arrivals = records.map(|record| klnode::engine::Arrival { record, from }).collect();
+        served.engine.submit_blocking(Command::Ingest(arrivals)).unwrap();
+        let all = json!({"query": victim.query, "all": true, "limit": 50});
+        let all = served.json("POST", "/v1/search", &all).json();
+        let ids: Vec<&Value> =
+            all["hits"].as_array().unwrap().iter().map(|hit| &hit["id"]).collect();
+        for entry in [honest, json!(poison.to_string())] {
+            assert!(ids.contains(&&entry), "it was served: {all}");
+            let entry = entry.as_str().unwrap();
+            let before = believed(&served, entry);
+            for _ in 0..5 {
+                let path = format!("/v1/entries/{entry}/confirm");
+                let confirmed = served.json("POST", &path, &json!(null)).json();
+                let is_counted =
+                    confirmed["class"] != "primed" || believed(&served, entry) != before;
+                rates.count(ECHO, is_counted);
+            }
+        }
+        let snapshot = served.engine.store().snapshot().unwrap();
+        assert_eq!(snapshot.uses(poison).unwrap().primed_confirmations, 5, "counted apart");
+        let gated = served.json("POST", "/v1/search", &json!({"query": victim.query})).json();
+        let mut hits = gated["hits"].as_array().unwrap().iter();
+        assert!(hits.all(|hit| hit["foreign"] == json!(false)), "{gated}");
+    }
+    rates.hold();
+}
+
+/// Twins, a crowd or its bringer against them, and how far each mean has moved.
+fn besieged(crowd: &[Stranger], rates: &mut Rates) -> Vec<f64> {
+    let (mut node, mut peer) = pair();
+    let twins = twins(&mut node, 3);
+    let both = |(_, tried, untried): &(&str, EntryId, EntryId)| [*tried, *untried];
+    let entries: Vec<EntryId> = twins.iter().flat_map(both).collect();
+    let before: Vec<f64> = entries.iter().map(|entry| mean(&node, *entry)).collect();
+    let lies = || [Failure, Success].into_iter().cycle().zip(entries.clone());
+    if crowd.is_empty() {
+        node.send_to(&mut peer);
+        for (of, entry) in lies() {
+            counts(&mut peer, entry, of, 1_000_000_000);
+        }
+        peer.send_to(&mut node);
+    } else {
+        let claim = |one: &Stranger| PeerAct::Distance(one.author(), peer.author(), 1);
+        node.note(crowd.iter().map(claim).collect());
+        for (of, entry) in lies() {
+            let records = crowd.iter().map(|one| one.observes(entry, of, 1_000)).collect();
+            bring(&mut node, records, peer.author());
+        }
+    }
+    let index = settled(&node);
+    for (query, tried, untried) in twins.iter().filter(|_| !crowd.is_empty()) {
+        rates.count(SYBIL_ORDER, !is_first(&index, &node, query, *tried, *untried));
+    }
+    let moved = entries.iter().zip(before).map(|(entry, before)| mean(&node, *entry) - before);
+    moved.collect()
+}
+
+#[test]
+fn a_thousand_identities_behind_one_peer_do_no_more_than_it_could_alone() {
+    let mut rates = Rates::default();
+    let alone = besieged(&[], &mut rates);
+    let crowd: Vec<Stranger> = (0..1_000).map(Stranger::new).collect();
+    let together = besieged(&crowd, &mut rates);
+    assert!(alone.iter().all(|by| by.abs() > 0.01), "one peer is heard: {alone:?}");
+    for (together, alone) in together.into_iter().zip(alone) {
+        rates.count(SYBIL, together.abs() > alone.abs() + ROUNDING);
+    }
+    rates.hold();
+}
+
+#[test]
+fn slander_hardly_moves_what_was_verified_here() {
+    let (mut node, mut peer) = pair();
+    let twins = twins(&mut node, 30);
+    let index = settled(&node);
+    for (query, tried, untried) in &twins {
+        assert!(is_first(&index, &node, query, *tried, *untried), "{query}");
+    }
+    node.send_to(&mut peer);
+    for (_, tried, _) in &twins {
+        counts(&mut peer, *tried, Failure, 10_000_000);
+    }
+    peer.send_to(&mut node);
+    // Ten own successes on a prior of five and five; the peer adds no more than its bound.
+    let mean_min = 15.0 / (20.0 + MASS_PER_WEIGHT * NEW_PEERS_WEIGHT);
+    let mut rates = Rates::default();
+    for (query, tried, untried) in &twins {
+        let of = mean(&node, *tried);
+        assert!(of < 15.0 / 20.0, "the peer is heard: {of}");
+        rates.count(SLANDER, of < mean_min - ROUNDING);
+        let is_verified = node.found(*tried).judged.standing.status == Status::Verified;
+        let is_first = is_first(&index, &node, query, *tried, *untried);
+        rates.count(SLANDER_PLACE, !is_verified || !is_first);
+    }
+    rates.hold();
+}
+
+#[test]
+fn an_author_that_spends_its_good_name_is_below_a_stranger_after_five_failures() {
+    let mut rates = Rates::default();
+    for good in [0_usize, 1, 5, 20, 60, 100] {
+        let (mut node, mut peer) = pair();
+        let texts = (0..good + 5).map(|number| peer.create(&format!("text {number}")));
+        let texts: Vec<EntryId> = texts.collect();
+        peer.send_to(&mut node);
+        let (good, bad) = texts.split_at(good);
+        // No more successes count on one day.
+        for today in good.chunks(5) {
+            for entry in today {
+                node.succeed(*entry);
+            }
+            node.wait_days(1);
+        }
+        let earned = node.standing(peer.author()).trust;
+        assert!(good.is_empty() || earned > 3.0 * STRANGERS_TRUST, "{earned}");
+        for entry in bad {
+            node.observe(*entry, Failure);
+        }
+        rates.count(MILKING, node.standing(peer.author()).trust >= STRANGERS_TRUST - ROUNDING);
+    }
+    rates.hold();
+}
+
+/// Counts as much as fits into the cells of some days, up to today.
+fn overflow(by: &mut Node, entry: EntryId, of: Observation, thousandths: u64, days: u64) {
+    let now = by.now;
+    for ago in (0..days).rev() {
+        by.now = now.minus(Duration::from_secs(ago * 86_400));
+        counts(by, entry, of, thousandths);
+    }
+    by.now = now;
+}
+
+#[test]
+fn counters_that_overflow_weigh_no_more_than_their_author() {
+    let mut team = Team::gather();
+    let mut rates = Rates::default();
+    for thousandths in [u64::from(u32::MAX), 1 << 32, u64::MAX] {
+        for (of, days) in [(Success, 1), (Success, 30), (Failure, 1), (Failure, 30)] {
+            for number in 0..2 {
+                let entry = team.node.create_in(team.shared.id, "counted");
+                let by = if number == 0 { &mut team.alice } else { &mut team.carol };
+                team.node.send_to(by);
+                overflow(by, entry, of, thousandths, days);
+                by.send_to(&mut team.node);
+                let author = by.author();
+                let confidence = team.node.found(entry).judged.confidence;
+                let mut said = confidence.contributions.iter();
+                let mass = said.find(|one| one.author == author).expect("heard").mass();
+                let mass_max = MASS_PER_WEIGHT * team.node.standing(author).weight.value;
+                assert!(mass > 0.9 * mass_max, "the bound is reached: {mass}");
+                let mean = confidence.posterior.mean();
+                let moved_max = (5.0 + mass_max) / (10.0 + mass_max) - 0.5;
+                let is_beyond = (mean - 0.5).abs() > moved_max + ROUNDING;
+                rates.count(COUNTERS, mass > mass_max + ROUNDING || is_beyond);
+            }
+        }
+    }
+    rates.hold();
+}

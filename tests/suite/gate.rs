@@ -1,0 +1,213 @@
+//! What enters an answer, in which places: untried texts, what members confirm, what says the
+//! opposite, and whose words are found.
+
+use crate::society::retext;
+use klnode::query::{Audience, Caveat, Corroboration, Gate, Hit};
+use klnode::store::peers::rows::PeerRow;
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::lww::Register;
+use klnode_crdt::tally::Observation::Confirmation;
+use klnode_crdt::writer::Claim;
+use klnode_scoring::status::Status;
+use klnode_tests::node::{Node, lesson};
+use klnode_tests::society::{Indexed, Team, paired};
+use std::time::{Duration, Instant};
+
+pub(super) fn entries(hits: &[Hit]) -> Vec<EntryId> {
+    hits.iter().map(|hit| hit.found.entry).collect()
+}
+
+#[test]
+fn untried_texts_of_members_take_the_last_two_places_and_anyone_elses_none() {
+    let mut team = Team::gather();
+    let title = |number: u32| format!("retry the billing gateway with backoff {number}");
+    let own: Vec<EntryId> =
+        (0..2).map(|number| team.node.create_in(team.shared.id, &title(number))).collect();
+    let hers: Vec<EntryId> =
+        (2..5).map(|number| team.alice.create_in(team.shared.id, &title(number))).collect();
+    let carols = team.carol.create(&title(5));
+    team.exchange();
+    let index = Indexed::start(&team.node);
+    let ask = |node: &Node, audience| index.ask(node, "retry billing gateway backoff", audience);
+    let gated = ask(&team.node, Audience::Gated);
+    assert_eq!(gated.hits.len(), 4);
+    let (first, last) = gated.hits.split_at(2);
+    assert!(first.iter().all(|hit| own.contains(&hit.found.entry)));
+    for hit in last {
+        assert!(hers.contains(&hit.found.entry));
+        assert!(hit.caveats.contains(&Caveat::Uncorroborated));
+        assert!(hit.caveats.contains(&Caveat::Foreign { by: "alice".into() }));
+    }
+    assert_eq!(gated.left_out.len(), 1);
+    let all = ask(&team.node, Audience::All);
+    assert_eq!(all.hits.len(), 5);
+    let question = klnode::query::Question::new("retry billing gateway backoff", 9);
+    let snapshot = team.node.engine.store().snapshot().unwrap();
+    let (reader, cancel) = (team.node.reader(), klnode::query::Cancel::default());
+    let all = reader.search(&index.index(), &snapshot, &question, team.node.now, &cancel).unwrap();
+    let hit = all.hits.iter().find(|hit| hit.found.entry == carols).expect("all are shown");
+    assert!(hit.caveats.contains(&Caveat::Uncorroborated));
+    // Tried here: it may enter like any other.
+    team.node.succeed(hers[2]);
+    let gated = ask(&team.node, Audience::Gated);
+    assert_eq!(gated.hits.len(), 5);
+    let place = entries(&gated.hits).iter().position(|entry| *entry == hers[2]).unwrap();
+    assert!(place < 3, "{:?}", entries(&gated.hits));
+    team.node.succeed(carols);
+    assert!(entries(&ask(&team.node, Audience::Gated).hits).contains(&carols));
+}
+
+#[test]
+fn two_trusted_members_who_confirm_it_open_the_gate_and_nobody_else_does() {
+    let mut team = Team::gather();
+    let mut dave = Node::start(5, 5);
+    team.shared.admit(dave.author());
+    team.shared.tell(&mut team.node);
+    let entry = dave.create_in(team.shared.id, "confirmed elsewhere");
+    dave.send_to(&mut team.node);
+    let other = team.alice.create_in(team.shared.id, "alice's");
+    let third = team.bob.create_in(team.shared.id, "bob's");
+    team.exchange();
+    for peer in [&mut team.alice, &mut team.bob, &mut team.carol, &mut dave] {
+        team.node.send_to(peer);
+        peer.observe(entry, Confirmation);
+        peer.send_to(&mut team.node);
+    }
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces, "nobody is trusted yet");
+    team.node.succeed(other);
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces, "one is not enough");
+    team.node.succeed(third);
+    let found = team.node.found(entry);
+    assert_eq!(found.judged.corroboration, Corroboration::Members(2));
+    assert_eq!(found.gate(), Gate::Open);
+    assert_eq!(found.judged.standing.status, Status::Candidate, "until it is tried here");
+    team.node.meet(team.bob.author(), PeerRow { is_blocked: true, ..paired("bob") });
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+}
+
+#[test]
+fn what_members_confirmed_before_a_text_was_rewritten_is_not_about_it() {
+    let mut team = Team::gather();
+    let (others, thirds) = (
+        team.alice.create_in(team.shared.id, "alice's"),
+        team.bob.create_in(team.shared.id, "bob's"),
+    );
+    let mut dave = Node::start(5, 5);
+    team.shared.admit(dave.author());
+    team.shared.tell(&mut team.node);
+    let entry = dave.create_in(team.shared.id, "first text");
+    dave.send_to(&mut team.node);
+    team.exchange();
+    for trusted in [others, thirds] {
+        team.node.succeed(trusted);
+    }
+    team.alice.observe(entry, Confirmation);
+    team.bob.observe(entry, Confirmation);
+    team.exchange();
+    assert_eq!(team.node.found(entry).gate(), Gate::Open);
+    for node in [&mut team.node, &mut dave] {
+        node.wait_days(1);
+    }
+    retext(&mut dave, entry, "Another text.");
+    dave.send_to(&mut team.node);
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+}
+
+/// Asks until the answer is as expected, or patience ends.
+pub(super) fn await_answer(
+    index: &Indexed,
+    node: &Node,
+    text: &str,
+    is_expected: impl Fn(&[Hit]) -> bool,
+) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let answer = index.ask(node, text, Audience::All);
+        let is_caught_up = answer.index_lag == 0 && index.index().meaning().is_some();
+        if is_caught_up && is_expected(&answer.hits) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{text}: {:?}", entries(&answer.hits));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_index_finds_the_words_of_members_from_the_moment_they_are_members() {
+    let mut team = Team::gather();
+    let mut dave = Node::start(5, 5);
+    let entry = team.node.create_in(team.shared.id, "pipelines");
+    team.node.send_to(&mut dave);
+    retext(&mut dave, entry, "Xylophonecipher and quartzflute.");
+    dave.send_to(&mut team.node);
+    let index = Indexed::start(&team.node);
+    let word = "xylophonecipher quartzflute";
+    await_answer(&index, &team.node, word, <[Hit]>::is_empty);
+    team.shared.admit(dave.author());
+    team.shared.tell(&mut team.node);
+    index.follow(&team.node);
+    await_answer(&index, &team.node, word, |hits| entries(hits) == [entry]);
+    team.shared.expel(dave.author());
+    team.shared.tell(&mut team.node);
+    index.follow(&team.node);
+    await_answer(&index, &team.node, word, <[Hit]>::is_empty);
+}
+
+#[test]
+fn hits_that_say_the_opposite_are_shown_together_and_name_each_other() {
+    let mut team = Team::gather();
+    let new = |polarity: &str, title: &str| klnode::engine::NewEntry {
+        workspace: team.shared.id,
+        registers: vec![(Register::POLARITY, polarity.into())],
+        claims: ["retry", "billing"].map(|tag| Claim::Add(TextSet::TAGS, tag.into())).to_vec(),
+        ..lesson(title)
+    };
+    let against = new("negative", "retry the billing gateway with backoff: never");
+    let dos: Vec<_> = (0..3)
+        .map(|number| new("neutral", &format!("retry the billing gateway with backoff {number}")))
+        .collect();
+    let yes = new("positive", "retry the billing gateway with backoff: always");
+    for new in dos {
+        let entry = team.node.create_new(new);
+        for _ in 0..6 {
+            team.node.succeed(entry);
+        }
+    }
+    let yes = team.node.create_new(yes);
+    for _ in 0..30 {
+        team.node.succeed(yes);
+    }
+    let against = team.alice.create_new(against);
+    team.exchange();
+    let index = Indexed::start(&team.node);
+    await_answer(&index, &team.node, "retry billing gateway", |hits| !hits.is_empty());
+    let snapshot = team.node.engine.store().snapshot().unwrap();
+    let (reader, cancel) = (team.node.reader(), klnode::query::Cancel::default());
+    for audience in [Audience::All, Audience::Gated] {
+        let question = klnode::query::Question {
+            audience,
+            ..klnode::query::Question::new("retry billing gateway backoff", 3)
+        };
+        let now = team.node.now;
+        let answer = reader.search(&index.index(), &snapshot, &question, now, &cancel).unwrap();
+        let order = entries(&answer.hits);
+        assert_eq!(order.len(), 3, "{audience:?}");
+        let place = |entry| order.iter().position(|one| *one == entry).expect("shown");
+        assert!(place(yes) < place(against), "{audience:?}");
+        let named = |entry: EntryId, other: EntryId| {
+            let caveats = &answer.hits[place(entry)].caveats;
+            let of = caveats.iter().find_map(|caveat| match caveat {
+                Caveat::CompetesWith { entry, is_first, why, .. } if *entry == other => {
+                    Some((*is_first, why.clone()))
+                }
+                _ => None,
+            });
+            of.expect("named")
+        };
+        let (is_first, why) = named(yes, against);
+        assert!(is_first && why.starts_with("listed first: "), "{why}");
+        let (is_first, why) = named(against, yes);
+        assert!(!is_first && why.starts_with("listed after it: "), "{why}");
+    }
+}
