@@ -13,7 +13,6 @@
 
 mod attached;
 mod builder;
-mod coarse;
 mod dump;
 mod facts;
 mod file;
@@ -21,6 +20,7 @@ mod format;
 mod graph;
 mod kernel;
 mod rows;
+mod sketch;
 mod state;
 mod top;
 
