@@ -154,15 +154,16 @@ impl Reading<'_> {
         let (checkout, mut looks) = (OnceCell::new(), LOOKS_MAX);
         let (mut read, mut shown) = (Vec::new(), BTreeSet::new());
         for batch in found.best_first.chunks(READ_AT_A_TIME).take(READ_MAX / READ_AT_A_TIME + 1) {
-            let mut found: Vec<Read> = Vec::new();
-            for candidate in batch {
-                if cancel.is_cancelled() {
-                    return Err(SearchError::GivenUp);
-                }
-                // Of those that say the same one answers for all, with the best of their relevances.
-                let one = self.read_one(question, candidate)?;
-                found.extend(one.filter(|read| shown.insert(read.found.entry)));
-            }
+            let (first, second) = batch.split_at(batch.len().div_ceil(2));
+            // Another core may take half of it.
+            let (found, others) = rayon::join(
+                || self.read_some(question, first, cancel),
+                || self.read_some(question, second, cancel),
+            );
+            let mut found = found?;
+            found.append(&mut others?);
+            // Of those that say the same one answers for all, with the best of their relevances.
+            found.retain(|read| shown.insert(read.found.entry));
             let has_any = found.iter().any(|read| read.looked.check == signals::Check::Unchecked);
             if let Some(folder) = question.checkout.as_deref().filter(|_| has_any && looks > 0) {
                 looks -= 1;
@@ -178,6 +179,23 @@ impl Reading<'_> {
             }
         }
         found.listen(&mut read);
+        Ok(read)
+    }
+
+    /// Reads candidates, in their order, without those that may not answer after all.
+    fn read_some(
+        &self,
+        question: &Question,
+        candidates: &[Candidate],
+        cancel: &Cancel,
+    ) -> Result<Vec<Read>, SearchError> {
+        let mut read = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            if cancel.is_cancelled() {
+                return Err(SearchError::GivenUp);
+            }
+            read.extend(self.read_one(question, candidate)?);
+        }
         Ok(read)
     }
 
