@@ -55,7 +55,7 @@ impl<T> Known<T> {
     /// What was found of an author.
     pub(super) fn get(&self, author: AuthorId) -> Option<Arc<T>> {
         // A map is whole whoever panics beside it.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&author).map(Arc::clone)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&author).cloned()
     }
 
     /// Keeps what was found. Where two have found it at once, it is the same.
