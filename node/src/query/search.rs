@@ -147,18 +147,19 @@ impl Reading<'_> {
     fn read_best(
         &self,
         question: &Question,
-        found: &Candidates,
+        candidates: &Candidates,
         cancel: &Cancel,
     ) -> Result<Vec<Read>, SearchError> {
         let enough = question.hits_max.max(READ_AT_A_TIME);
         let (checkout, mut looks) = (OnceCell::new(), LOOKS_MAX);
         let (mut read, mut shown) = (Vec::new(), BTreeSet::new());
-        for batch in found.best_first.chunks(READ_AT_A_TIME).take(READ_MAX / READ_AT_A_TIME + 1) {
+        let batches = candidates.best_first.chunks(READ_AT_A_TIME);
+        for batch in batches.take(READ_MAX / READ_AT_A_TIME + 1) {
             let (first, second) = batch.split_at(batch.len().div_ceil(2));
             // Another core may take half of it.
             let (found, others) = rayon::join(
-                || self.read_some(question, first, cancel),
-                || self.read_some(question, second, cancel),
+                || self.read_some(question, candidates, first, cancel),
+                || self.read_some(question, candidates, second, cancel),
             );
             let mut found = found?;
             found.append(&mut others?);
@@ -178,7 +179,9 @@ impl Reading<'_> {
                 break;
             }
         }
-        found.listen(&mut read);
+        if candidates.phrase.is_some() {
+            read.sort_by(|a, b| b.relevance.value.total_cmp(&a.relevance.value));
+        }
         Ok(read)
     }
 
@@ -186,15 +189,19 @@ impl Reading<'_> {
     fn read_some(
         &self,
         question: &Question,
-        candidates: &[Candidate],
+        candidates: &Candidates,
+        some: &[Candidate],
         cancel: &Cancel,
     ) -> Result<Vec<Read>, SearchError> {
-        let mut read = Vec::with_capacity(candidates.len());
-        for candidate in candidates {
+        let mut read = Vec::with_capacity(some.len());
+        for candidate in some {
             if cancel.is_cancelled() {
                 return Err(SearchError::GivenUp);
             }
-            read.extend(self.read_one(question, candidate)?);
+            if let Some(mut one) = self.read_one(question, candidate)? {
+                candidates.listen(&mut one);
+                read.push(one);
+            }
         }
         Ok(read)
     }
