@@ -418,7 +418,7 @@ impl Sketched<'_> {
         let bar = top.bar().max(f32::MIN);
         let near = reaching(&bounds, bar).into_iter().map(|at| first + at);
         let near: Vec<usize> = near.filter(|row| admits(*row)).collect();
-        self.offer(near.into_iter(), &mut top, |row| bounds[row - first]);
+        self.offer(near.iter().copied(), &mut top, |row| bounds[row - first]);
         top
     }
 

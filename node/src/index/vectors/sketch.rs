@@ -10,9 +10,9 @@
 //! multiplied in full.
 //!
 //! So of rows that stand exactly at the bar one in a thousand is missed, and of those above it fewer;
-//! of vectors of up to ten numbers none.
+//! of vectors of up to eight numbers none.
 
-use super::kernel::{Block, Line, Scales};
+use super::kernel::{BLOCK_ROWS, Block, Kernel, Line, Scales};
 
 /// How many spreads of the error a row's slack has.
 const SURE: f32 = 3.0;
@@ -179,12 +179,12 @@ impl Asked {
 
     /// The cosines that the rows of a block may have at most. True if one of them is above the bar.
     pub(super) fn bounds(&self, block: &Block<'_>, bar: f32, out: &mut Bounds) -> bool {
-        super::kernel::Kernel::best().bounds(&self.table, block, self.scales, bar, out)
+        Kernel::best().bounds(&self.table, block, self.scales, bar, out)
     }
 }
 
 /// A number for each row of a block.
-pub(super) type Bounds = [f32; super::kernel::BLOCK_ROWS];
+pub(super) type Bounds = [f32; BLOCK_ROWS];
 
 /// Puts the bits of a row into a block, in which the same byte of all rows stands in one line.
 pub(super) fn put(bits: &[u8], lines: &mut [Line], at: usize) {
@@ -195,7 +195,6 @@ pub(super) fn put(bits: &[u8], lines: &mut [Line], at: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernel::BLOCK_ROWS;
     use super::super::rows::{Quantised, scale_of};
     use super::*;
     use quickcheck::{TestResult, quickcheck};
