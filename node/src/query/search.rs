@@ -158,8 +158,8 @@ impl Reading<'_> {
             let (first, second) = batch.split_at(batch.len().div_ceil(2));
             // Another core may take half of it.
             let (found, others) = rayon::join(
-                || self.read_some(question, candidates, first, cancel),
-                || self.read_some(question, candidates, second, cancel),
+                || self.read_part(question, candidates, first, cancel),
+                || self.read_part(question, candidates, second, cancel),
             );
             let mut found = found?;
             found.append(&mut others?);
@@ -186,7 +186,7 @@ impl Reading<'_> {
     }
 
     /// Reads candidates, in their order, without those that may not answer after all.
-    fn read_some(
+    fn read_part(
         &self,
         question: &Question,
         candidates: &Candidates,
