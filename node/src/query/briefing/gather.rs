@@ -10,34 +10,20 @@ use std::collections::BTreeSet;
 /// many the workspace has.
 const CHOSEN_MAX: usize = 128;
 
-/// What entries are compared by.
-type Rank = (u64, u64, EntryId);
-
 /// The greatest of what it is offered, a bounded number.
 #[derive(Default)]
-struct Greatest {
-    held: BTreeSet<Rank>,
-    /// The least of them, once there is no room for more.
-    least: Option<Rank>,
-}
+struct Greatest(BTreeSet<(u64, u64, EntryId)>);
 
 impl Greatest {
-    /// Whether it would take it. This is all that is asked of nearly every row of a large store.
-    #[inline]
-    fn takes(&self, offered: &Rank) -> bool {
-        self.least.as_ref().is_none_or(|least| offered > least)
-    }
-
-    fn offer(&mut self, offered: Rank) {
-        if !self.takes(&offered) {
+    fn offer(&mut self, first: u64, then: u64, entry: EntryId) {
+        let offered = (first, then, entry);
+        let is_full = self.0.len() == CHOSEN_MAX;
+        if is_full && self.0.first().is_some_and(|least| offered <= *least) {
             return;
         }
-        self.held.insert(offered);
-        if self.held.len() > CHOSEN_MAX {
-            self.held.pop_first();
-        }
-        if self.held.len() == CHOSEN_MAX {
-            self.least = self.held.first().copied();
+        self.0.insert(offered);
+        if self.0.len() > CHOSEN_MAX {
+            self.0.pop_first();
         }
     }
 }
@@ -49,7 +35,7 @@ pub(super) fn choose(
     workspace: WorkspaceId,
 ) -> Result<BTreeSet<EntryId>, Error> {
     let mine = &reading.society.mine;
-    reading.reader.rows.read(reading.snapshot, workspace, |rows| chosen(rows, mine))
+    reading.reader.rows.choose(reading.snapshot, workspace, mine, chosen)
 }
 
 fn chosen(rows: &Rows, mine: &BTreeSet<AuthorId>) -> BTreeSet<EntryId> {
@@ -57,16 +43,14 @@ fn chosen(rows: &Rows, mine: &BTreeSet<AuthorId>) -> BTreeSet<EntryId> {
         [(); 4].map(|()| Greatest::default());
     for (entry, row) in rows {
         let (seq, seen, entry) = (row.seq, row.seen, *entry);
-        changed.offer((seq, seen, entry));
-        spoken_of.offer((row.records.into(), seq, entry));
-        quiet.offer((u64::MAX - seq, seen, entry));
-        // Who created it is looked up last: it takes longest.
-        let is_brought = || row.creator.is_none_or(|creator| !mine.contains(&creator));
-        if brought.takes(&(seen, seq, entry)) && is_brought() {
-            brought.offer((seen, seq, entry));
+        changed.offer(seq, seen, entry);
+        spoken_of.offer(row.records.into(), seq, entry);
+        quiet.offer(u64::MAX - seq, seen, entry);
+        if row.creator.is_none_or(|creator| !mine.contains(&creator)) {
+            brought.offer(seen, seq, entry);
         }
     }
-    let all = [changed, spoken_of, brought, quiet].into_iter().flat_map(|chosen| chosen.held);
+    let all = [changed, spoken_of, brought, quiet].into_iter().flat_map(|chosen| chosen.0);
     all.map(|(_, _, entry)| entry).collect()
 }
 
@@ -83,13 +67,11 @@ mod tests {
         };
         let (mut up, mut down) = (Greatest::default(), Greatest::default());
         for number in 0..1_000 {
-            up.offer((number, 0, entry(number)));
-            down.offer((999 - number, 0, entry(999 - number)));
+            up.offer(number, 0, entry(number));
+            down.offer(999 - number, 0, entry(999 - number));
         }
-        assert_eq!(up.held, down.held);
-        assert_eq!(up.held.len(), CHOSEN_MAX);
-        assert_eq!(up.held.last().map(|last| last.0), Some(999));
-        let least = up.held.first().copied().unwrap();
-        assert!(!up.takes(&least) && up.takes(&(least.0, 1, least.2)));
+        assert_eq!(up.0, down.0);
+        assert_eq!(up.0.len(), CHOSEN_MAX);
+        assert_eq!(up.0.last().map(|last| last.0), Some(999));
     }
 }
