@@ -168,7 +168,7 @@ mod tests {
         let passes = Cell::new(0);
         let choose = |rows: &Rows, _: &Mine| {
             passes.set(passes.get() + 1);
-            rows.keys().copied().collect()
+            rows.keys().copied().collect::<Entries>()
         };
         let row = || {
             let (workspace, memory) = (WorkspaceId::MAIN, Memory::Semantic);
