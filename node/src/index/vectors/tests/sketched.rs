@@ -112,8 +112,9 @@ fn rows_that_were_moved_or_written_again_are_found_where_they_are_now() {
         vectors.upsert(id(row), &vector(row + 50_000), tagged("new")).unwrap();
     }
     // Such rows are nearest to their new vectors, and to their old ones no longer.
-    let again =
-        |seed: u64| vector(1_000 + (seed % 500) * 2 + if seed % 3 == 0 { 0 } else { 50_000 });
+    let again = |seed: u64| {
+        vector(1_000 + (seed % 500) * 2 + if seed.is_multiple_of(3) { 0 } else { 50_000 })
+    };
     check(&vectors, again, &Filter::all());
     check(&vectors, vector, &Filter::all());
     vectors.checkpoint(b"").unwrap();
