@@ -187,7 +187,7 @@ mod tests {
             }
             let rows = promising.rows();
             let mut found: Vec<i8> = rows.iter().map(|row| bounds[*row]).collect();
-            let mut expected = bounds.clone();
+            let mut expected = bounds;
             for bounds in [&mut found, &mut expected] {
                 bounds.sort_unstable_by(|a, b| b.cmp(a));
             }
