@@ -17,9 +17,8 @@ use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{ProposedElement, View};
 use klnode_scoring::scan::share::Border;
 use klnode_scoring::status::Writer;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Who reads, and by which numbers.
 #[derive(Debug)]
@@ -42,8 +41,31 @@ pub struct Reading<'a> {
     pub(super) reader: &'a Reader,
     pub(super) snapshot: &'a Snapshot,
     pub(crate) now: WallTime,
-    pub(super) standings: RefCell<BTreeMap<AuthorId, Arc<Standing>>>,
-    pub(super) outcomes: RefCell<BTreeMap<AuthorId, Arc<Vec<OutcomeRow>>>>,
+    pub(super) standings: Known<Standing>,
+    pub(super) outcomes: Known<Vec<OutcomeRow>>,
+}
+
+/// What was found of authors so far: several threads may read for one answer.
+pub(super) struct Known<T>(Mutex<BTreeMap<AuthorId, Arc<T>>>);
+
+impl<T> Known<T> {
+    fn nothing() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// What was found of an author.
+    pub(super) fn get(&self, author: AuthorId) -> Option<Arc<T>> {
+        // A map is whole whoever panics beside it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&author).cloned()
+    }
+
+    /// Keeps what was found. Where two have found it at once, it is the same.
+    pub(super) fn keep(&self, author: AuthorId, found: T) -> Arc<T> {
+        let found = Arc::new(found);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(author, Arc::clone(&found));
+        found
+    }
 }
 
 /// What is judged.
@@ -103,7 +125,7 @@ impl Reader {
     /// Begins a reading.
     pub fn at<'a>(&'a self, snapshot: &'a Snapshot, now: WallTime) -> Result<Reading<'a>, Error> {
         let society = Society::read(snapshot, self.own, now)?;
-        let (standings, outcomes) = (RefCell::default(), RefCell::default());
+        let (standings, outcomes) = (Known::nothing(), Known::nothing());
         Ok(Reading { society, reader: self, snapshot, now, standings, outcomes })
     }
 

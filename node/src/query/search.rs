@@ -147,22 +147,24 @@ impl Reading<'_> {
     fn read_best(
         &self,
         question: &Question,
-        found: &Candidates,
+        candidates: &Candidates,
         cancel: &Cancel,
     ) -> Result<Vec<Read>, SearchError> {
         let enough = question.hits_max.max(READ_AT_A_TIME);
         let (checkout, mut looks) = (OnceCell::new(), LOOKS_MAX);
         let (mut read, mut shown) = (Vec::new(), BTreeSet::new());
-        for batch in found.best_first.chunks(READ_AT_A_TIME).take(READ_MAX / READ_AT_A_TIME + 1) {
-            let mut found: Vec<Read> = Vec::new();
-            for candidate in batch {
-                if cancel.is_cancelled() {
-                    return Err(SearchError::GivenUp);
-                }
-                // Of those that say the same one answers for all, with the best of their relevances.
-                let one = self.read_one(question, candidate)?;
-                found.extend(one.filter(|read| shown.insert(read.found.entry)));
-            }
+        let batches = candidates.best_first.chunks(READ_AT_A_TIME);
+        for batch in batches.take(READ_MAX / READ_AT_A_TIME + 1) {
+            let (first, second) = batch.split_at(batch.len().div_ceil(2));
+            // Another core may take half of it.
+            let (found, others) = rayon::join(
+                || self.read_part(question, candidates, first, cancel),
+                || self.read_part(question, candidates, second, cancel),
+            );
+            let mut found = found?;
+            found.append(&mut others?);
+            // Of those that say the same one answers for all, with the best of their relevances.
+            found.retain(|read| shown.insert(read.found.entry));
             let has_any = found.iter().any(|read| read.looked.check == signals::Check::Unchecked);
             if let Some(folder) = question.checkout.as_deref().filter(|_| has_any && looks > 0) {
                 looks -= 1;
@@ -177,7 +179,30 @@ impl Reading<'_> {
                 break;
             }
         }
-        found.listen(&mut read);
+        if candidates.phrase.is_some() {
+            read.sort_by(|a, b| b.relevance.value.total_cmp(&a.relevance.value));
+        }
+        Ok(read)
+    }
+
+    /// Reads candidates, in their order, without those that may not answer after all.
+    fn read_part(
+        &self,
+        question: &Question,
+        candidates: &Candidates,
+        some: &[Candidate],
+        cancel: &Cancel,
+    ) -> Result<Vec<Read>, SearchError> {
+        let mut read = Vec::with_capacity(some.len());
+        for candidate in some {
+            if cancel.is_cancelled() {
+                return Err(SearchError::GivenUp);
+            }
+            if let Some(mut one) = self.read_one(question, candidate)? {
+                candidates.listen(&mut one);
+                read.push(one);
+            }
+        }
         Ok(read)
     }
 

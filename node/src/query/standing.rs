@@ -105,12 +105,10 @@ pub fn hops(hop: Hop) -> String {
 impl Reading<'_> {
     /// What an author is to this node.
     pub fn standing(&self, author: AuthorId) -> Result<Arc<Standing>, Error> {
-        if let Some(known) = self.standings.borrow().get(&author) {
-            return Ok(Arc::clone(known));
+        match self.standings.get(author) {
+            Some(known) => Ok(known),
+            None => Ok(self.standings.keep(author, self.find_standing(author)?)),
         }
-        let found = Arc::new(self.find_standing(author)?);
-        self.standings.borrow_mut().insert(author, Arc::clone(&found));
-        Ok(found)
     }
 
     fn find_standing(&self, author: AuthorId) -> Result<Standing, Error> {
@@ -200,12 +198,10 @@ impl Reading<'_> {
 
     /// What the texts of an author led to here.
     pub(super) fn outcomes(&self, author: AuthorId) -> Result<Arc<Vec<OutcomeRow>>, Error> {
-        if let Some(known) = self.outcomes.borrow().get(&author) {
-            return Ok(Arc::clone(known));
+        match self.outcomes.get(author) {
+            Some(known) => Ok(known),
+            None => Ok(self.outcomes.keep(author, self.snapshot.outcomes(author)?)),
         }
-        let read = Arc::new(self.snapshot.outcomes(author)?);
-        self.outcomes.borrow_mut().insert(author, Arc::clone(&read));
-        Ok(read)
     }
 
     fn trust(&self, author: AuthorId) -> Result<Trust, Error> {

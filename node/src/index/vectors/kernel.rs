@@ -16,6 +16,29 @@ pub(super) const WORD_CODES: usize = 8;
 
 const LINE_WORDS: usize = LINE_CODES / WORD_CODES;
 
+/// How many rows stand in a block of sketches: one in each byte of a line.
+pub(super) const BLOCK_ROWS: usize = LINE_CODES;
+
+/// The sketches of as many rows as a line has bytes.
+pub(super) struct Block<'a> {
+    /// The first byte of each row, the second of each, and so on.
+    pub(super) lines: &'a [Line],
+    /// Makes a product with the signs a cosine, for each row.
+    pub(super) factors: &'a [f32; BLOCK_ROWS],
+    /// What is added to it, for each row.
+    pub(super) slacks: &'a [f32; BLOCK_ROWS],
+}
+
+/// How steps become a product: so many times a step, from the least there can be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scales {
+    pub(super) step: f32,
+    pub(super) least: f32,
+}
+
+/// What a table adds up to for each row of a block, in steps.
+type Steps = [u16; BLOCK_ROWS];
+
 /// 64 codes in one cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -24,6 +47,12 @@ pub(super) struct Line([u64; LINE_WORDS]);
 impl Line {
     /// The line a row is padded with.
     pub(super) const ZERO: Self = Self([0; LINE_WORDS]);
+
+    /// Changes one byte.
+    pub(super) fn set_byte(&mut self, at: usize, byte: u8) {
+        let (word, shift) = (&mut self.0[at / WORD_CODES], at % WORD_CODES * 8);
+        *word = *word & !(0xFF << shift) | u64::from(byte) << shift;
+    }
 }
 
 /// How many lines hold this many codes.
@@ -42,19 +71,6 @@ pub(super) fn pack(codes: &[u8], lines: &mut [Line]) {
                 bytes
             });
             *word = u64::from_le_bytes(bytes);
-        }
-    }
-}
-
-/// The upper halves of a row's codes, with the highest bit flipped so that they count from 0 to 15.
-/// Each line holds those of two lines: the first in its lower halves, the second in its upper.
-pub(super) fn upper_halves(row: &[Line], halves: &mut [Line]) {
-    const FLIP: u64 = 0x8080_8080_8080_8080;
-    const LOWER: u64 = 0x0F0F_0F0F_0F0F_0F0F;
-    for (two, halves) in row.chunks(2).zip(halves) {
-        let (first, second) = (two[0], two.get(1).copied().unwrap_or(Line::ZERO));
-        for ((half, first), second) in halves.0.iter_mut().zip(first.0).zip(second.0) {
-            *half = ((first ^ FLIP) >> 4 & LOWER) | ((second ^ FLIP) & !LOWER);
         }
     }
 }
@@ -119,41 +135,77 @@ impl Kernel {
         }
     }
 
-    /// The products of a query with the [`upper_halves`] of as many rows as `out` has places. The
-    /// rows follow each other without a gap; the query has twice as many lines as each.
+    /// For each row of a block its product with a query, of which the table says what each half of a
+    /// byte adds, times its factor, and its slack. True if one of them is above the bar.
     #[expect(unsafe_code, reason = "a call into code for a processor that was asked for it")]
-    pub(super) fn halves(self, query: &[u64], rows: &[u64], out: &mut [i32]) {
+    pub(super) fn bounds(
+        self,
+        table: &[[u8; 16]],
+        block: &Block<'_>,
+        scales: Scales,
+        bar: f32,
+        out: &mut [f32; BLOCK_ROWS],
+    ) -> bool {
         match self {
-            Self::Portable => portable::halves(query, rows, out),
+            Self::Portable => scaled(&portable::steps(table, block.lines), block, scales, bar, out),
             // SAFETY: `available` made this value after seeing that the processor has AVX2.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { avx2::halves(query, rows, out) },
+            Self::Avx2 => unsafe { avx2::bounds(table, block, scales, bar, out) },
             // SAFETY: likewise, AVX-512 F, BW and VNNI.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni => unsafe { avx512::halves(query, rows, out) },
+            Self::Avx512Vnni => unsafe { avx512::bounds(table, block, scales, bar, out) },
         }
     }
+}
+
+/// Written once, and compiled for each processor where it is called.
+#[inline(always)]
+fn scaled(
+    steps: &Steps,
+    block: &Block<'_>,
+    scales: Scales,
+    bar: f32,
+    out: &mut [f32; BLOCK_ROWS],
+) -> bool {
+    let mut is_above = false;
+    let rows = block.factors.iter().zip(block.slacks);
+    for ((out, steps), (factor, slack)) in out.iter_mut().zip(steps).zip(rows) {
+        *out = (f32::from(*steps) * scales.step + scales.least) * factor + slack;
+        is_above |= *out > bar;
+    }
+    is_above
+}
+
+/// Asks for lines to be fetched from memory, to be read a little later.
+#[expect(unsafe_code, reason = "a hint to the processor about memory that a slice has")]
+pub(super) fn fetch(lines: &[Line]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in lines {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint reads nothing, and the address is that of a line.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = lines;
 }
 
 mod portable {
     //! For processors without a kernel of their own.
 
-    use super::{LINE_WORDS, WORD_CODES};
+    use super::{BLOCK_ROWS, Line, Steps, WORD_CODES};
 
-    pub(super) fn halves(query: &[u64], rows: &[u64], out: &mut [i32]) {
-        const LOWER: u64 = 0x0F0F_0F0F_0F0F_0F0F;
-        let words = (query.len() / 2).max(LINE_WORDS);
-        for (out, row) in out.iter_mut().zip(rows.chunks_exact(words)) {
-            let lines = row.chunks_exact(LINE_WORDS).zip(query.chunks_exact(LINE_WORDS * 2));
-            let product = |(line, two): (&[u64], &[u64])| {
-                let (mut lower, mut upper) = ([0; LINE_WORDS], [0; LINE_WORDS]);
-                for (at, word) in line.iter().enumerate() {
-                    (lower[at], upper[at]) = (word & LOWER, word >> 4 & LOWER);
-                }
-                dot(&lower, &two[..LINE_WORDS]) + dot(&upper, &two[LINE_WORDS..])
-            };
-            *out = lines.map(product).sum();
+    pub(super) fn steps(table: &[[u8; 16]], lines: &[Line]) -> Steps {
+        let mut steps = [0; BLOCK_ROWS];
+        for (line, two) in lines.iter().zip(table.chunks_exact(2)) {
+            let bytes = line.0.iter().flat_map(|word| word.to_le_bytes());
+            for (steps, byte) in steps.iter_mut().zip(bytes) {
+                let (lower, upper) = (usize::from(byte & 0x0F), usize::from(byte >> 4));
+                let both = u16::from(two[0][lower]) + u16::from(two[1][upper]);
+                // Whoever makes a table sees that its greatest entries fit together.
+                *steps = u16::wrapping_add(*steps, both);
+            }
         }
+        steps
     }
 
     pub(super) fn dot(left: &[u64], right: &[u64]) -> i32 {
@@ -175,7 +227,7 @@ mod portable {
 mod avx2 {
     //! Both sides widened to 16 bits, multiplied, and added in pairs: exact for every code.
 
-    use super::LINE_WORDS;
+    use super::{BLOCK_ROWS, Block, LINE_WORDS, Line, Scales, Steps, scaled};
     use std::arch::x86_64::*;
 
     const HALF_WORDS: usize = 2;
@@ -191,28 +243,60 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn halves(query: &[u64], rows: &[u64], out: &mut [i32]) {
+    pub(super) fn bounds(
+        table: &[[u8; 16]],
+        block: &Block<'_>,
+        scales: Scales,
+        bar: f32,
+        out: &mut [f32; BLOCK_ROWS],
+    ) -> bool {
+        scaled(&steps(table, block.lines), block, scales, bar, out)
+    }
+
+    /// Rows of even and of odd numbers are added up apart, in 16 bits each.
+    #[target_feature(enable = "avx2")]
+    fn steps(table: &[[u8; 16]], lines: &[Line]) -> Steps {
         const QUARTER: usize = LINE_WORDS / 2;
-        let (mask, ones) = (_mm256_set1_epi8(0x0F), _mm256_set1_epi16(1));
-        let words = (query.len() / 2).max(LINE_WORDS);
-        for (out, row) in out.iter_mut().zip(rows.chunks_exact(words)) {
-            let mut sum = _mm256_setzero_si256();
-            let lines = row.chunks_exact(LINE_WORDS).zip(query.chunks_exact(LINE_WORDS * 2));
-            for (line, two) in lines {
-                let (first, second) = two.split_at(LINE_WORDS);
-                for at in [0, QUARTER] {
-                    let part = load(&line[at..][..QUARTER]);
-                    let lower = _mm256_and_si256(part, mask);
-                    let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(part), mask);
-                    // At most 15 · 128 · 2 in each: far from what 16 bits hold.
-                    let lower = _mm256_maddubs_epi16(lower, load(&first[at..][..QUARTER]));
-                    let upper = _mm256_maddubs_epi16(upper, load(&second[at..][..QUARTER]));
-                    let both = _mm256_add_epi16(lower, upper);
-                    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(both, ones));
-                }
+        let (half, byte) = (_mm256_set1_epi8(0x0F), _mm256_set1_epi16(0xFF));
+        let mut sums = [[_mm256_setzero_si256(); 2]; 2];
+        for (line, two) in lines.iter().zip(table.chunks_exact(2)) {
+            let (lower, upper) = (entries(&two[0]), entries(&two[1]));
+            for (part, sums) in line.0.chunks_exact(QUARTER).zip(&mut sums) {
+                let part = load(part);
+                let high = _mm256_and_si256(_mm256_srli_epi16::<4>(part), half);
+                let low = _mm256_shuffle_epi8(lower, _mm256_and_si256(part, half));
+                let both = _mm256_add_epi8(low, _mm256_shuffle_epi8(upper, high));
+                sums[0] = _mm256_add_epi16(sums[0], _mm256_and_si256(both, byte));
+                sums[1] = _mm256_add_epi16(sums[1], _mm256_srli_epi16::<8>(both));
             }
-            *out = total(sum);
         }
+        let mut steps = [0; BLOCK_ROWS];
+        for ([even, odd], steps) in sums.into_iter().zip(steps.chunks_exact_mut(BLOCK_ROWS / 2)) {
+            let (even, odd) = (numbers(even), numbers(odd));
+            for (pair, (even, odd)) in steps.chunks_exact_mut(2).zip(even.into_iter().zip(odd)) {
+                pair.copy_from_slice(&[even, odd]);
+            }
+        }
+        steps
+    }
+
+    /// Sixteen entries of a table, twice.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    #[expect(unsafe_code, reason = "loads sixteen bytes from an array that has them")]
+    fn entries(of: &[u8; 16]) -> __m256i {
+        // SAFETY: the array has sixteen bytes, and this load asks for no alignment.
+        _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(of.as_ptr().cast()) })
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    #[expect(unsafe_code, reason = "stores 32 bytes to an array that has them")]
+    fn numbers(of: __m256i) -> [u16; 16] {
+        let mut numbers = [0; 16];
+        // SAFETY: the array has 32 bytes, and this store asks for no alignment.
+        unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), of) };
+        numbers
     }
 
     #[target_feature(enable = "avx2")]
@@ -249,7 +333,7 @@ mod avx512 {
     //! The instruction multiplies unsigned by signed bytes. So the row gets 128 added to each code,
     //! by flipping its highest bit, and 128 times the sum of the query is taken off at the end.
 
-    use super::LINE_WORDS;
+    use super::{BLOCK_ROWS, Block, LINE_WORDS, Line, Scales, Steps, scaled};
     use std::arch::x86_64::*;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
@@ -266,21 +350,54 @@ mod avx512 {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    pub(super) fn halves(query: &[u64], rows: &[u64], out: &mut [i32]) {
-        let mask = _mm512_set1_epi8(0x0F);
-        let words = (query.len() / 2).max(LINE_WORDS);
-        for (out, row) in out.iter_mut().zip(rows.chunks_exact(words)) {
-            let mut sums = [_mm512_setzero_si512(); 2];
-            let lines = row.chunks_exact(LINE_WORDS).zip(query.chunks_exact(LINE_WORDS * 2));
-            for (line, two) in lines {
-                let line = load(line);
-                let lower = _mm512_and_si512(line, mask);
-                let upper = _mm512_and_si512(_mm512_srli_epi16::<4>(line), mask);
-                sums[0] = _mm512_dpbusd_epi32(sums[0], lower, load(&two[..LINE_WORDS]));
-                sums[1] = _mm512_dpbusd_epi32(sums[1], upper, load(&two[LINE_WORDS..]));
-            }
-            *out = _mm512_reduce_add_epi32(_mm512_add_epi32(sums[0], sums[1]));
+    pub(super) fn bounds(
+        table: &[[u8; 16]],
+        block: &Block<'_>,
+        scales: Scales,
+        bar: f32,
+        out: &mut [f32; BLOCK_ROWS],
+    ) -> bool {
+        scaled(&steps(table, block.lines), block, scales, bar, out)
+    }
+
+    /// Rows of even and of odd numbers are added up apart, in 16 bits each.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn steps(table: &[[u8; 16]], lines: &[Line]) -> Steps {
+        let (half, byte) = (_mm512_set1_epi8(0x0F), _mm512_set1_epi16(0xFF));
+        let (mut even, mut odd) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+        for (line, two) in lines.iter().zip(table.chunks_exact(2)) {
+            let line = load(&line.0);
+            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(line), half);
+            let low = _mm512_shuffle_epi8(entries(&two[0]), _mm512_and_si512(line, half));
+            let both = _mm512_add_epi8(low, _mm512_shuffle_epi8(entries(&two[1]), high));
+            even = _mm512_add_epi16(even, _mm512_and_si512(both, byte));
+            odd = _mm512_add_epi16(odd, _mm512_srli_epi16::<8>(both));
         }
+        let mut steps = [0; BLOCK_ROWS];
+        let (even, odd) = (numbers(even), numbers(odd));
+        for (pair, (even, odd)) in steps.chunks_exact_mut(2).zip(even.into_iter().zip(odd)) {
+            pair.copy_from_slice(&[even, odd]);
+        }
+        steps
+    }
+
+    /// Sixteen entries of a table, four times.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    #[expect(unsafe_code, reason = "loads sixteen bytes from an array that has them")]
+    fn entries(of: &[u8; 16]) -> __m512i {
+        // SAFETY: the array has sixteen bytes, and this load asks for no alignment.
+        _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(of.as_ptr().cast()) })
+    }
+
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    #[expect(unsafe_code, reason = "stores 64 bytes to an array that has them")]
+    fn numbers(of: __m512i) -> [u16; 32] {
+        let mut numbers = [0; 32];
+        // SAFETY: the array has 64 bytes, and this store asks for no alignment.
+        unsafe { _mm512_storeu_si512(numbers.as_mut_ptr().cast(), of) };
+        numbers
     }
 
     #[target_feature(enable = "avx512f")]
@@ -347,30 +464,43 @@ mod tests {
     }
 
     #[test]
-    fn upper_halves_multiply_as_the_obvious_loop_says() {
-        fn law(seed: u8, count: u8, lines: u8) -> TestResult {
-            let (count, lines) = (usize::from(count % 23), usize::from(lines % 7) + 1);
-            let code = |row: usize, at: usize| {
-                (row.wrapping_mul(131) ^ at.wrapping_mul(77) ^ usize::from(seed)) as u8 as i8
-            };
-            let row = |row| (0..lines * LINE_CODES).map(|at| code(row, at)).collect::<Vec<i8>>();
-            let upper = |code: &i8| ((i16::from(*code) + 128) / 16) as i8;
-            let query = row(1000);
-            let product = |at| naive(&query, &row(at).iter().map(upper).collect::<Vec<i8>>());
-            let expected: Vec<i32> = (0..count).map(product).collect();
-            let mut block = vec![Line::ZERO; lines.div_ceil(2) * count];
-            for (at, halves) in block.chunks_exact_mut(lines.div_ceil(2)).enumerate() {
-                upper_halves(&packed(&row(at)), halves);
+    fn every_kernel_bounds_a_block_as_the_obvious_loop_does() {
+        #[expect(clippy::needless_pass_by_value, reason = "quickcheck hands values over")]
+        fn law(bytes: Vec<u8>, row_bytes: u8, bar: u8) -> TestResult {
+            let row_bytes = usize::from(row_bytes % 70) + 1;
+            let Some(last) = bytes.len().checked_sub(1) else { return TestResult::discard() };
+            let byte = |at: usize| bytes[at * 31 % (last + 1)].wrapping_add(at as u8);
+            let mut lines = vec![Line::ZERO; row_bytes];
+            for (number, line) in lines.iter_mut().enumerate() {
+                for row in 0..BLOCK_ROWS {
+                    line.set_byte(row, byte(number * 3 + row));
+                }
             }
-            let mut even = packed(&query);
-            even.resize(lines.next_multiple_of(2), Line::ZERO);
+            let table: Vec<[u8; 16]> = (0..row_bytes * 2)
+                .map(|part| std::array::from_fn(|at| byte(part * 16 + at) & 0x7F))
+                .collect();
+            let factors = std::array::from_fn(|row| f32::from(byte(row)) / 8.0);
+            let slacks = std::array::from_fn(|row| f32::from(byte(row + 64)) / 256.0);
+            let block = Block { lines: &lines, factors: &factors, slacks: &slacks };
+            let scales = Scales { step: 0.25, least: -3.0 };
+            let expected: [f32; BLOCK_ROWS] = std::array::from_fn(|row| {
+                let steps = |number: usize| {
+                    let byte = usize::from(byte(number * 3 + row));
+                    f32::from(table[number * 2][byte & 15])
+                        + f32::from(table[number * 2 + 1][byte >> 4])
+                };
+                let steps: f32 = (0..row_bytes).map(steps).sum();
+                (steps * scales.step + scales.least) * factors[row] + slacks[row]
+            });
+            let bar = expected[usize::from(bar) % BLOCK_ROWS];
             for kernel in Kernel::available() {
-                let mut found = vec![0; count];
-                kernel.halves(words(&even), words(&block), &mut found);
+                let mut found = [0.0; BLOCK_ROWS];
+                let is_above = kernel.bounds(&table, &block, scales, bar, &mut found);
                 assert_eq!(found, expected, "{kernel:?}");
+                assert_eq!(is_above, expected.iter().any(|one| *one > bar), "{kernel:?}");
             }
             TestResult::passed()
         }
-        quickcheck(law as fn(u8, u8, u8) -> TestResult);
+        quickcheck(law as fn(Vec<u8>, u8, u8) -> TestResult);
     }
 }

@@ -1,9 +1,11 @@
-//! Which entries are nearest to a vector: exact, filtered, and kept over restarts.
+//! Which entries are nearest to a vector: as good as exact, filtered, and kept over restarts.
 //!
 //! Each entry has one row: its vector as int8 codes, and a few [`Facts`] to filter by. A query is
 //! compared with every row that its [`Filter`] admits, about as fast as memory can be read
-//! (`kernel`), so nothing is missed and a removed row is gone at once. From
-//! [`Limits::hnsw_entries_min`] rows on a graph answers instead where it is faster.
+//! (`kernel`), and a removed row is gone at once. Of thousands of rows one bit for each number is read
+//! first, and the codes of those rows that may be near enough (`sketch`): next to nothing is missed, and
+//! of the nearest nothing. From [`Limits::hnsw_entries_min`] rows on a graph answers instead where it
+//! is faster.
 //!
 //! One writer at a time; queries wait neither for it to save nor for a graph to be built: that is
 //! begun after a checkpoint, by a thread of its own (`builder`). Until it is done, and wherever it
@@ -13,7 +15,6 @@
 
 mod attached;
 mod builder;
-mod coarse;
 mod dump;
 mod facts;
 mod file;
@@ -21,6 +22,7 @@ mod format;
 mod graph;
 mod kernel;
 mod rows;
+mod sketch;
 mod state;
 mod top;
 
@@ -82,7 +84,8 @@ pub enum BadVector {
 /// What found the nearest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Every admitted row was compared: nothing was missed.
+    /// Every admitted row was compared, by its codes or by its sketch: of thousands at the very end of
+    /// what was asked for one may have been missed.
     Scan,
     /// A graph was searched: a few may have been missed.
     Graph,

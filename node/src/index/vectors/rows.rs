@@ -1,14 +1,14 @@
 //! The rows of the vector index in memory: codes and scales in chunks, ids and facts beside them.
 //!
 //! A row is an entry's vector as int8 codes, and the factor that makes a dot product of codes a
-//! cosine. An unfiltered scan reads their upper halves (`coarse`) and of few rows the whole.
-//! Removing a row moves the last one into its place, so there are no holes and no dead rows. Chunks are shared with
+//! cosine. A scan of many rows reads their sketches (`sketch`) and of few rows the codes. Removing a row
+//! moves the last one into its place, so there are no holes and no dead rows. Chunks are shared with
 //! [`Snapshot`]s and copied when written to while shared, so a snapshot costs next to nothing and
 //! nobody waits for it. Nothing here touches a disk.
 
-use super::coarse;
 use super::facts::{Facts, Filter};
-use super::kernel::{self, Kernel, Line};
+use super::kernel::{self, BLOCK_ROWS, Block, Kernel, Line};
+use super::sketch::{self, Asked, Sketch, Turn};
 use super::top::{Promising, Top};
 use klnode_crdt::ids::EntryId;
 use std::collections::HashMap;
@@ -19,11 +19,14 @@ use std::sync::Arc;
 /// How many rows a chunk has. A power of two, small enough to copy within microseconds.
 pub(super) const CHUNK_ROWS: usize = 1024;
 
-/// How many rows are multiplied before the best are picked from them.
-const BLOCK_ROWS: usize = 256;
+/// From so many rows on their sketches are read first: below it all codes are read as quickly.
+pub(super) const SKETCHED_ROWS_MIN: usize = 4_096;
 
-/// Part of the rows a filter must admit for reading all of them to be faster than picking.
-const SHARE_TO_READ_ALL: f64 = 0.4;
+/// Part of the rows a filter must admit for reading the sketches of all to be faster than picking.
+const SHARE_TO_READ_ALL: f64 = 0.2;
+
+/// Codes are asked for so many rows before they are needed.
+const FETCHED_ROWS: usize = 8;
 
 /// So many times as many rows as are wanted are multiplied in full to set the bar: a bound says
 /// little about which of the best is the better one.
@@ -71,9 +74,6 @@ pub(super) fn scale_of(codes: &[u8]) -> f32 {
 pub(super) struct Query {
     pub(super) words: Vec<u64>,
     pub(super) scale: f32,
-    even: Vec<u64>,
-    /// All codes, added up.
-    pub(super) sum: f32,
 }
 
 impl Query {
@@ -81,16 +81,13 @@ impl Query {
         let Quantised { codes, scale } = Quantised::new(vector);
         let mut lines = vec![Line::ZERO; kernel::lines_of(codes.len())];
         kernel::pack(&codes, &mut lines);
-        let words = kernel::words(&lines).to_vec();
-        lines.resize(lines.len().next_multiple_of(2), Line::ZERO);
-        let even = kernel::words(&lines).to_vec();
-        let sum = codes.iter().map(|code| i32::from(code.cast_signed())).sum::<i32>() as f32;
-        Self { words, scale, even, sum }
+        Self { words: kernel::words(&lines).to_vec(), scale }
     }
 
-    /// Its words, padded to an even number of lines.
-    pub(super) fn even(&self) -> &[u64] {
-        &self.even
+    /// The same, as sketches are read with it.
+    fn asked(&self, turn: &Turn) -> Asked {
+        let codes = self.words.iter().flat_map(|word| word.to_le_bytes());
+        Asked::new(turn, codes.map(u8::cast_signed), self.scale)
     }
 }
 
@@ -99,27 +96,39 @@ impl Query {
 struct Chunk {
     lines: Box<[Line]>,
     scales: Box<[f32]>,
-    coarse: Box<[Line]>,
+    sketches: Box<[Line]>,
+    factors: Box<[f32]>,
     slacks: Box<[f32]>,
 }
 
 impl Chunk {
-    fn new(stride: usize) -> Self {
+    fn new(stride: usize, turn: &Turn) -> Self {
+        let blocks = CHUNK_ROWS / BLOCK_ROWS;
         Self {
             lines: vec![Line::ZERO; stride * CHUNK_ROWS].into(),
             scales: vec![0.0; CHUNK_ROWS].into(),
-            coarse: vec![Line::ZERO; coarse::lines_of(stride) * CHUNK_ROWS].into(),
+            sketches: vec![Line::ZERO; turn.row_bytes() * blocks].into(),
+            factors: vec![0.0; CHUNK_ROWS].into(),
             slacks: vec![0.0; CHUNK_ROWS].into(),
         }
     }
 
-    fn set(&mut self, at: usize, stride: usize, codes: &[u8], scale: f32) {
-        let lines = &mut self.lines[at * stride..][..stride];
-        kernel::pack(codes, lines);
-        let halves = coarse::lines_of(stride);
-        let halves = &mut self.coarse[at * halves..][..halves];
-        self.slacks[at] = coarse::pack(codes, scale, lines, halves);
-        self.scales[at] = scale;
+    fn set(&mut self, at: usize, codes: &[u8], scale: f32, turn: &Turn) {
+        let stride = self.lines.len() / CHUNK_ROWS;
+        kernel::pack(codes, &mut self.lines[at * stride..][..stride]);
+        let Sketch { bits, factor, slack } = Sketch::new(turn, codes, scale);
+        let block = &mut self.sketches[at / BLOCK_ROWS * bits.len()..][..bits.len()];
+        sketch::put(&bits, block, at % BLOCK_ROWS);
+        (self.scales[at], self.factors[at], self.slacks[at]) = (scale, factor, slack);
+    }
+
+    /// The sketches, by blocks.
+    fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
+        let lines = self.sketches.chunks_exact(self.sketches.len() * BLOCK_ROWS / CHUNK_ROWS);
+        let (factors, _) = self.factors.as_chunks();
+        let (slacks, _) = self.slacks.as_chunks();
+        let scales = factors.iter().zip(slacks);
+        lines.zip(scales).map(|(lines, (factors, slacks))| Block { lines, factors, slacks })
     }
 }
 
@@ -131,11 +140,13 @@ pub(super) struct Codes {
     stride: usize,
     dims: usize,
     rows: usize,
+    turn: Arc<Turn>,
 }
 
 impl Codes {
     pub(super) fn new(dims: usize) -> Self {
-        Self { chunks: Vec::new(), stride: kernel::lines_of(dims), dims, rows: 0 }
+        let (stride, turn) = (kernel::lines_of(dims), Arc::new(Turn::new(dims)));
+        Self { chunks: Vec::new(), stride, dims, rows: 0, turn }
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -150,9 +161,9 @@ impl Codes {
     pub(super) fn set(&mut self, row: usize, codes: &[u8], scale: f32) {
         let (chunk, at) = (row / CHUNK_ROWS, row % CHUNK_ROWS);
         if chunk == self.chunks.len() {
-            self.chunks.push(Arc::new(Chunk::new(self.stride)));
+            self.chunks.push(Arc::new(Chunk::new(self.stride, &self.turn)));
         }
-        Arc::make_mut(&mut self.chunks[chunk]).set(at, self.stride, codes, scale);
+        Arc::make_mut(&mut self.chunks[chunk]).set(at, codes, scale, &self.turn);
         self.rows = self.rows.max(row + 1);
     }
 
@@ -163,7 +174,7 @@ impl Codes {
         self.write_codes(last, &mut codes);
         for (row, codes, scale) in [(row, codes, scale), (last, vec![0; self.dims], 0.0)] {
             let (chunk, at) = (row / CHUNK_ROWS, row % CHUNK_ROWS);
-            Arc::make_mut(&mut self.chunks[chunk]).set(at, self.stride, &codes, scale);
+            Arc::make_mut(&mut self.chunks[chunk]).set(at, &codes, scale, &self.turn);
         }
         self.rows = last;
         self.chunks.truncate(last.div_ceil(CHUNK_ROWS));
@@ -322,8 +333,10 @@ impl Rows {
     /// The nearest of all rows that the filter admits.
     pub(super) fn nearest(&self, query: &Query, count: usize, filter: &Filter) -> Top {
         let count = count.min(self.len());
-        if self.admitted_share(filter) >= SHARE_TO_READ_ALL {
-            return self.scan_all(query, count, filter, 0..self.codes.chunks.len());
+        if self.is_sketched(filter) {
+            let asked = query.asked(&self.codes.turn);
+            let sketched = Sketched { rows: self, query, asked: &asked, count, filter };
+            return sketched.nearest(0..self.codes.chunks.len());
         }
         let mut top = Top::new(count);
         self.scan_some(query, &mut top, |row| filter.admits(&self.facts[row]));
@@ -332,16 +345,20 @@ impl Rows {
 
     /// The same, where another core may take half of it.
     pub(super) fn nearest_shared(&self, query: &Query, count: usize, filter: &Filter) -> Top {
-        if self.admitted_share(filter) < SHARE_TO_READ_ALL {
+        if !self.is_sketched(filter) {
             return self.nearest(query, count, filter);
         }
         let (count, chunks) = (count.min(self.len()), self.codes.chunks.len());
+        let asked = query.asked(&self.codes.turn);
+        let sketched = Sketched { rows: self, query, asked: &asked, count, filter };
         let (first, second) = (0..chunks / 2, chunks / 2..chunks);
-        let (first, second) = rayon::join(
-            || self.scan_all(query, count, filter, first),
-            || self.scan_all(query, count, filter, second),
-        );
+        let (first, second) = rayon::join(|| sketched.nearest(first), || sketched.nearest(second));
         first.with(second)
+    }
+
+    /// Whether it is quicker to read the sketches of all rows than the codes of those it admits.
+    fn is_sketched(&self, filter: &Filter) -> bool {
+        self.len() >= SKETCHED_ROWS_MIN && self.admitted_share(filter) >= SHARE_TO_READ_ALL
     }
 
     /// Which part of the rows a filter admits, guessed from some of them.
@@ -354,64 +371,6 @@ impl Rows {
         let sample = (0..SAMPLE_ROWS).map(scattered);
         let admitted = sample.filter(|row| filter.admits(&self.facts[*row])).count();
         admitted as f64 / SAMPLE_ROWS as f64
-    }
-
-    /// Bounds every row of some chunks by its upper halves, and multiplies in full those that may be
-    /// near enough: first the most promising, so that their cosines are a bar for the others.
-    fn scan_all(&self, query: &Query, count: usize, filter: &Filter, chunks: Range<usize>) -> Top {
-        let first = chunks.start * CHUNK_ROWS;
-        // Facts stand elsewhere in memory: they are read of those alone that would enter, and not
-        // where nothing is asked of them.
-        let is_all = filter.is_all();
-        let admits = |row: usize| is_all || filter.admits(&self.facts[row]);
-        let (mut top, mut promising) = (Top::new(count), Promising::new(count * PROMISING_SHARE));
-        let mut bounds = self.bounds(query, chunks, |row, bound| {
-            if promising.reaches(bound) && admits(row) {
-                promising.offer(bound, row);
-            }
-        });
-        for row in promising.rows() {
-            top.offer(self.codes.cosine(row, query), &self.entries[row]);
-            bounds[row - first] = f32::NEG_INFINITY;
-        }
-        for (row, bound) in (first..).zip(bounds) {
-            if !top.reaches(bound) || bound == f32::NEG_INFINITY {
-                continue;
-            }
-            let cosine = self.codes.cosine(row, query);
-            if top.reaches(cosine) && admits(row) {
-                top.offer(cosine, &self.entries[row]);
-            }
-        }
-        top
-    }
-
-    /// What the cosine of each row of some chunks can be at most; `see` is shown each as it comes.
-    fn bounds(
-        &self,
-        query: &Query,
-        chunks: Range<usize>,
-        mut see: impl FnMut(usize, f32),
-    ) -> Vec<f32> {
-        let (kernel, halves) = (Kernel::best(), coarse::lines_of(self.codes.stride));
-        let (start, end) = (chunks.start * CHUNK_ROWS, (chunks.end * CHUNK_ROWS).min(self.len()));
-        let mut bounds = Vec::with_capacity(end.saturating_sub(start));
-        let mut products = [0; BLOCK_ROWS];
-        for chunk in &self.codes.chunks[chunks] {
-            for (block, lines) in chunk.coarse.chunks(BLOCK_ROWS * halves).enumerate() {
-                let first = block * BLOCK_ROWS;
-                let some = end.saturating_sub(start + bounds.len()).min(BLOCK_ROWS);
-                let products = &mut products[..some];
-                kernel.halves(query.even(), kernel::words(lines), products);
-                let slacks = chunk.scales[first..].iter().zip(&chunk.slacks[first..]);
-                for (product, (scale, slack)) in products.iter().zip(slacks) {
-                    let bound = coarse::most(*product, query, *scale, *slack);
-                    see(start + bounds.len(), bound);
-                    bounds.push(bound);
-                }
-            }
-        }
-        bounds
     }
 
     /// Looks at single rows: those that are wanted.
@@ -427,4 +386,99 @@ impl Rows {
             }
         }
     }
+}
+
+/// A query that reads sketches before it reads codes.
+struct Sketched<'a> {
+    rows: &'a Rows,
+    query: &'a Query,
+    asked: &'a Asked,
+    count: usize,
+    filter: &'a Filter,
+}
+
+impl Sketched<'_> {
+    /// The nearest of some chunks. Bounds every row by its sketch, and multiplies in full those that
+    /// may be near enough: first the most promising, so that their cosines are a bar for the others.
+    fn nearest(&self, chunks: Range<usize>) -> Top {
+        let first = chunks.start * CHUNK_ROWS;
+        // Facts stand elsewhere in memory: they are read of those alone that would enter, and not
+        // where nothing is asked of them.
+        let is_all = self.filter.is_all();
+        let admits = |row: usize| is_all || self.filter.admits(&self.rows.facts[row]);
+        let mut promising = Promising::new(self.count * PROMISING_SHARE);
+        let mut bounds = self.bounds(chunks, &mut promising, admits);
+        let mut top = Top::new(self.count);
+        let promising = promising.rows();
+        self.offer(promising.iter().copied(), &mut top, |_| f32::INFINITY);
+        for row in promising {
+            bounds[row - first] = f32::NEG_INFINITY;
+        }
+        // Those that are done are below every bar.
+        let bar = top.bar().max(f32::MIN);
+        let near = reaching(&bounds, bar).into_iter().map(|at| first + at);
+        let near: Vec<usize> = near.filter(|row| admits(*row)).collect();
+        self.offer(near.iter().copied(), &mut top, |row| bounds[row - first]);
+        top
+    }
+
+    /// What the cosine of each row of some chunks can be at most; the highest are promising.
+    fn bounds(
+        &self,
+        chunks: Range<usize>,
+        promising: &mut Promising,
+        admits: impl Fn(usize) -> bool,
+    ) -> Vec<f32> {
+        let (start, end) = (chunks.start * CHUNK_ROWS, chunks.end * CHUNK_ROWS);
+        let end = end.min(self.rows.len()).max(start);
+        let mut bounds = Vec::with_capacity(end - start + BLOCK_ROWS);
+        let mut some = [0.0; BLOCK_ROWS];
+        for block in self.rows.codes.chunks[chunks].iter().flat_map(|chunk| chunk.blocks()) {
+            let row = start + bounds.len();
+            let Some(left) = end.checked_sub(row).filter(|left| *left > 0) else { break };
+            if self.asked.bounds(&block, promising.bar(), &mut some) {
+                for (row, bound) in (row..).zip(some).take(left) {
+                    if bound > promising.bar() && admits(row) {
+                        promising.offer(bound, row);
+                    }
+                }
+            }
+            bounds.extend(some);
+        }
+        bounds.truncate(end - start);
+        bounds
+    }
+
+    /// Multiplies rows in full, as long as they may be near enough.
+    fn offer(
+        &self,
+        rows: impl Iterator<Item = usize> + Clone,
+        top: &mut Top,
+        bound: impl Fn(usize) -> f32,
+    ) {
+        let codes = &self.rows.codes;
+        let mut ahead = rows.clone().skip(FETCHED_ROWS);
+        for row in rows {
+            if let Some(row) = ahead.next() {
+                kernel::fetch(codes.lines(row));
+            }
+            if top.reaches(bound(row)) {
+                top.offer(codes.cosine(row, self.query), &self.rows.entries[row]);
+            }
+        }
+    }
+}
+
+/// Which of these bounds reach the bar. Without a branch: half of them are hard to foretell.
+fn reaching(bounds: &[f32], bar: f32) -> Vec<usize> {
+    let (mut reaching, mut some) = (Vec::new(), [0; BLOCK_ROWS]);
+    for (block, bounds) in bounds.chunks(BLOCK_ROWS).enumerate() {
+        let mut count = 0;
+        for (at, bound) in bounds.iter().enumerate() {
+            some[count % BLOCK_ROWS] = block * BLOCK_ROWS + at;
+            count += usize::from(*bound >= bar);
+        }
+        reaching.extend_from_slice(&some[..count]);
+    }
+    reaching
 }

@@ -1,11 +1,14 @@
-//! The best few of many: heaps that hold no more than were asked for.
+//! The best few of many, held without the others.
 //!
 //! The order is total (higher cosine first, then the lower id), so that equal vectors come out in
 //! the same order however their rows stand.
 
 use klnode_crdt::ids::EntryId;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+
+/// So many times as many rows as are wanted are gathered before they are cut down.
+const GATHERED_SHARE: usize = 4;
 
 /// The best hits so far.
 #[derive(Debug)]
@@ -29,6 +32,11 @@ impl Top {
     #[inline]
     pub(super) fn reaches(&self, cosine: f32) -> bool {
         cosine >= self.bar
+    }
+
+    /// What a hit must reach.
+    pub(super) fn bar(&self) -> f32 {
+        self.bar
     }
 
     /// Takes a hit if it is among the best.
@@ -68,11 +76,10 @@ impl Top {
     }
 }
 
-/// The rows with the highest bounds so far.
+/// The rows with the highest bounds so far: gathered, and cut down whenever too many are.
 #[derive(Debug)]
 pub(super) struct Promising {
-    /// The lowest is at the head, to be pushed out first.
-    heap: BinaryHeap<Reverse<Bounded>>,
+    gathered: Vec<(f32, usize)>,
     count: usize,
     bar: f32,
 }
@@ -81,58 +88,42 @@ impl Promising {
     /// Room for this many.
     pub(super) fn new(count: usize) -> Self {
         let bar = if count == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
-        Self { heap: BinaryHeap::with_capacity(count + 1), count, bar }
+        Self { gathered: Vec::with_capacity(count * GATHERED_SHARE), count, bar }
     }
 
-    /// Whether a row may be among them.
+    /// What a bound must be above for its row to be among them.
     #[inline]
-    pub(super) fn reaches(&self, bound: f32) -> bool {
-        bound > self.bar
+    pub(super) fn bar(&self) -> f32 {
+        self.bar
     }
 
-    /// Takes a row that reaches the bar.
+    /// Takes a row whose bound is above the bar.
     pub(super) fn offer(&mut self, bound: f32, row: usize) {
-        self.heap.push(Reverse(Bounded { bound, row }));
-        if self.heap.len() > self.count {
-            self.heap.pop();
-        }
-        if self.heap.len() == self.count {
-            self.bar = self.heap.peek().map_or(self.bar, |Reverse(lowest)| lowest.bound);
+        self.gathered.push((bound, row));
+        if self.gathered.len() >= self.count * GATHERED_SHARE {
+            self.cut();
         }
     }
 
-    /// The rows, in no order that means anything.
-    pub(super) fn rows(self) -> impl Iterator<Item = usize> {
-        self.heap.into_iter().map(|Reverse(Bounded { row, .. })| row)
+    /// Leaves the best.
+    fn cut(&mut self) {
+        let Some(last) = self.count.checked_sub(1) else { return self.gathered.clear() };
+        if last < self.gathered.len() {
+            let (_, lowest, _) =
+                self.gathered.select_nth_unstable_by(last, |a, b| b.0.total_cmp(&a.0));
+            self.bar = lowest.0;
+            self.gathered.truncate(self.count);
+        }
+    }
+
+    /// The rows, in their order.
+    pub(super) fn rows(mut self) -> Vec<usize> {
+        self.cut();
+        let mut rows: Vec<usize> = self.gathered.into_iter().map(|(_, row)| row).collect();
+        rows.sort_unstable();
+        rows
     }
 }
-
-/// Ordered by the bound.
-#[derive(Clone, Copy, Debug)]
-struct Bounded {
-    bound: f32,
-    row: usize,
-}
-
-impl Ord for Bounded {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.bound.total_cmp(&other.bound).then_with(|| self.row.cmp(&other.row))
-    }
-}
-
-impl PartialOrd for Bounded {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Bounded {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Bounded {}
 
 /// Ordered from the best to the worst.
 #[derive(Clone, Copy, Debug)]
@@ -182,5 +173,27 @@ mod tests {
             top.into_hits() == all
         }
         quickcheck(law as fn(Vec<(i8, u8)>, u8) -> bool);
+    }
+
+    #[test]
+    fn the_promising_are_those_with_the_highest_bounds() {
+        fn law(bounds: Vec<i8>, count: u8) -> bool {
+            let count = usize::from(count % 8);
+            let mut promising = Promising::new(count);
+            for (row, bound) in bounds.iter().enumerate() {
+                if f32::from(*bound) > promising.bar() {
+                    promising.offer(f32::from(*bound), row);
+                }
+            }
+            let rows = promising.rows();
+            let mut found: Vec<i8> = rows.iter().map(|row| bounds[*row]).collect();
+            let mut expected = bounds;
+            for bounds in [&mut found, &mut expected] {
+                bounds.sort_unstable_by(|a, b| b.cmp(a));
+            }
+            expected.truncate(count);
+            rows.is_sorted() && found == expected
+        }
+        quickcheck(law as fn(Vec<i8>, u8) -> bool);
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn choose(
     workspace: WorkspaceId,
 ) -> Result<BTreeSet<EntryId>, Error> {
     let mine = &reading.society.mine;
-    reading.reader.rows.read(reading.snapshot, workspace, |rows| chosen(rows, mine))
+    reading.reader.rows.choose(reading.snapshot, workspace, mine, chosen)
 }
 
 fn chosen(rows: &Rows, mine: &BTreeSet<AuthorId>) -> BTreeSet<EntryId> {

@@ -31,7 +31,6 @@ use klnode_scoring::budget::{self, Form, Item};
 use klnode_scoring::predicate;
 use klnode_scoring::rank::signals::{Check, Freshness};
 use klnode_scoring::relevance::Calibration;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -159,14 +158,8 @@ impl Reading<'_> {
         cancel: &Cancel,
     ) -> Result<BTreeMap<EntryId, Read>, SearchError> {
         let (ours, theirs) = chosen.split_at(chosen.len().div_ceil(2));
-        let (reader, snapshot, now, society) =
-            (self.reader, self.snapshot, self.now, self.society.clone());
         std::thread::scope(|scope| {
-            let other = scope.spawn(move || {
-                let (standings, outcomes) = (RefCell::default(), RefCell::default());
-                let reading = Reading { society, reader, snapshot, now, standings, outcomes };
-                reading.read_some(theirs, cancel)
-            });
+            let other = scope.spawn(|| self.read_some(theirs, cancel));
             let read = self.read_some(ours, cancel);
             let others = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let mut read = read?;

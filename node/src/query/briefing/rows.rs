@@ -2,7 +2,8 @@
 //!
 //! To pass over every row takes the longer the more there are. Rows change with the feed alone, so
 //! that after the first briefing only those entries are looked at again of which the feed tells
-//! something new. No text is kept here: there is nothing to be forgotten.
+//! something new, and where it tells nothing new the same entries are chosen. No text is kept here:
+//! there is nothing to be forgotten.
 
 use crate::store::rows::{Seq, ViewRow};
 use crate::store::{Error, Snapshot};
@@ -42,37 +43,49 @@ struct All {
     head: Seq,
     entries: u64,
     workspaces: BTreeMap<WorkspaceId, Rows>,
+    /// What was chosen from these very rows, and for whom.
+    chosen: BTreeMap<WorkspaceId, (Mine, Entries)>,
 }
 
+/// The keys of one person.
+type Mine = BTreeSet<AuthorId>;
+type Entries = BTreeSet<EntryId>;
+
 impl KeptRows {
-    /// Reads the rows of a workspace in one state of the store.
-    pub(super) fn read<T>(
+    /// Chooses from the rows of a workspace in one state of the store.
+    pub(super) fn choose(
         &self,
         snapshot: &Snapshot,
         workspace: WorkspaceId,
-        read: impl FnOnce(&Rows) -> T,
-    ) -> Result<T, Error> {
+        mine: &Mine,
+        choose: impl FnOnce(&Rows, &Mine) -> Entries,
+    ) -> Result<Entries, Error> {
         // Nothing is left half done in it: it is taken out while it is changed.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_some_and(|all| all.head > snapshot.head()) {
             // Somebody with a newer snapshot was faster.
             drop(kept);
-            return Ok(All::of(snapshot)?.read(workspace, read));
+            return Ok(All::of(snapshot)?.choose(workspace, mine, choose));
         }
-        let all = match kept.take() {
+        let mut all = match kept.take() {
             Some(all) => all.brought_up_to(snapshot)?,
             None => All::of(snapshot)?,
         };
-        let answer = all.read(workspace, read);
+        let chosen = all.choose(workspace, mine, choose);
         *kept = Some(all);
-        Ok(answer)
+        Ok(chosen)
     }
 }
 
 impl All {
+    fn at(head: Seq) -> Self {
+        let (workspaces, chosen) = (BTreeMap::new(), BTreeMap::new());
+        Self { head, entries: 0, workspaces, chosen }
+    }
+
     /// Passes over every row.
     fn of(snapshot: &Snapshot) -> Result<Self, Error> {
-        let mut all = Self { head: snapshot.head(), entries: 0, workspaces: BTreeMap::new() };
+        let mut all = Self::at(snapshot.head());
         for row in snapshot.entries()? {
             let (entry, row) = row?;
             all.entries += 1;
@@ -112,17 +125,28 @@ impl All {
     }
 
     fn put(&mut self, entry: EntryId, row: &ViewRow) {
+        self.chosen.clear();
         let Some(workspace) = row.workspace.filter(|_| is_told(entry, row)) else { return };
         let (seq, seen) = (row.seq.0, row.first_seen.as_millis());
         let kept = Row { seq, seen, records: row.records, creator: row.creator };
         self.workspaces.entry(workspace).or_default().insert(entry, kept);
     }
 
-    fn read<T>(&self, workspace: WorkspaceId, read: impl FnOnce(&Rows) -> T) -> T {
-        match self.workspaces.get(&workspace) {
-            Some(rows) => read(rows),
-            None => read(&Rows::new()),
+    fn choose(
+        &mut self,
+        workspace: WorkspaceId,
+        mine: &Mine,
+        choose: impl FnOnce(&Rows, &Mine) -> Entries,
+    ) -> Entries {
+        if let Some((of, chosen)) = self.chosen.get(&workspace)
+            && of == mine
+        {
+            return chosen.clone();
         }
+        let Some(rows) = self.workspaces.get(&workspace) else { return Entries::new() };
+        let chosen = choose(rows, mine);
+        self.chosen.insert(workspace, (mine.clone(), chosen.clone()));
+        chosen
     }
 }
 
@@ -130,4 +154,42 @@ impl All {
 fn is_told(entry: EntryId, row: &ViewRow) -> bool {
     let is_charter = row.workspace.is_some_and(|id| charter::entry(id) == entry);
     !row.is_forgotten && !is_charter && row.memory() != Some(Memory::Episodic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use klnode_crdt::origin::Origin;
+    use klnode_crdt::time::WallTime;
+    use std::cell::Cell;
+
+    #[test]
+    fn the_same_rows_are_passed_over_once_for_the_same_person_and_others_again() {
+        let passes = Cell::new(0);
+        let choose = |rows: &Rows, _: &Mine| {
+            passes.set(passes.get() + 1);
+            rows.keys().copied().collect::<Entries>()
+        };
+        let row = || {
+            let (workspace, memory) = (WorkspaceId::MAIN, Memory::Semantic);
+            let (format, key) = ("lines".to_owned(), "1".to_owned());
+            let mut row = ViewRow::new(WallTime::from_millis(1));
+            row.learn(&Origin::Imported { workspace, memory, format, key });
+            row
+        };
+        let entry = |number: u8| EntryId::from_bytes([number; 16]);
+        let mut all = All::at(Seq(1));
+        all.put(entry(1), &row());
+        let (mine, others) = (Mine::from([AuthorId::from_bytes([1; 32])]), Mine::new());
+        let main = WorkspaceId::MAIN;
+        for _ in 0..2 {
+            assert_eq!(all.choose(main, &mine, choose), Entries::from([entry(1)]));
+        }
+        assert_eq!(passes.get(), 1);
+        all.choose(main, &others, choose);
+        assert_eq!(passes.get(), 2, "it goes by who is who");
+        all.put(entry(2), &row());
+        assert_eq!(all.choose(main, &others, choose), Entries::from([entry(1), entry(2)]));
+        assert_eq!(passes.get(), 3, "it goes by the rows");
+    }
 }

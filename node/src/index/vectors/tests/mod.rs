@@ -2,6 +2,7 @@
 
 mod crash;
 mod graph;
+mod sketched;
 
 use super::*;
 use klnode_crdt::ids::WorkspaceId;
