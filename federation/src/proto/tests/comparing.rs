@@ -1,0 +1,87 @@
+//! When two sides look whether they hold the same, and what follows.
+
+use super::*;
+
+#[test]
+fn what_differs_and_was_refused_is_counted_and_not_fetched_again() {
+    let mut other = Shelf::default();
+    other.offer(&record(1));
+    other.offer(&record(2));
+    let mut other = Bench::met(other);
+    let mut bench = Bench::met(Shelf { refused: [record(1).digest()].into(), ..Shelf::default() });
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    let (id, ask) = bench.next();
+    let answer = other.ask(&ask);
+    bench.put(Input::Answered(PEER, id, &answer.encode()));
+    assert!(matches!(bench.machine.state(PEER), SyncState::Differs(2, _)));
+    assert_eq!(bench.next().1, Ask::Fetch(vec![record(2).digest()]));
+}
+
+/// Holds so many records, which are not new to the peer.
+fn holding(count: u8) -> Shelf {
+    let records = (1..=count).map(|number| (record(number).digest(), record(number))).collect();
+    Shelf { records, cursor: Some(cursor(0)), ..Shelf::default() }
+}
+
+/// The first message of a comparison, by a side that holds so many.
+fn first_message(count: u8) -> Vec<u8> {
+    let mut bench = Bench::met(holding(count));
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    let (_, ask) = bench.next();
+    let Ask::Compare(true, message) = ask else { panic!("{ask:?}") };
+    message
+}
+
+#[test]
+fn equal_is_said_only_of_a_comparison_that_finds_nothing_from_its_first_word() {
+    // Few records are listed, and who is asked learns nothing; of many it sees fingerprints.
+    const MANY: u8 = 100;
+    let is_equal = |ask: &Ask| {
+        let mut bench = Bench::met(holding(MANY));
+        assert!(matches!(bench.ask(ask), Answer::Compare(_)));
+        matches!(bench.machine.state(PEER), SyncState::Equal(_))
+    };
+    assert!(is_equal(&Ask::Compare(true, first_message(MANY))));
+    assert!(!is_equal(&Ask::Compare(false, first_message(MANY))), "the rest was compared before");
+    assert!(!is_equal(&Ask::Compare(true, first_message(MANY + 1))));
+    let mut early = Bench::new(holding(MANY), Budget::default());
+    assert!(matches!(early.ask(&Ask::Compare(true, first_message(MANY))), Answer::Refused(_)));
+    assert_eq!(
+        early.machine.state(PEER),
+        SyncState::Unknown,
+        "who has not greeted is not compared"
+    );
+}
+
+#[test]
+fn a_new_connection_compares_also_where_nothing_is_to_be_read() {
+    let mut bench = Bench::met(Shelf { cursor: Some(cursor(5)), ..Shelf::default() });
+    bench.reply(&Answer::Page(Vec::new(), cursor(5), false));
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
+fn a_peer_is_compared_when_it_has_read_everything() {
+    let mut shelf = Shelf { cursor: Some(cursor(5)), ..Shelf::default() };
+    shelf.offer(&record(1));
+    shelf.offer(&record(2));
+    let mut bench = Bench::met(shelf);
+    bench.reply(&Answer::Page(Vec::new(), cursor(5), false));
+    let Answer::Page(_, after, true) = bench.ask(&Ask::Changes(None, 1)) else { panic!("a page") };
+    bench.pass(1_000);
+    assert_eq!(bench.asked, [], "one is still to be read");
+    assert!(matches!(bench.ask(&Ask::Changes(Some(after), 10)), Answer::Page(_, _, false)));
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
+fn what_the_peer_lacks_is_put_into_its_outbox_again() {
+    let mut bench = Bench::met(holding(1));
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    let mut other = Bench::met(Shelf::default());
+    let (id, ask) = bench.next();
+    let answer = other.ask(&ask);
+    bench.put(Input::Answered(PEER, id, &answer.encode()));
+    assert_eq!(bench.requeued, [record(1).digest()]);
+    assert!(matches!(bench.machine.state(PEER), SyncState::Differs(1, _)));
+}
