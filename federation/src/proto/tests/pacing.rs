@@ -80,14 +80,25 @@ fn a_receipt_is_told_until_it_was_heard_and_then_no_more() {
     assert_eq!(bench.asked, [], "once at a time");
     bench.put(Input::Lost(PEER, id));
     assert_eq!(bench.told, 0);
-    bench.pass(999);
-    assert_eq!(bench.asked, [], "not at once");
-    bench.pass(1);
+    bench.pass(1_000);
     assert_eq!(bench.reply(&Answer::Done), Ask::Acknowledge(vec![receipt()]), "it was lost");
     assert_eq!(bench.told, 1);
     bench.put(Input::Queued(PEER));
     bench.pass(10_000);
     assert_eq!(bench.asked, []);
+}
+
+#[test]
+fn a_receipt_that_was_lost_is_told_again_a_moment_later() {
+    let mut bench = Bench::met(Shelf { receipts: vec![receipt()], ..Shelf::default() });
+    let (id, ask) = bench.next();
+    assert_eq!(ask, Ask::Acknowledge(vec![receipt()]));
+    assert!(matches!(bench.next().1, Ask::Changes(..)));
+    bench.put(Input::Lost(PEER, id));
+    bench.pass(999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert_eq!(bench.next().1, Ask::Acknowledge(vec![receipt()]));
 }
 
 #[test]

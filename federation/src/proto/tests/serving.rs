@@ -189,8 +189,23 @@ fn a_page_and_a_fetch_bring_as_many_records_as_fit_into_a_frame() {
 
 #[test]
 fn a_page_of_proofs_fits_into_a_frame_and_is_not_small() {
-    let [one, two] = [1, 2].map(|at_ms| {
-        sealed(EntryId::from_bytes([1; 16]), at_ms, Claims::default()).signed().clone()
+    let absorbs: Vec<_> = (1..20_u32)
+        .map(|number| {
+            let place = Place { boot: Boot(u64::MAX), generation: Generation(number) };
+            (place, u64::MAX)
+        })
+        .collect();
+    let [one, two] = [1, 2].map(|stamp| {
+        let at = Position {
+            entry: EntryId::from_bytes([1; 16]),
+            place: Place { boot: Boot(3), generation: Generation(20) },
+            counter: 1,
+            stamp: Hlc::from_bits(stamp),
+            absorbs: absorbs.clone(),
+        };
+        let payload = Payload::Claims { origin: None, claims: Claims::default() };
+        let record = Record::seal(at, payload, &SecretKey::from_bytes(&[2; 32]));
+        record.expect("sealed").signed().clone()
     });
     let proof = Proof::find(&one, &two).expect("two words in one place").to_raw();
     let shelf = Shelf {
