@@ -85,3 +85,46 @@ fn what_the_peer_lacks_is_put_into_its_outbox_again() {
     assert_eq!(bench.requeued, [record(1).digest()]);
     assert!(matches!(bench.machine.state(PEER), SyncState::Differs(1, _)));
 }
+
+#[test]
+fn what_differs_again_and_again_is_left_until_the_next_scrub() {
+    let (mut bench, mut other) = (Bench::met(holding(1)), Bench::met(Shelf::default()));
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    for round in 1..=4 {
+        let (id, ask) = bench.next();
+        assert!(matches!(ask, Ask::Compare(true, _)), "{round}: {ask:?}");
+        let answer = other.ask(&ask);
+        bench.put(Input::Answered(PEER, id, &answer.encode()));
+        assert!(matches!(bench.machine.state(PEER), SyncState::Differs(1, _)));
+        bench.pass(999);
+        assert_eq!(bench.asked, [], "not at once");
+        bench.pass(1);
+    }
+    assert_eq!(bench.requeued.len(), 3, "each time but the last");
+    bench.pass(3_600_000 - 1_001);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
+fn who_seemed_equal_is_compared_now_and_then() {
+    let mut bench = settled(Shelf::default());
+    bench.pass(3_599_999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
+fn the_operator_has_a_peer_compared_at_once_and_once_at_a_time() {
+    let mut shelf = holding(1);
+    shelf.offer(&record(2));
+    let mut bench = Bench::met(shelf);
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    assert_eq!(bench.asked, [], "the peer has not read everything");
+    bench.put(Input::Sync(PEER));
+    bench.put(Input::Sync(PEER));
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+    assert_eq!(bench.asked, []);
+}

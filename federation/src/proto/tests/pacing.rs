@@ -235,7 +235,13 @@ fn the_machine_says_when_time_alone_gives_it_something_to_do() {
     assert_eq!(bench.machine.next_at(bench.at), Some(bench.at + 5_000), "when the peer has time");
     bench.pass(5_000);
     assert_eq!(bench.reply(&Answer::Done), Ask::Notify(1));
-    assert_eq!(bench.machine.next_at(bench.at), Some(scrub), "what is over is not due");
+    for _ in 0..2 {
+        assert_eq!(bench.machine.next_at(bench.at), Some(scrub), "what is over is not due");
+        bench.pass(10_000);
+    }
+    bench.put(Input::Sync(PEER));
+    assert!(matches!(bench.reply(&Answer::Later(3_000)), Ask::Compare(true, _)));
+    assert_eq!(bench.machine.next_at(bench.at), Some(bench.at + 3_000), "with no word to say");
     bench.put(Input::Disconnected(PEER));
     assert_eq!(bench.machine.next_at(bench.at), None);
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::{self, Command, Engine, NewEntry, Receipt, Source, TaskParams};
 use crate::query::Numbers;
 use crate::store::peers::Workspace;
+use crate::store::peers::rows::Approval;
 use crate::store::{Durability, MemoryMedium, Options, Store};
 use klnode_config::Config;
 use klnode_crdt::charter::Charter;
@@ -189,6 +190,37 @@ fn a_workspace_that_nothing_here_is_called_lets_nothing_pass() {
     let by = examiner.egress(&PeerRow::default(), &society);
     let turn = examiner.turn(Some(&subject()), &by, &society, key(2).author(), Way::Never);
     assert_eq!(turn, Turn::Stay(Some(Rule::Workspace)));
+}
+
+#[test]
+fn an_author_is_as_far_as_the_nearest_of_those_says_who_may_talk() {
+    let author = |seed: u8| key(seed).author();
+    let mut society = society();
+    let approved = PeerRow { approval: Approval::Approved, ..PeerRow::default() };
+    for (peer, row) in [(3, approved.clone()), (4, approved), (5, PeerRow::default())] {
+        society.peers.insert(author(peer), row);
+    }
+    let options = Options::new(StoreId::from_bytes([1; 16]));
+    let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+    let batch = store.batch(Durability::Durable).unwrap();
+    for (of, by, said) in [(6, 3, 2), (6, 4, 1), (6, 5, 0), (7, 5, 0), (8, 3, 0), (9, 3, u8::MAX)] {
+        batch.put_distance(author(of), author(by), said).unwrap();
+    }
+    batch.commit().unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for (of, expect) in [
+        (1, Some(0)),
+        (2, Some(1)), // A fellow member.
+        (3, Some(1)),
+        (5, None), // It may not talk.
+        (6, Some(2)),
+        (7, None),
+        (8, Some(2)), // Nobody is near for the asking.
+        (9, Some(u8::MAX)),
+        (10, None),
+    ] {
+        assert_eq!(hop(&snapshot, &society, author(of)).unwrap(), expect, "{of}");
+    }
 }
 
 /// A node with one lesson.
