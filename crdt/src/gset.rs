@@ -127,4 +127,41 @@ mod tests {
         tags.say("db", word(3, Presence::Present));
         assert_eq!(tags.present().collect::<Vec<_>>(), [&"db"]);
     }
+    #[test]
+    fn a_join_has_the_newest_word_on_every_element() {
+        let (mut ours, mut theirs) = (GSet::default(), GSet::default());
+        ours.say("auth", word(1, Presence::Present));
+        ours.say("db", word(2, Presence::Present));
+        theirs.say("db", word(3, Presence::Withdrawn));
+        theirs.say("web", word(1, Presence::Present));
+        let both = ours.clone().joined(theirs.clone());
+        assert_eq!(both, theirs.joined(ours));
+        assert_eq!(both.present().collect::<Vec<_>>(), [&"auth", &"web"]);
+        assert_eq!(both.word(&"db"), Some(&word(3, Presence::Withdrawn)));
+        assert_eq!((both.len(), both.is_empty(), both.word(&"other")), (3, false, None));
+    }
+
+    #[test]
+    fn what_was_withdrawn_longest_ago_makes_room_and_nothing_else_does() {
+        let mut tags = GSet::default();
+        tags.say("kept", word(1, Presence::Present));
+        tags.say("late", word(3, Presence::Withdrawn));
+        tags.say("soon", word(2, Presence::Withdrawn));
+        assert!(tags.drop_oldest_withdrawn());
+        assert_eq!(tags.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), ["kept", "late"]);
+        assert!(tags.drop_oldest_withdrawn());
+        assert!(!tags.drop_oldest_withdrawn());
+        assert_eq!(tags.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), ["kept"]);
+    }
+
+    #[test]
+    fn only_words_that_are_accepted_are_kept() {
+        let mut tags = GSet::default();
+        tags.say("old", word(1, Presence::Present));
+        tags.say("new", word(2, Presence::Present));
+        tags.retain(|word| word.stamp.wall().as_millis() > 1);
+        assert_eq!(tags.present().collect::<Vec<_>>(), [&"new"]);
+        tags.retain(|_| false);
+        assert!(tags.is_empty());
+    }
 }

@@ -227,3 +227,6 @@ impl EntryRecords {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

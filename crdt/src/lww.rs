@@ -305,4 +305,52 @@ mod tests {
         let replaced = register.all_replaced(|_| 0);
         assert!(quiet.iter().all(|digest| replaced.contains(digest)));
     }
+    #[test]
+    fn every_register_of_this_version_has_its_name_and_a_later_ones_has_none() {
+        for (register, name) in Register::KNOWN {
+            assert_eq!(register.name(), Some(name));
+        }
+        assert_eq!(Register(200).name(), None);
+    }
+
+    #[test]
+    fn only_values_that_are_accepted_are_kept() {
+        let mut register = Lww::default();
+        assert!(register.is_empty());
+        write(&mut register, 1, 10, "ours");
+        write(&mut register, 2, 20, "theirs");
+        register.retain(|value| value.text == "ours");
+        assert_eq!(shown(&register, 100), ("ours".into(), 0));
+        assert!(!register.is_empty());
+        register.retain(|_| false);
+        assert!(register.is_empty());
+    }
+
+    #[test]
+    fn over_the_limit_whoever_ranks_first_is_named_first() {
+        let mut register = Lww::default();
+        for author in 0..=255 {
+            for at_ms in [1, 2] {
+                let value = Value {
+                    text: "alone".into(),
+                    stamp: Hlc::new(WallTime::from_millis(at_ms), 0),
+                    author: AuthorId::from_bytes([author; 32]),
+                    replaces: BTreeSet::new(),
+                    after: BTreeSet::new(),
+                };
+                register.insert(ENTRY, Register::TITLE, value);
+            }
+        }
+        let first = AuthorId::from_bytes([255; 32]);
+        let named = register.all_replaced(|author| u8::from(author != first));
+        assert_eq!(named.len(), REPLACES_MAX);
+        for (digest, value) in register.iter() {
+            let is_newest = value.stamp.wall().as_millis() == 2;
+            if value.author == first {
+                assert!(named.contains(digest), "all of the first");
+            } else if !is_newest {
+                assert!(!named.contains(digest), "nobody's second before everybody's newest");
+            }
+        }
+    }
 }

@@ -253,4 +253,50 @@ mod tests {
         let named = version(place(8, 4), 1, &[(place(7, 3), 4)], 3);
         assert!(named.covers(&old) && !named.covers_by_age_alone(&old));
     }
+    #[test]
+    fn what_lies_so_many_generations_back_is_covered_and_what_lies_less_far_is_not() {
+        let window = ABSORBS_MAX as u32;
+        let new = version(place(8, window + 10), 1, &[], 2);
+        assert!(new.covers(&version(place(7, 9), 4, &[], 1)));
+        assert!(!new.covers(&version(place(7, 10), 4, &[], 1)));
+        // What the older one includes must be included, too.
+        let old = version(place(7, 9), 4, &[(place(6, 8), 1)], 1);
+        assert!(new.covers(&old) && !old.covers(&new));
+        let reaches_back = version(place(6, window + 9), 1, &[(place(5, 9), 1)], 3);
+        let names_it = version(place(8, window + 10), 1, &[(place(6, window + 9), 1)], 2);
+        assert!(names_it.covers(&reaches_back), "9 is under the line");
+        let reaches_less = version(place(6, window + 9), 1, &[(place(5, 10), 1)], 3);
+        assert!(!names_it.covers(&reaches_less), "10 is not");
+    }
+
+    #[test]
+    fn a_new_slot_names_the_newest_and_stands_so_far_on_that_the_rest_is_covered() {
+        let window = ABSORBS_MAX as u64;
+        let homes: Vec<Version> =
+            (1..=window + 2).map(|boot| version(place(boot, 1), boot, &[], 1)).collect();
+        let (generation, absorbs) = Version::opening(homes[..ABSORBS_MAX].iter());
+        assert_eq!((generation, absorbs.len()), (Generation(2), ABSORBS_MAX));
+        let (generation, absorbs) = Version::opening(homes.iter());
+        assert_eq!((generation, absorbs.len()), (Generation(2 + ABSORBS_MAX as u32), ABSORBS_MAX));
+        let digest = Digest::from_bytes([2; 32]);
+        let new =
+            Version { place: Place { generation, boot: Boot(0) }, counter: 1, absorbs, digest };
+        assert!(homes.iter().all(|old| new.covers(old)));
+        assert_eq!(Version::opening([].into_iter()), (Generation(1), BTreeMap::new()));
+    }
+    #[test]
+    fn two_holders_join_to_what_one_holds_that_heard_all() {
+        use crate::lattice::Lattice;
+        let old = version(place(1, 1), 3, &[], 1);
+        let apart = version(place(2, 1), 1, &[], 2);
+        let new = version(place(3, 2), 1, &[(place(1, 1), 3)], 3);
+        let holder = |versions: &[&Version]| {
+            let mut slots = Slots::default();
+            versions.iter().for_each(|version| slots.insert((*version).clone()));
+            slots
+        };
+        let joined = holder(&[&old, &apart]).joined(holder(&[&new]));
+        assert_eq!(joined, holder(&[&apart, &new]));
+        assert_eq!(joined, holder(&[&new]).joined(holder(&[&old, &apart])));
+    }
 }

@@ -160,4 +160,22 @@ mod tests {
         assert_eq!(spent.records((1, 4), 60_000, &budget), 0);
         assert_eq!(spent.records((1, 1), 60_000, &budget), 60_000, "too many entries are new");
     }
+    #[test]
+    fn bytes_are_counted_like_frames() {
+        let budget = Budget { bytes_max: 10, ..Budget::default() };
+        let mut spent = Spent::default();
+        let mut frame = |bytes| spent.frame(bytes, 0, &budget);
+        assert_eq!([frame(4), frame(6)], [Allowance::Fine; 2]);
+        assert_eq!([frame(1), frame(9)], [Allowance::Wait(60_000); 2]);
+        assert_eq!(frame(1), Allowance::Away(60_000));
+    }
+
+    #[test]
+    fn a_new_window_does_not_bring_a_peer_back_that_was_sent_away() {
+        let budget = Budget { faults_max: 0, window_ms: 10_000, ..Budget::default() };
+        let mut spent = Spent::default();
+        assert_eq!(spent.fault(0, &budget), Allowance::Away(60_000));
+        assert_eq!(spent.frame(1, 20_000, &budget), Allowance::Fine);
+        assert!(spent.is_away(59_999) && !spent.is_away(60_000));
+    }
 }

@@ -319,6 +319,52 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_the_filter_excludes_stays_also_from_a_persons_own_node() {
+        let mine = Acquaintance { is_mine: true, shared: BTreeSet::new() };
+        let by = Filter { threads_exclude: set(&["t"]), ..filter() };
+        let verdict = |thread: Option<&str>| {
+            by.verdict(&Subject { thread: thread.map(Into::into), ..subject() }, &mine)
+        };
+        assert_eq!(verdict(Some("t")), Verdict::Hold(Rule::Thread));
+        assert_eq!(verdict(Some("other")), Verdict::Pass);
+        assert_eq!(verdict(None), Verdict::Pass);
+    }
+
+    #[test]
+    fn an_entry_whose_type_was_taken_back_passes_where_every_type_does() {
+        let all: BTreeSet<String> =
+            Kind::ALL.iter().map(|(_, name, ..)| (*name).to_owned()).collect();
+        let verdict = |types: &BTreeSet<String>, kind: &str| {
+            let of = Subject { kind: kind.into(), ..subject() };
+            Filter { types: types.clone(), ..filter() }.verdict(&of, &member())
+        };
+        assert_eq!(verdict(&all, ""), Verdict::Pass);
+        assert_eq!(verdict(&set(&["lesson"]), ""), Verdict::Hold(Rule::Type));
+        assert_eq!(verdict(&all, "of a later version"), Verdict::Hold(Rule::Type));
+    }
+
+    #[test]
+    fn belief_and_status_open_a_release_and_end_none() {
+        let rules = [
+            (Rule::Local, false, "local"),
+            (Rule::Main, false, "main"),
+            (Rule::Workspace, false, "workspace"),
+            (Rule::Thread, false, "thread"),
+            (Rule::Memory, false, "memory"),
+            (Rule::Type, false, "type"),
+            (Rule::TagDenied, false, "tag_denied"),
+            (Rule::TagNotAllowed, false, "tag_not_allowed"),
+            (Rule::Reach, false, "reach"),
+            (Rule::Hop, false, "hop"),
+            (Rule::Confidence, true, "confidence"),
+            (Rule::Status, true, "status"),
+        ];
+        for (rule, only_opens, name) in rules {
+            assert_eq!((rule.only_opens(), rule.name()), (only_opens, name));
+        }
+    }
+
+    #[test]
     fn a_charter_goes_to_members_whatever_the_filter_says() {
         let of = Subject { is_charter: true, memory: Memory::Episodic, ..subject() };
         assert_eq!(filter().verdict(&of, &member()), Verdict::Pass);

@@ -7,6 +7,7 @@ use super::message::{Ask, Greeting};
 use super::replicator::{Output, RETRY_MS, Step};
 use super::session::{Expected, Page, SyncState};
 use super::view::Unreadable;
+use klnode_crdt::ids::{Digest, StoreId};
 
 /// Comparisons in a row that find something, before the peer is left alone until the next scrub.
 const REPEATS_MAX: u32 = 4;
@@ -61,30 +62,20 @@ impl Step<'_> {
         }
         session.state = SyncState::Differs(have.len() + need.len(), self.view.now());
         session.repeats += 1;
-        // What was refused and cannot be placed, as a newer version's, would be refused again.
-        if let Some(theirs) = session.theirs {
-            let mut wanted = Vec::new();
-            for digest in need {
-                if !self.view.is_refused(digest, theirs.store)? {
-                    wanted.push(digest);
-                }
-            }
-            need = wanted;
+        let mut gone = Vec::new();
+        if let Some(Greeting { store, .. }) = session.theirs {
+            // What was refused and cannot be placed, as a newer version's, would be refused again.
+            need = self.unless_refused(need, store, &mut Vec::new())?;
             // What was refused stands for what the peer holds. It holds it no longer, as after an
             // older copy of its store was put back.
-            let mut gone = Vec::new();
-            for digest in std::mem::take(&mut have) {
-                match self.view.is_refused(digest, theirs.store)? {
-                    true => gone.push(digest),
-                    false => have.push(digest),
-                }
-            }
+            have = self.unless_refused(have, store, &mut gone)?;
             if !gone.is_empty() {
-                session.wants_compare = session.repeats < REPEATS_MAX;
-                self.out.push(Output::Withdrawn(theirs.store, gone));
+                self.out.push(Output::Withdrawn(store, gone.clone()));
             }
         }
-        if session.repeats >= REPEATS_MAX || (have.is_empty() && need.is_empty()) {
+        let session = &mut *self.session;
+        let is_nothing = have.is_empty() && need.is_empty() && gone.is_empty();
+        if session.repeats >= REPEATS_MAX || is_nothing {
             return Ok(());
         }
         session.wants_compare = true;
@@ -98,5 +89,22 @@ impl Step<'_> {
             self.session.wait_until = self.at + RETRY_MS;
         }
         Ok(())
+    }
+
+    /// Those of these records that were not refused from a store; the others are put aside.
+    fn unless_refused(
+        &self,
+        digests: Vec<Digest>,
+        store: StoreId,
+        refused: &mut Vec<Digest>,
+    ) -> Result<Vec<Digest>, Unreadable> {
+        let mut others = Vec::with_capacity(digests.len());
+        for digest in digests {
+            match self.view.is_refused(digest, store)? {
+                true => refused.push(digest),
+                false => others.push(digest),
+            }
+        }
+        Ok(others)
     }
 }

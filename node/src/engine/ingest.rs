@@ -292,3 +292,6 @@ impl Ingest<'_> {
 pub(crate) fn takes_back(record: &Record) -> bool {
     matches!(record.header().facet, Facet::Retraction | Facet::Tombstone)
 }
+
+#[cfg(test)]
+mod tests;

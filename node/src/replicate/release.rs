@@ -213,3 +213,6 @@ fn of_config(from: &config::Filter, society: &Society) -> Filter {
 
 /// The id of no workspace.
 const NOWHERE: WorkspaceId = WorkspaceId::from_bytes([0xFF; 16]);
+
+#[cfg(test)]
+mod tests;

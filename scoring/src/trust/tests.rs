@@ -160,3 +160,19 @@ fn weight_is_trust_less_a_share_per_hop_and_never_above_a_half() {
         assert_eq!(given.reason, reason, "{trust} {standing:?}");
     }
 }
+
+#[test]
+fn what_an_outcome_adds_is_the_operators_choice_and_fades_alike() {
+    let params = Params { success: 0.5, failure: 4.0, ..Params::default() };
+    let given = trust(&observed(&[(31, "+-")]), Day(NOW), &params);
+    let expect = (1.0 + 0.98 * 0.5, 1.0 + 0.98 * 4.0);
+    let off = (given.all.alpha() - expect.0).abs() + (given.all.beta() - expect.1).abs();
+    assert!(off < 1e-9, "{given:?}, not {expect:?}");
+}
+
+#[test]
+fn whoever_weighs_just_the_most_is_not_cut() {
+    let params = Params { hop_factor: 0.5, weight_max: 0.5, ..Params::default() };
+    let given = weight(1.0, Standing::At(Hop(1)), &params);
+    assert_eq!((given.value, given.reason), (0.5, Reason::Discounted));
+}

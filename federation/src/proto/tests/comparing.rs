@@ -1,0 +1,146 @@
+//! When two sides look whether they hold the same, and what follows.
+
+use super::*;
+
+#[test]
+fn what_differs_and_was_refused_is_counted_and_not_fetched_again() {
+    let mut other = Shelf::default();
+    other.offer(&record(1));
+    other.offer(&record(2));
+    let mut other = Bench::met(other);
+    let mut bench = Bench::met(Shelf { refused: [record(1).digest()].into(), ..Shelf::default() });
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    let (id, ask) = bench.next();
+    let answer = other.ask(&ask);
+    bench.put(Input::Answered(PEER, id, &answer.encode()));
+    assert!(matches!(bench.machine.state(PEER), SyncState::Differs(2, _)));
+    assert_eq!(bench.next().1, Ask::Fetch(vec![record(2).digest()]));
+}
+
+/// Holds so many records, which are not new to the peer.
+fn holding(count: u8) -> Shelf {
+    let records = (1..=count).map(|number| (record(number).digest(), record(number))).collect();
+    Shelf { records, cursor: Some(cursor(0)), ..Shelf::default() }
+}
+
+/// The first message of a comparison, by a side that holds so many.
+fn first_message(count: u8) -> Vec<u8> {
+    let mut bench = Bench::met(holding(count));
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    let (_, ask) = bench.next();
+    let Ask::Compare(true, message) = ask else { panic!("{ask:?}") };
+    message
+}
+
+#[test]
+fn equal_is_said_only_of_a_comparison_that_finds_nothing_from_its_first_word() {
+    // Few records are listed, and who is asked learns nothing; of many it sees fingerprints.
+    const MANY: u8 = 100;
+    let is_equal = |ask: &Ask| {
+        let mut bench = Bench::met(holding(MANY));
+        assert!(matches!(bench.ask(ask), Answer::Compare(_)));
+        matches!(bench.machine.state(PEER), SyncState::Equal(_))
+    };
+    assert!(is_equal(&Ask::Compare(true, first_message(MANY))));
+    assert!(!is_equal(&Ask::Compare(false, first_message(MANY))), "the rest was compared before");
+    assert!(!is_equal(&Ask::Compare(true, first_message(MANY + 1))));
+    let mut early = Bench::new(holding(MANY), Budget::default());
+    assert!(matches!(early.ask(&Ask::Compare(true, first_message(MANY))), Answer::Refused(_)));
+    assert_eq!(
+        early.machine.state(PEER),
+        SyncState::Unknown,
+        "who has not greeted is not compared"
+    );
+}
+
+#[test]
+fn a_new_connection_compares_also_where_nothing_is_to_be_read() {
+    let mut bench = Bench::met(Shelf { cursor: Some(cursor(5)), ..Shelf::default() });
+    bench.reply(&Answer::Page(Vec::new(), cursor(5), false));
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
+fn a_peer_is_compared_when_it_has_read_everything() {
+    let mut shelf = Shelf { cursor: Some(cursor(5)), ..Shelf::default() };
+    shelf.offer(&record(1));
+    shelf.offer(&record(2));
+    let mut bench = Bench::met(shelf);
+    bench.reply(&Answer::Page(Vec::new(), cursor(5), false));
+    let Answer::Page(_, after, true) = bench.ask(&Ask::Changes(None, 1)) else { panic!("a page") };
+    bench.pass(1_000);
+    assert_eq!(bench.asked, [], "one is still to be read");
+    assert!(matches!(bench.ask(&Ask::Changes(Some(after), 10)), Answer::Page(_, _, false)));
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
+fn what_the_peer_lacks_is_put_into_its_outbox_again() {
+    let mut bench = Bench::met(holding(1));
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    let mut other = Bench::met(Shelf::default());
+    let (id, ask) = bench.next();
+    let answer = other.ask(&ask);
+    bench.put(Input::Answered(PEER, id, &answer.encode()));
+    assert_eq!(bench.requeued, [record(1).digest()]);
+    assert!(matches!(bench.machine.state(PEER), SyncState::Differs(1, _)));
+}
+
+#[test]
+fn what_was_refused_and_the_peer_has_no_more_is_refused_no_longer() {
+    let refused = [record(1).digest()].into();
+    let mut bench = Bench::met(Shelf { refused, ..holding(2) });
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    let mut other = Bench::met(Shelf::default());
+    let (id, ask) = bench.next();
+    let answer = other.ask(&ask);
+    bench.put(Input::Answered(PEER, id, &answer.encode()));
+    assert_eq!(bench.withdrawn, [record(1).digest()]);
+    assert_eq!(bench.requeued, [record(2).digest()]);
+    assert_eq!(bench.asked, [], "not before that is noted");
+    bench.pass(1_000);
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
+fn what_differs_again_and_again_is_left_until_the_next_scrub() {
+    let (mut bench, mut other) = (Bench::met(holding(1)), Bench::met(Shelf::default()));
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    for round in 1..=4 {
+        let (id, ask) = bench.next();
+        assert!(matches!(ask, Ask::Compare(true, _)), "{round}: {ask:?}");
+        let answer = other.ask(&ask);
+        bench.put(Input::Answered(PEER, id, &answer.encode()));
+        assert!(matches!(bench.machine.state(PEER), SyncState::Differs(1, _)));
+        bench.pass(999);
+        assert_eq!(bench.asked, [], "not at once");
+        bench.pass(1);
+    }
+    assert_eq!(bench.requeued.len(), 3, "each time but the last");
+    bench.pass(3_600_000 - 1_001);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
+fn who_seemed_equal_is_compared_now_and_then() {
+    let mut bench = settled(Shelf::default());
+    bench.pass(3_599_999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
+fn the_operator_has_a_peer_compared_at_once_and_once_at_a_time() {
+    let mut shelf = holding(1);
+    shelf.offer(&record(2));
+    let mut bench = Bench::met(shelf);
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    assert_eq!(bench.asked, [], "the peer has not read everything");
+    bench.put(Input::Sync(PEER));
+    bench.put(Input::Sync(PEER));
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+    assert_eq!(bench.asked, []);
+}

@@ -1,0 +1,247 @@
+//! When the machine speaks, when it waits, and what a peer may cost.
+
+use super::*;
+
+#[test]
+fn a_peer_over_its_budget_is_told_later_then_sent_away() {
+    let budget = Budget { frames_max: 2, ..Budget::default() };
+    let mut bench = Bench::new(Shelf::default(), budget);
+    let ask = Ask::Changes(None, 1);
+    for _ in 0..2 {
+        assert!(matches!(bench.ask(&ask), Answer::Page(..)));
+    }
+    bench.at = 11_000;
+    assert_eq!(bench.ask(&ask), Answer::Later(49_000));
+    assert_eq!(bench.ask(&ask), Answer::Later(49_000));
+    assert!(bench.away.is_empty());
+    assert_eq!(bench.ask(&ask), Answer::Later(60_000));
+    assert_eq!(bench.away, [60_000]);
+    bench.at = 61_000;
+    bench.put(Input::Asked(PEER, 1, &ask.encode()));
+    assert!(bench.answers.is_empty(), "it is away, and what was under way is dropped");
+    bench.at = 71_000;
+    assert!(matches!(bench.ask(&ask), Answer::Page(..)));
+    assert_eq!(bench.away, [60_000]);
+}
+
+#[test]
+fn too_many_faults_send_a_peer_away() {
+    let mut bench = Bench::new(Shelf::default(), Budget { faults_max: 1, ..Budget::default() });
+    for _ in 0..2 {
+        bench.put(Input::Asked(PEER, 1, b"\xc1"));
+        assert!(matches!(bench.answers.pop(), Some(Answer::Refused(_))));
+    }
+    assert_eq!(bench.away, [60_000]);
+}
+
+#[test]
+fn commits_close_together_are_announced_once_and_a_lost_word_is_said_again() {
+    let mut bench = settled(Shelf::default());
+    for number in 1..=3 {
+        bench.shelf.offer(&record(number));
+        bench.put(Input::Queued(PEER));
+        bench.pass(60);
+        assert_eq!(bench.asked, []);
+    }
+    bench.pass(20);
+    let (id, ask) = bench.next();
+    assert_eq!(ask, Ask::Notify(3));
+    bench.put(Input::Lost(PEER, id));
+    bench.pass(999);
+    assert_eq!(bench.asked, [], "not at once");
+    bench.pass(1);
+    assert_eq!(bench.reply(&Answer::Later(5_000)), Ask::Notify(3), "it was lost");
+    bench.pass(4_999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert_eq!(bench.reply(&Answer::Done), Ask::Notify(3), "the peer was busy");
+    bench.pass(10_000);
+    assert_eq!(bench.asked, []);
+}
+
+#[test]
+fn later_is_respected() {
+    let mut bench = Bench::met(Shelf::default());
+    assert!(matches!(bench.reply(&Answer::Later(5_000)), Ask::Changes(..)));
+    bench.pass(4_999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert!(matches!(bench.next().1, Ask::Changes(..)));
+}
+
+#[test]
+fn a_receipt_is_told_until_it_was_heard_and_then_no_more() {
+    let mut bench = settled(Shelf::default());
+    bench.shelf.receipts.push(receipt());
+    bench.put(Input::Queued(PEER));
+    bench.put(Input::Queued(PEER));
+    let (id, ask) = bench.next();
+    assert_eq!(ask, Ask::Acknowledge(vec![receipt()]));
+    assert_eq!(bench.asked, [], "once at a time");
+    bench.put(Input::Lost(PEER, id));
+    assert_eq!(bench.told, 0);
+    bench.pass(1_000);
+    assert_eq!(bench.reply(&Answer::Done), Ask::Acknowledge(vec![receipt()]), "it was lost");
+    assert_eq!(bench.told, 1);
+    bench.put(Input::Queued(PEER));
+    bench.pass(10_000);
+    assert_eq!(bench.asked, []);
+}
+
+#[test]
+fn a_receipt_that_was_lost_is_told_again_a_moment_later() {
+    let mut bench = Bench::met(Shelf { receipts: vec![receipt()], ..Shelf::default() });
+    let (id, ask) = bench.next();
+    assert_eq!(ask, Ask::Acknowledge(vec![receipt()]));
+    assert!(matches!(bench.next().1, Ask::Changes(..)));
+    bench.put(Input::Lost(PEER, id));
+    bench.pass(999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert_eq!(bench.next().1, Ask::Acknowledge(vec![receipt()]));
+}
+
+#[test]
+fn a_peer_of_another_version_is_not_greeted_over_and_over() {
+    let mut bench = Bench::new(Shelf::default(), Budget::default());
+    bench.put(Input::Connected(PEER));
+    let newer = Answer::Hello(Greeting { version: 2, ..theirs() });
+    assert!(matches!(bench.reply(&newer), Ask::Hello(_)));
+    assert!(matches!(bench.machine.state(PEER), SyncState::Refused(_)));
+    assert_eq!(bench.asked, []);
+    bench.pass(29_999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert!(matches!(bench.reply(&Answer::Hello(theirs())), Ask::Hello(_)), "it was upgraded");
+    assert!(bench.machine.is_in_session(PEER));
+}
+
+#[test]
+fn a_new_connection_forgets_what_was_under_way_and_not_what_the_peer_has_cost() {
+    let budget = Budget { frames_max: 2, ..Budget::default() };
+    let mut bench = Bench::new(Shelf::default(), budget);
+    bench.meet();
+    let (id, _) = bench.next();
+    bench.put(Input::Disconnected(PEER));
+    assert!(!bench.machine.is_in_session(PEER));
+    bench.pass(10_000);
+    assert_eq!(bench.asked, [], "nobody is there to be asked");
+    bench.meet();
+    assert!(bench.machine.is_in_session(PEER));
+    bench.put(Input::Answered(PEER, id, &Answer::Refused("late".into()).encode()));
+    assert_ne!(bench.machine.state(PEER), SyncState::Refused("late".into()));
+    assert!(matches!(bench.ask(&Ask::Changes(None, 1)), Answer::Later(_)), "two were answers");
+}
+
+#[test]
+fn what_was_found_out_outlives_the_connection() {
+    let mut bench = settled(Shelf::default());
+    let equal = bench.machine.state(PEER);
+    bench.put(Input::Disconnected(PEER));
+    assert_eq!(bench.machine.state(PEER), equal);
+    bench.meet();
+    assert_eq!(bench.machine.state(PEER), equal);
+}
+
+#[test]
+fn a_peer_that_was_sent_away_is_not_listened_to_until_it_may_come_back() {
+    let budget = Budget { faults_max: 0, ..Budget::default() };
+    let mut bench = Bench::new(Shelf::default(), budget);
+    bench.meet();
+    let (id, _) = bench.next();
+    bench.put(Input::Asked(PEER, 1, b"\xc1"));
+    assert_eq!(bench.away, [60_000]);
+    let page = Answer::Page(vec![whole(&record(1))], cursor(1), false);
+    bench.put(Input::Answered(PEER, id, &page.encode()));
+    assert!(bench.delivered.is_empty(), "it was under way");
+    bench.pass(60_000);
+    assert_eq!(bench.reply(&page), Ask::Changes(None, 2_000));
+    assert_eq!(bench.delivered.len(), 1);
+}
+
+#[test]
+fn a_peer_that_says_no_is_left_alone_for_half_a_minute() {
+    let mut bench = Bench::met(Shelf::default());
+    bench.reply(&Answer::Refused("I am closed".into()));
+    assert_eq!(bench.machine.state(PEER), SyncState::Refused("I am closed".into()));
+    bench.pass(29_999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert!(matches!(bench.next().1, Ask::Changes(None, _)));
+}
+
+#[test]
+fn what_was_lost_is_asked_for_again_a_moment_later() {
+    let mut bench = Bench::met(Shelf::default());
+    let (id, _) = bench.next();
+    bench.put(Input::Lost(PEER, id));
+    bench.pass(999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert!(matches!(bench.next().1, Ask::Changes(None, _)));
+}
+
+#[test]
+fn a_peer_that_brought_enough_is_asked_for_more_when_its_time_is_over_and_an_own_node_at_once() {
+    let budget = Budget { records_max: 2, ..Budget::default() };
+    for (is_mine, wait_ms) in [(false, 59_000), (true, 0)] {
+        let mut bench = Bench::new(Shelf { is_mine, ..Shelf::default() }, budget);
+        bench.at = 1_000_000;
+        bench.meet();
+        bench.at += 1_000;
+        let rows = vec![whole(&record(1)), whole(&record(2))];
+        bench.reply(&Answer::Page(rows, cursor(2), true));
+        if wait_ms > 0 {
+            bench.pass(wait_ms - 1);
+            assert_eq!(bench.asked, []);
+            bench.pass(1);
+        }
+        assert_eq!(bench.next().1, Ask::Changes(Some(cursor(2)), 2_000));
+    }
+}
+
+#[test]
+fn an_own_node_has_no_budget() {
+    let budget = Budget { frames_max: 0, ..Budget::default() };
+    let mut bench = Bench::new(Shelf { is_mine: true, ..Shelf::default() }, budget);
+    for _ in 0..3 {
+        assert!(matches!(bench.ask(&Ask::Changes(None, 1)), Answer::Page(..)));
+    }
+    assert!(bench.away.is_empty());
+}
+
+#[test]
+fn a_peers_clock_is_read_when_it_greets() {
+    let mut bench = Bench::new(Shelf::default(), Budget::default());
+    assert_eq!(bench.machine.clock_ahead_ms(PEER), None);
+    bench.put(Input::Connected(PEER));
+    assert_eq!(bench.machine.clock_ahead_ms(PEER), None, "it has not said it yet");
+    bench.reply(&Answer::Hello(theirs()));
+    assert_eq!(bench.machine.clock_ahead_ms(PEER), Some(500));
+}
+
+#[test]
+fn the_machine_says_when_time_alone_gives_it_something_to_do() {
+    let mut bench = Bench::new(Shelf::default(), Budget::default());
+    assert_eq!(bench.machine.next_at(bench.at), None, "nobody is there");
+    bench = settled(Shelf::default());
+    let scrub = bench.at + 3_600_000;
+    assert_eq!(bench.machine.next_at(bench.at), Some(scrub));
+    bench.shelf.offer(&record(1));
+    bench.put(Input::Queued(PEER));
+    assert_eq!(bench.machine.next_at(bench.at), Some(bench.at + 200), "the word of a commit");
+    bench.pass(200);
+    assert_eq!(bench.reply(&Answer::Later(5_000)), Ask::Notify(1));
+    assert_eq!(bench.machine.next_at(bench.at), Some(bench.at + 5_000), "when the peer has time");
+    bench.pass(5_000);
+    assert_eq!(bench.reply(&Answer::Done), Ask::Notify(1));
+    for _ in 0..2 {
+        assert_eq!(bench.machine.next_at(bench.at), Some(scrub), "what is over is not due");
+        bench.pass(10_000);
+    }
+    bench.put(Input::Sync(PEER));
+    assert!(matches!(bench.reply(&Answer::Later(3_000)), Ask::Compare(true, _)));
+    assert_eq!(bench.machine.next_at(bench.at), Some(bench.at + 3_000), "with no word to say");
+    bench.put(Input::Disconnected(PEER));
+    assert_eq!(bench.machine.next_at(bench.at), None);
+}

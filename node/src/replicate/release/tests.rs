@@ -1,0 +1,288 @@
+//! What decides about a release, fact by fact and turn by turn: a mistake here is silent.
+
+use super::*;
+use crate::engine::{self, Command, Engine, NewEntry, Receipt, Source, TaskParams};
+use crate::query::Numbers;
+use crate::store::peers::Workspace;
+use crate::store::peers::rows::Approval;
+use crate::store::{Durability, MemoryMedium, Options, Store};
+use klnode_config::Config;
+use klnode_crdt::charter::Charter;
+use klnode_crdt::claims::Citation;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::holding::Holding;
+use klnode_crdt::ids::{Boot, Nonce, StoreId};
+use klnode_crdt::key::SecretKey;
+use klnode_crdt::kind::Kind;
+use klnode_crdt::origin::Origin;
+use klnode_crdt::record::Record;
+use klnode_crdt::tally::Observation;
+use klnode_crdt::time::Hlc;
+use klnode_crdt::view::Entitlement;
+use klnode_crdt::writer::{Claim, Writer};
+
+const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
+const TEAM: WorkspaceId = WorkspaceId::from_bytes([7; 16]);
+
+fn key(seed: u8) -> SecretKey {
+    SecretKey::from_bytes(&[seed; 32])
+}
+
+fn set(words: &[&str]) -> BTreeSet<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn examiner(filters: &config::Filters) -> Examiner {
+    let numbers = Numbers::new(&Config::default());
+    Examiner::new(Arc::new(Reader::new(key(1).author(), numbers)), filters)
+}
+
+/// This node and a peer, who share a workspace.
+fn society() -> Society {
+    let [own, peer] = [1, 2].map(|seed| key(seed).author());
+    let charter = Charter { members: [own, peer].into(), ..Charter::default() };
+    let team = Workspace { name: "team".into(), charter, ..Workspace::default() };
+    Society { own, mine: [own].into(), workspaces: [(TEAM, team)].into(), ..Society::default() }
+}
+
+/// What is shown of an entry of which this is claimed.
+fn view(claims: &[Claim]) -> (View, EntryId) {
+    let (key, own) = (key(1), Holding::default());
+    let origin = Origin::Created {
+        creator: key.author(),
+        stamp: Hlc::new(NOW, 0),
+        nonce: Nonce::default(),
+        workspace: TEAM,
+        memory: Memory::Semantic,
+    };
+    let entry = origin.id();
+    let writer = Writer { key: &key, boot: Boot(1), entry, own: &own };
+    let record = writer.claim(&<_>::default(), Some(origin), claims, Hlc::new(NOW, 1)).unwrap();
+    let entitled = Entitlement { mine: [key.author()].into(), members: BTreeSet::new() };
+    (record.to_entry().view(NOW, &entitled), entry)
+}
+
+#[test]
+fn the_facts_of_an_entry_are_what_is_shown_of_it() {
+    let (view, entry) = view(&[
+        Claim::Set(Register::TYPE, "lesson".into()),
+        Claim::Set(Register::THREAD, "fix-login".into()),
+        Claim::Add(TextSet::TAGS, "auth/jwt".into()),
+    ]);
+    let of = facts(&view, entry).expect("its origin is known");
+    assert_eq!((of.workspace, of.memory, of.kind.as_str()), (TEAM, Memory::Semantic, "lesson"));
+    assert_eq!((of.thread.as_deref(), of.tags), (Some("fix-login"), set(&["auth/jwt"])));
+    assert!(!of.is_charter);
+    assert!(facts(&view, charter::entry(TEAM)).expect("the same origin").is_charter);
+    assert_eq!(facts(&View { origin: None, ..view }, entry), None);
+}
+
+#[test]
+fn a_thread_that_was_taken_off_again_is_none() {
+    let (view, entry) = view(&[Claim::Set(Register::THREAD, String::new())]);
+    assert_eq!(facts(&view, entry).expect("its origin is known").thread, None);
+}
+
+fn subject() -> Subject {
+    Subject {
+        workspace: TEAM,
+        memory: Memory::Semantic,
+        kind: "lesson".into(),
+        thread: None,
+        tags: BTreeSet::new(),
+        confidence: 0.5,
+        status: "candidate".into(),
+        creator_hop: Some(0),
+        is_charter: false,
+    }
+}
+
+fn filter() -> Filter {
+    Filter {
+        workspaces: BTreeSet::new(),
+        tags_allow: BTreeSet::new(),
+        tags_deny: BTreeSet::new(),
+        confidence_min: 0.3,
+        types: set(&["lesson"]),
+        memories: [Memory::Semantic.code()].into(),
+        threads_exclude: BTreeSet::new(),
+        reach: Reach::AlsoRelayed,
+        statuses: set(&["candidate"]),
+    }
+}
+
+#[test]
+fn a_release_opens_when_an_entry_passes_and_ends_only_by_rules_that_end_one() {
+    let (examiner, peer) = (examiner(&Config::default().filter), key(2).author());
+    let of_other_type = Subject { kind: "norm".into(), ..subject() };
+    let not_believed = Subject { confidence: 0.2, ..subject() };
+    let of_other_status = Subject { status: "stale".into(), ..subject() };
+    let by = |rule| Turn::Stay(Some(rule));
+    let passes = [Turn::Open, Turn::Stay(None), Turn::Open];
+    let type_holds = [by(Rule::Type), Turn::End, by(Rule::Type)];
+    let cases = [
+        (Some(subject()), passes),
+        (Some(of_other_type), type_holds),
+        (Some(not_believed), [by(Rule::Confidence); 3]),
+        (Some(of_other_status), [by(Rule::Status); 3]),
+        (None, [Turn::Stay(None); 3]),
+    ];
+    for (of, expect) in &cases {
+        for (way, expect) in [Way::Never, Way::Open, Way::Ended].into_iter().zip(expect) {
+            let turn = examiner.turn(of.as_ref(), &filter(), &society(), peer, way);
+            assert_eq!(turn, *expect, "{of:?} {way:?}");
+            // Where it is not known who belongs to the workspace, nothing opens or ends.
+            let mut damaged = society();
+            damaged.workspaces.entry(TEAM).or_default().is_damaged = true;
+            let turn = examiner.turn(of.as_ref(), &filter(), &damaged, peer, way);
+            assert_eq!(turn, Turn::Stay(None), "{of:?} {way:?}");
+        }
+    }
+}
+
+fn list<T>(words: &[&str]) -> List<T>
+where
+    List<T>: serde::de::DeserializeOwned,
+{
+    serde_json::from_value(serde_json::json!(words)).expect("a list")
+}
+
+#[test]
+fn a_filter_of_the_configuration_says_what_its_keys_say() {
+    let mut filters = Config::default().filter;
+    filters.egress.workspaces = list(&["team", "main"]);
+    filters.egress.tags_allow = list(&["auth"]);
+    filters.egress.tags_deny = list(&["private"]);
+    filters.egress.types = list(&["lesson", "norm"]);
+    filters.egress.threads_exclude = list(&["draft"]);
+    filters.egress.statuses = list(&["verified"]);
+    filters.egress.memories = list(&["procedural"]);
+    filters.egress.reach = units::Reach::CreatedHere;
+    filters.ingress.tags_deny = list(&["noise"]);
+    filters.ingress.reach = units::Reach::AlsoRelayed;
+    let (examiner, society, row) = (examiner(&filters), society(), PeerRow::default());
+    let given = examiner.egress(&row, &society);
+    let expect = Filter {
+        workspaces: [TEAM, WorkspaceId::MAIN].into(),
+        tags_allow: set(&["auth"]),
+        tags_deny: set(&["private"]),
+        confidence_min: filters.egress.confidence_min.get(),
+        types: set(&["lesson", "norm"]),
+        memories: [Memory::Procedural.code()].into(),
+        threads_exclude: set(&["draft"]),
+        reach: Reach::CreatedHere,
+        statuses: set(&["verified"]),
+    };
+    assert_eq!(given, expect);
+    let given = examiner.ingress(&row, &society);
+    assert_eq!((given.tags_deny, given.reach), (set(&["noise"]), Reach::AlsoRelayed));
+    // What the operator has said for one peer goes before it.
+    let row = PeerRow { egress: Some(filter()), ingress: Some(filter()), ..row };
+    assert_eq!(examiner.egress(&row, &society), filter());
+    assert_eq!(examiner.ingress(&row, &society), filter());
+}
+
+#[test]
+fn a_workspace_that_nothing_here_is_called_lets_nothing_pass() {
+    let mut filters = Config::default().filter;
+    filters.egress.workspaces = list(&["gone"]);
+    let (examiner, society) = (examiner(&filters), society());
+    let by = examiner.egress(&PeerRow::default(), &society);
+    let turn = examiner.turn(Some(&subject()), &by, &society, key(2).author(), Way::Never);
+    assert_eq!(turn, Turn::Stay(Some(Rule::Workspace)));
+}
+
+#[test]
+fn an_author_is_as_far_as_the_nearest_of_those_says_who_may_talk() {
+    let author = |seed: u8| key(seed).author();
+    let mut society = society();
+    let approved = PeerRow { approval: Approval::Approved, ..PeerRow::default() };
+    for (peer, row) in [(3, approved.clone()), (4, approved), (5, PeerRow::default())] {
+        society.peers.insert(author(peer), row);
+    }
+    let options = Options::new(StoreId::from_bytes([1; 16]));
+    let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+    let batch = store.batch(Durability::Durable).unwrap();
+    for (of, by, said) in [(6, 3, 2), (6, 4, 1), (6, 5, 0), (7, 5, 0), (8, 3, 0), (9, 3, u8::MAX)] {
+        batch.put_distance(author(of), author(by), said).unwrap();
+    }
+    batch.commit().unwrap();
+    let snapshot = store.snapshot().unwrap();
+    for (of, expect) in [
+        (1, Some(0)),
+        (2, Some(1)), // A fellow member.
+        (3, Some(1)),
+        (5, None), // It may not talk.
+        (6, Some(2)),
+        (7, None),
+        (8, Some(2)), // Nobody is near for the asking.
+        (9, Some(u8::MAX)),
+        (10, None),
+    ] {
+        assert_eq!(hop(&snapshot, &society, author(of)).unwrap(), expect, "{of}");
+    }
+}
+
+/// A node with one lesson.
+fn engine() -> (Engine, EntryId) {
+    let options = Options::new(StoreId::from_bytes([1; 16]));
+    let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+    let mut drawn = 0_u8;
+    let setup = engine::Setup {
+        key: key(1),
+        mine: BTreeSet::new(),
+        entropy: Box::new(move |bytes: &mut [u8]| {
+            drawn += 1;
+            bytes.fill(drawn);
+        }),
+        judge: Box::new(|_: &Record, _: Source| engine::Verdict::Admit),
+        durability: Durability::Durable,
+        cooccurrence: klnode_scoring::cooccurrence::Params::default(),
+        tasks: TaskParams::default(),
+    };
+    let mut engine = Engine::start(store, setup, NOW).unwrap();
+    let citation = Citation {
+        evidence_type: "commit".into(),
+        evidence_ref: "1a2b3c4".into(),
+        cited_by: "test".into(),
+        cited_at: NOW,
+        is_context: false,
+    };
+    let lesson = NewEntry {
+        workspace: WorkspaceId::MAIN,
+        memory: Memory::Semantic,
+        kind: Kind::Lesson,
+        title: "Retries".into(),
+        content: "What we learned about retries.".into(),
+        registers: Vec::new(),
+        claims: Vec::new(),
+        citations: vec![citation],
+        source: None,
+    };
+    match engine.step(&[Command::Create(Box::new(lesson))], NOW).remove(0) {
+        Ok(Receipt::Created(entry)) => (engine, entry),
+        other => panic!("the entry was not created: {other:?}"),
+    }
+}
+
+#[test]
+fn a_filter_sees_the_confidence_and_the_status_that_this_node_has_found() {
+    let (mut node, entry) = engine();
+    let (examiner, society) = (examiner(&Config::default().filter), society());
+    let mut look = |command: Option<Command>| {
+        if let Some(command) = command {
+            node.step(&[command], NOW).remove(0).unwrap();
+        }
+        let snapshot = node.store().snapshot().unwrap();
+        examiner.subject(&snapshot, &society, entry, NOW).unwrap()
+    };
+    let observe = |of, amount| Some(Command::Observe { entry, of, amount: Thousandths(amount) });
+    let new = look(None).expect("it is live");
+    assert!((new.confidence - 0.5).abs() < 1e-9, "{new:?}");
+    assert_eq!((new.status.as_str(), new.creator_hop), ("candidate", Some(0)));
+    let failed = look(observe(Observation::Failure, 5_000)).expect("it is live");
+    assert!((failed.confidence - 1.0 / 3.0).abs() < 1e-9, "{failed:?}");
+    let helped = look(observe(Observation::Success, 1_000)).expect("it is live");
+    assert_eq!(helped.status, "active");
+    assert_eq!(look(Some(Command::Retract { entry })), None, "there is nothing to show");
+}
