@@ -129,7 +129,8 @@ fn what_a_blocked_member_created_is_shown_in_its_words_and_in_those_of_others_wh
     team.exchange();
     let found = team.node.found(entry);
     assert_eq!(found.view.text(Register::TITLE), Some("bob's"));
-    assert_eq!(found.author.as_ref().unwrap().name, "bob");
+    let author = &found.author.as_ref().unwrap().name;
+    assert_eq!(author, "alice", "who wrote the content answers for it");
 }
 
 #[test]

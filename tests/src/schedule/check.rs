@@ -86,8 +86,10 @@ impl Runner {
         self.nodes.run(from, Command::Observe { entry, of, amount }).map_err(|e| e.to_string())?;
         self.nodes.pass(PASSING_MS);
         self.hold_back(from, to, false);
-        if let Some(what) = self.difference() {
-            return Err(format!("a moment after {from} let {entry} pass to {to}: {what}"));
+        let is_taken = !self.nodes.refused(to, from).contains(&entry);
+        let is_due = is_taken && self.nodes.is_released(from, to, entry);
+        if is_due && !is_covered(&mut self.nodes, from, to, entry) {
+            return Err(format!("{from} let {entry} pass to {to}, and it has not come"));
         }
         self.hold_back(from, to, true);
         let is_there = !self.nodes.digests(to, entry).is_empty();
@@ -162,7 +164,11 @@ impl Runner {
                 }
                 let preview = self.nodes.preview(from, to);
                 if !preview.would_be.is_empty() || !preview.would_end.is_empty() {
-                    return Some(format!("the preview of {from} for {to} is not what is so"));
+                    let (more, less) = (preview.would_be, preview.would_end);
+                    return Some(format!(
+                        "the preview of {from} for {to} is not what is so: {more:?} would be, {less:?} \
+                         would end"
+                    ));
                 }
                 let state = self.nodes.state(from, to);
                 if !matches!(state, SyncState::Equal(_)) {
