@@ -8,8 +8,6 @@ mod faults;
 mod traffic;
 mod versions;
 
-pub use traffic::Traffic;
-
 use crate::node::{DiskMedium, Node, START, admit_all};
 use crate::puppet::Puppet;
 use klnode::engine::{Command, Engine, Judge, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
@@ -105,7 +103,10 @@ pub struct Cluster {
     links: BTreeSet<(usize, usize)>,
     next_exchange: u64,
     delivered: usize,
-    traffic: Traffic,
+    /// Records that were sent, whole or by name, whatever became of them.
+    records: u64,
+    /// Comparisons that found something, by who began them with whom.
+    differences: BTreeMap<(usize, usize), u64>,
     /// Everything that was sent.
     pub sent: Vec<Sent>,
 }
@@ -158,8 +159,8 @@ impl Cluster {
             network.timer(at, 0, Wire::Tick);
         }
         let (links, sent) = (BTreeSet::new(), Vec::new());
-        let (next_exchange, delivered, traffic) = (1, 0, Traffic::default());
-        Self { network, seed, members, links, next_exchange, delivered, traffic, sent }
+        let (next_exchange, delivered, records, differences) = (1, 0, 0, BTreeMap::new());
+        Self { network, seed, members, links, next_exchange, delivered, records, differences, sent }
     }
 
     /// How many nodes there are.
@@ -406,7 +407,7 @@ impl Cluster {
             Action::Answer(exchange, frame) => {
                 let Some((to, id)) = self.members[at].exchanges.remove(&exchange) else { return };
                 let frame = self.answered(at, to, frame);
-                self.traffic.records += Traffic::records_of(&frame);
+                self.records += traffic::records_of(&frame);
                 self.sent.push(Sent { from: at, to, frame: frame.clone() });
                 self.network.send(at, to, Wire::Answer(id, frame));
             }
@@ -434,9 +435,15 @@ impl Cluster {
         }
     }
 
-    /// What was said so far, by kind.
-    pub fn traffic(&self) -> Traffic {
-        self.traffic
+    /// How many records were sent, whole or by name, whatever became of them.
+    pub fn records_sent(&self) -> u64 {
+        self.records
+    }
+
+    /// How many comparisons between two nodes have found something.
+    pub fn differences(&self, one: usize, two: usize) -> u64 {
+        let of = |pair| self.differences.get(&pair).copied().unwrap_or(0);
+        of((one, two)) + of((two, one))
     }
 
     /// How many messages have arrived.
@@ -471,9 +478,9 @@ impl Cluster {
                 self.delivered += 1;
                 let peer = self.author(from);
                 self.happen(to, Event::Answered(peer, id, &frame));
-                if Traffic::is_comparison(&frame) && self.is_up(to) {
+                if traffic::is_comparison(&frame) && self.is_up(to) {
                     let differs = matches!(self.state(to, from), SyncState::Differs(..));
-                    self.traffic.differences += u64::from(differs);
+                    *self.differences.entry((to, from)).or_default() += u64::from(differs);
                 }
             }
             Delivery::Message { .. } => {}

@@ -1,30 +1,19 @@
-//! What nodes say to each other, by kind.
+//! What an answer of one node to another holds.
 
 use klnode_federation::proto::message::{Answer, Item};
 
-/// How much was said of what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Records that were sent, whole or by name, whatever became of them.
-    pub records: u64,
-    /// Comparisons that found something to mend.
-    pub differences: u64,
+/// How many records an answer holds.
+pub(super) fn records_of(answer: &[u8]) -> u64 {
+    let is_record =
+        |item: &&Item| matches!(item, Item::Named(..) | Item::Whole(..) | Item::First(..));
+    match Answer::decode(answer) {
+        Ok(Answer::Page(items, ..)) => items.iter().filter(is_record).count() as u64,
+        Ok(Answer::Records(records)) => records.len() as u64,
+        _ => 0,
+    }
 }
 
-impl Traffic {
-    /// How many records an answer holds.
-    pub(super) fn records_of(answer: &[u8]) -> u64 {
-        let is_record =
-            |item: &&Item| matches!(item, Item::Named(..) | Item::Whole(..) | Item::First(..));
-        match Answer::decode(answer) {
-            Ok(Answer::Page(items, ..)) => items.iter().filter(is_record).count() as u64,
-            Ok(Answer::Records(records)) => records.len() as u64,
-            _ => 0,
-        }
-    }
-
-    /// Whether an answer is a part of a comparison.
-    pub(super) fn is_comparison(answer: &[u8]) -> bool {
-        matches!(Answer::decode(answer), Ok(Answer::Compare(_)))
-    }
+/// Whether an answer is a part of a comparison.
+pub(super) fn is_comparison(answer: &[u8]) -> bool {
+    matches!(Answer::decode(answer), Ok(Answer::Compare(_)))
 }
