@@ -26,7 +26,7 @@ impl Options {
     /// What a node uses.
     pub fn new(new_id: StoreId) -> Self {
         Self {
-            cache_bytes_max: 32 * 1024 * 1024,
+            cache_bytes_max: 64 * 1024 * 1024,
             new_id,
             migrations: MIGRATIONS.to_vec(),
             schema: SCHEMA,

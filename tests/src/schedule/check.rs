@@ -2,6 +2,7 @@
 
 use super::oracle::Oracle;
 use super::run::{Report, Runner, contains, for_team, is_covered};
+use crate::disk::Fault;
 use klnode::engine::Command;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry::Entry;
@@ -24,6 +25,8 @@ const WATCH_MS: u64 = 300_000;
 const FRAMES_MAX: usize = 24;
 /// What is said on a calm network has arrived everywhere after so long.
 const PASSING_MS: u64 = 5_000;
+/// Then whoever could not write what came asks for it again.
+const AGAIN_MS: u64 = 35_000;
 /// What is tagged so is held back for a while.
 const LATE: &str = "late";
 
@@ -51,6 +54,7 @@ impl Runner {
         self.check_frames()?;
         self.check_silence()?;
         self.check_passing()?;
+        self.check_waiting()?;
         self.report.trace = self.nodes.trace();
         self.report.network = self.nodes.counts();
         self.report.written_ahead = self.nodes.written_ahead();
@@ -109,6 +113,27 @@ impl Runner {
             found => Err(format!(
                 "{found} comparisons found what {from} had not passed on to {to} of {entry}"
             )),
+        }
+    }
+
+    /// What comes while a disk is full is asked for again.
+    fn check_waiting(&mut self) -> Result<(), String> {
+        let pick = self.random.below(1 << 16) as usize;
+        let (from, to) = self.link(pick);
+        // They are equal now, and seldom compare before this is over, which would bring it too.
+        self.nodes.sync(from, to);
+        self.nodes.sync(to, from);
+        self.nodes.pass(PASSING_MS);
+        self.nodes.fail(to, 1, Fault::NoSpace);
+        let entry = self.nodes.create(from, for_team(self.team, "comes too early"));
+        self.nodes.pass(PASSING_MS);
+        self.nodes.mend(to);
+        self.nodes.pass(AGAIN_MS);
+        let is_taken = !self.nodes.refused(to, from).contains(&entry);
+        let is_due = is_taken && self.nodes.is_released(from, to, entry);
+        match is_due && !is_covered(&mut self.nodes, from, to, entry) {
+            false => Ok(()),
+            true => Err(format!("{to} had no room for {entry} of {from}, and lacks it now")),
         }
     }
 
