@@ -5,13 +5,17 @@ use super::*;
 use crate::engine::{Arrival, Command, Engine, Limits, Receipt, Setup, TaskParams};
 use crate::store::peers::rows::Way;
 use crate::store::{Durability, MemoryMedium, Options, Store};
+use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::ids::{AuthorId, Boot, EntryId, Nonce, StoreId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Generation, Nonce, StoreId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::origin::{Memory, Origin};
+use klnode_crdt::record::Position;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::Hlc;
 use klnode_crdt::tombstone::{Grounds, Tombstone};
+use klnode_crdt::version::Place;
+use klnode_crdt::writer::Claim;
 use std::collections::BTreeSet;
 
 const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
@@ -26,6 +30,11 @@ fn key(number: u32) -> SecretKey {
 
 /// A node that holds nothing, and whose random numbers count up.
 fn engine() -> Engine {
+    engine_with(|_| Verdict::Admit)
+}
+
+/// The same, with a judge of its own.
+fn engine_with(judge: fn(&Record) -> Verdict) -> Engine {
     let options = Options::new(StoreId::from_bytes([1; 16]));
     let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
     let mut drawn = 0_u8;
@@ -36,7 +45,7 @@ fn engine() -> Engine {
             drawn += 1;
             bytes.fill(drawn);
         }),
-        judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
+        judge: Box::new(move |record: &Record, _: Source| judge(record)),
         durability: Durability::Durable,
         cooccurrence: klnode_scoring::cooccurrence::Params::default(),
         tasks: TaskParams::default(),
@@ -65,14 +74,31 @@ fn with_writer<T>(number: u32, write: impl FnOnce(Writer<'_>) -> T) -> T {
 }
 
 fn observation(number: u32) -> Record {
-    let stamp = Hlc::new(NOW, 1);
+    observation_at(number, 1)
+}
+
+/// An observation in the same slot, with another stamp.
+fn observation_at(number: u32, at: u16) -> Record {
+    let stamp = Hlc::new(NOW, at);
     with_writer(number, |writer| {
         writer.observe(Observation::Success, Thousandths::ONE, NOW.day(), stamp).unwrap()
     })
 }
 
+fn claim(number: u32) -> Record {
+    let claims = [Claim::Add(TextSet::TAGS, "auth/jwt".into())];
+    let stamp = Hlc::new(NOW, 1);
+    with_writer(number, |writer| writer.claim(&<_>::default(), None, &claims, stamp).unwrap())
+}
+
 fn retraction(number: u32) -> Record {
     with_writer(number, |writer| writer.retract(None, Hlc::new(NOW, 1)).unwrap())
+}
+
+/// The creator forgets the entry.
+fn tombstone(at: u16) -> Record {
+    let stone = Tombstone { origin: origin(), grounds: Grounds::Origin };
+    with_writer(OTHER, |writer| writer.forget(stone, Hlc::new(NOW, at)).unwrap())
 }
 
 fn bring(engine: &mut Engine, records: Vec<Record>, from: AuthorId) -> Vec<Ingested> {
@@ -85,16 +111,10 @@ fn bring(engine: &mut Engine, records: Vec<Record>, from: AuthorId) -> Vec<Inges
 
 #[test]
 fn retractions_and_tombstones_take_back_and_nothing_else_does() {
-    let stamp = Hlc::new(NOW, 1);
-    let forget = |writer: Writer<'_>| {
-        let stone = Tombstone { origin: origin(), grounds: Grounds::Origin };
-        writer.forget(stone, stamp).unwrap()
-    };
-    let claim = |writer: Writer<'_>| writer.claim(&<_>::default(), None, &[], stamp).unwrap();
     assert!(takes_back(&retraction(OTHER)));
-    assert!(takes_back(&with_writer(OTHER, forget)));
+    assert!(takes_back(&tombstone(1)));
     assert!(!takes_back(&observation(OTHER)));
-    assert!(!takes_back(&with_writer(OTHER, claim)));
+    assert!(!takes_back(&claim(OTHER)));
 }
 
 #[test]
@@ -140,4 +160,110 @@ fn of_an_entry_without_a_known_author_a_peer_brings_as_many_unknown_ones_as_of_a
     assert!(matches!(late[..], [Ingested::Refused(_)]), "{late:?}");
     let own = bring(&mut node, vec![observation(9)], peer);
     assert!(matches!(own[..], [Ingested::Merged(_)]), "it speaks for itself: {own:?}");
+}
+
+#[test]
+fn a_twin_makes_a_life_draw_a_new_boot_even_if_it_gives_way_to_what_is_held() {
+    let mut twins = [1, 2].map(|at| observation_at(OWN, at));
+    twins.sort_by_key(Record::digest);
+    let [less, greater] = twins;
+    let (mut node, peer) = (engine(), key(9).author());
+    bring(&mut node, vec![greater], peer);
+    let before = node.boot();
+    // It changes nothing that is held: that it exists tells of a life in the same slot.
+    assert!(matches!(bring(&mut node, vec![less], peer)[..], [Ingested::Known]));
+    assert_ne!(node.boot(), before);
+}
+
+#[test]
+fn what_an_own_record_covers_for_its_age_alone_is_signed_again() {
+    let counted = with_writer(OWN, |writer| {
+        let writer = Writer { boot: Boot(901), ..writer };
+        let stamp = Hlc::new(NOW, 1);
+        writer.observe(Observation::Success, Thousandths::ONE, NOW.day(), stamp).unwrap()
+    });
+    let payload = || counted.payload().expect("it was just written").clone();
+    let of_generation = |number: u32| {
+        let place = Place { generation: Generation(number), boot: Boot(901) };
+        let stamp = Hlc::new(NOW, 1);
+        let at = Position { entry: entry(), place, counter: 1, stamp, absorbs: Vec::new() };
+        Record::seal(at, payload(), &key(OWN)).unwrap()
+    };
+    for (generation, live) in [(1, 2), (5_000, 1)] {
+        let (mut node, peer) = (engine(), key(9).author());
+        bring(&mut node, vec![observation(OWN)], peer);
+        bring(&mut node, vec![of_generation(generation)], peer);
+        let snapshot = node.store().snapshot().unwrap();
+        let own = snapshot.holding(entry(), node.author()).unwrap();
+        let tally = &own.to_entry().tallies[&node.author()];
+        let successes = tally.successes.total(NOW.day(), &tally.reset);
+        assert_eq!((successes, own.records().len()), (Thousandths(2_000), live), "{generation}");
+    }
+}
+
+#[test]
+fn the_judge_is_asked_once_about_what_would_be_shown_and_never_about_what_takes_back() {
+    let mut node = engine_with(|_| Verdict::Quarantine("it waits".into()));
+    let peer = key(9).author();
+    let taken_back = vec![retraction(OTHER), claim(OTHER)];
+    let told = bring(&mut node, taken_back, peer);
+    assert!(matches!(told[..], [Ingested::Merged(_), Ingested::Merged(_)]), "{told:?}");
+    let observed = observation(OTHER);
+    let told = bring(&mut node, vec![observed.clone()], peer);
+    assert!(matches!(told[..], [Ingested::Quarantined(_)]), "{told:?}");
+    let told = node.step(&[Command::Release(observed.digest())], NOW).remove(0);
+    let Ok(Receipt::Ingested(told)) = told else { panic!("no answer: {told:?}") };
+    assert!(matches!(told[..], [Ingested::Merged(_)]), "the operator has decided: {told:?}");
+}
+
+#[test]
+fn a_retraction_and_nothing_else_takes_what_its_author_claimed_away_and_what_waits_of_it() {
+    let is_claimed = |record: &Record| record.header().facet == Facet::Claims;
+    let waiting = |node: &Engine| -> Vec<Digest> {
+        let snapshot = node.store().snapshot().unwrap();
+        snapshot.quarantine().unwrap().map(|row| row.unwrap().0).collect()
+    };
+    let held = |node: &Engine| {
+        let snapshot = node.store().snapshot().unwrap();
+        let own = snapshot.holding(entry(), key(OTHER).author()).unwrap();
+        own.records().any(|record| is_claimed(record) && record.payload().is_some())
+    };
+    let peer = key(9).author();
+    let mut node = engine();
+    bring(&mut node, vec![claim(OTHER), observation(OTHER)], peer);
+    assert!(held(&node));
+    bring(&mut node, vec![retraction(OTHER)], peer);
+    assert!(!held(&node));
+
+    let mut node = engine_with(|record| match record.header().facet {
+        Facet::Claims => Verdict::Quarantine("it waits".into()),
+        _ => Verdict::Admit,
+    });
+    let (of_other, of_peer) = (claim(OTHER), claim(9));
+    let both = BTreeSet::from([of_other.digest(), of_peer.digest()]);
+    bring(&mut node, vec![of_other, of_peer.clone(), observation(OTHER)], peer);
+    assert_eq!(waiting(&node).into_iter().collect::<BTreeSet<_>>(), both);
+    bring(&mut node, vec![retraction(OTHER)], peer);
+    assert_eq!(waiting(&node), [of_peer.digest()]);
+}
+
+#[test]
+fn of_two_tombstones_the_one_with_the_least_digest_stays_whichever_comes_first() {
+    let mut both = [1, 2].map(tombstone);
+    both.sort_by_key(Record::digest);
+    let [least, other] = both;
+    let (peer, forgotten) = (key(9).author(), |node: &Engine| {
+        let snapshot = node.store().snapshot().unwrap();
+        snapshot.tombstone(entry()).unwrap().map(|stone| stone.digest())
+    });
+    for (first, second) in [(&least, &other), (&other, &least)] {
+        let mut node = engine();
+        let told = bring(&mut node, vec![observation(OTHER), first.clone()], peer);
+        assert!(matches!(told[1], Ingested::Merged(_)), "{told:?}");
+        assert_eq!(forgotten(&node), Some(first.digest()));
+        let told = bring(&mut node, vec![second.clone(), least.clone(), other.clone()], peer);
+        assert_eq!(forgotten(&node), Some(least.digest()));
+        assert!(matches!(told[1..], [Ingested::Known, Ingested::Known]), "{told:?}");
+        assert_eq!(matches!(told[0], Ingested::Merged(_)), second.digest() == least.digest());
+    }
 }

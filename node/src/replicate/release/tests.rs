@@ -1,7 +1,7 @@
 //! What decides about a release, fact by fact and turn by turn: a mistake here is silent.
 
 use super::*;
-use crate::engine::{self, Command, Engine, NewEntry, Receipt, Source, TaskParams};
+use crate::engine::{self, Command, Engine, NewEntry, PeerAct, Receipt, Source, TaskParams};
 use crate::query::Numbers;
 use crate::store::peers::Workspace;
 use crate::store::peers::rows::Approval;
@@ -241,6 +241,12 @@ fn engine() -> (Engine, EntryId) {
         tasks: TaskParams::default(),
     };
     let mut engine = Engine::start(store, setup, NOW).unwrap();
+    let entry = create(&mut engine, Vec::new());
+    (engine, entry)
+}
+
+/// Writes a lesson of which this is claimed, too.
+fn create(engine: &mut Engine, claims: Vec<Claim>) -> EntryId {
     let citation = Citation {
         evidence_type: "commit".into(),
         evidence_ref: "1a2b3c4".into(),
@@ -255,12 +261,12 @@ fn engine() -> (Engine, EntryId) {
         title: "Retries".into(),
         content: "What we learned about retries.".into(),
         registers: Vec::new(),
-        claims: Vec::new(),
+        claims,
         citations: vec![citation],
         source: None,
     };
     match engine.step(&[Command::Create(Box::new(lesson))], NOW).remove(0) {
-        Ok(Receipt::Created(entry)) => (engine, entry),
+        Ok(Receipt::Created(entry)) => entry,
         other => panic!("the entry was not created: {other:?}"),
     }
 }
@@ -285,4 +291,42 @@ fn a_filter_sees_the_confidence_and_the_status_that_this_node_has_found() {
     let helped = look(observe(Observation::Success, 1_000)).expect("it is live");
     assert_eq!(helped.status, "active");
     assert_eq!(look(Some(Command::Retract { entry })), None, "there is nothing to show");
+}
+
+#[test]
+fn a_preview_tells_what_a_peer_has_would_get_would_lose_and_does_not_get_and_by_which_rule() {
+    let private = || vec![Claim::Add(TextSet::TAGS, "private".into())];
+    let ((mut node, has), peer) = (engine(), key(2).author());
+    let gets = create(&mut node, Vec::new());
+    let [loses, held] = [(); 2].map(|()| create(&mut node, private()));
+    let [taken_back, forgotten] = [(); 2].map(|()| create(&mut node, Vec::new()));
+    let open = [has, loses, taken_back, forgotten].map(|of| PeerAct::Release(peer, of, true));
+    for command in [
+        Command::Peers(open.to_vec()),
+        Command::Retract { entry: taken_back },
+        Command::Forget { entry: forgotten, grounds: None },
+    ] {
+        node.step(&[command], NOW).remove(0).unwrap();
+    }
+    let (examiner, mut society) = (examiner(&Config::default().filter), society());
+    society.mine.insert(peer);
+    let by = Filter { tags_deny: set(&["private"]), ..filter() };
+    let snapshot = node.store().snapshot().unwrap();
+    assert_eq!(snapshot.release(peer, forgotten).unwrap().out, Way::Open);
+    let mut released = vec![has, taken_back];
+    released.sort_unstable();
+    let expect = Preview {
+        released,
+        would_be: vec![gets],
+        would_end: vec![loses],
+        held: vec![Held { entry: held, rule: Rule::TagDenied }],
+    };
+    let preview = |society: &Society, by: Option<&Filter>| {
+        examiner.preview(&snapshot, society, peer, by, NOW).unwrap()
+    };
+    assert_eq!(preview(&society, Some(&by)), expect);
+    // Where no filter is given, it is the one that the peer has.
+    let row = PeerRow { egress: Some(by), ..PeerRow::default() };
+    society.peers.insert(peer, row);
+    assert_eq!(preview(&society, None), expect);
 }
