@@ -14,7 +14,7 @@ use klnode_federation::proto::message::{Answer, Ask};
 use klnode_federation::proto::ticket::Ticket;
 use klnode_federation::sim::Knobs;
 use klnode_tests::cluster::Cluster;
-use klnode_tests::hostile::{Attack, attack};
+use klnode_tests::hostile::{Attack, End, attack};
 use klnode_tests::measure::{bench_arguments, percentile};
 use klnode_tests::node::{Node, lesson};
 use klnode_tests::puppet::Puppet;
@@ -334,7 +334,7 @@ fn cost_of_records(attacks: &[Attack]) -> f64 {
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
                     let for_ = Duration::from_secs(1);
-                    let _ = attack(ticket, *what, number as u64, &[], for_);
+                    let _ = attack(ticket, *what, number as u64, &[], End::After(for_));
                 }
             });
         }

@@ -97,6 +97,26 @@ pub struct Outcome {
 /// Questions that are open at once.
 const OPEN_MAX: u64 = 8;
 
+/// It tries to be let in for so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When an attack is over.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    /// So long after it was let in.
+    After(Duration),
+    /// When it is sent away; or so long after it was let in.
+    SentAway(Duration),
+}
+
+impl End {
+    fn lasts(self) -> Duration {
+        match self {
+            Self::After(lasts) | Self::SentAway(lasts) => lasts,
+        }
+    }
+}
+
 /// Attacks the node that wrote the ticket until it is over.
 ///
 /// `wanted` are digests to ask for, with [`Attack::Probes`].
@@ -105,7 +125,7 @@ pub fn attack(
     what: Attack,
     seed: u64,
     wanted: &[Digest],
-    for_: Duration,
+    until: End,
 ) -> Result<Outcome, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
@@ -128,7 +148,7 @@ pub fn attack(
             is_paired: false,
             position: 0,
         };
-        peer.run(events, ticket, for_).await?;
+        peer.run(events, ticket, until).await?;
         Ok(peer.outcome)
     })
 }
@@ -171,20 +191,22 @@ fn cursor(position: u64) -> Cursor {
 }
 
 impl Hostile {
-    async fn run(
-        &mut self,
-        mut events: Events,
-        ticket: &Ticket,
-        for_: Duration,
-    ) -> Result<(), String> {
-        let end = Instant::now() + for_;
+    async fn run(&mut self, mut events: Events, ticket: &Ticket, until: End) -> Result<(), String> {
+        let mut end = Instant::now() + PATIENCE;
         self.handle.allow(self.victim, ticket.addresses.clone());
         while let Some(left) = end.checked_duration_since(Instant::now()) {
             let pause = left.min(Duration::from_millis(20));
+            let was_paired = self.is_paired;
             match tokio::time::timeout(pause, events.next()).await {
                 Ok(Some(event)) => self.happened(event, ticket)?,
                 Ok(None) => break,
                 Err(_) => self.open = 0,
+            }
+            if self.is_paired && !was_paired {
+                end = Instant::now() + until.lasts();
+            }
+            if matches!(until, End::SentAway(_)) && self.outcome.sent_away > 0 {
+                break;
             }
             while self.is_paired && self.open < OPEN_MAX && Instant::now() < end {
                 let frame = self.question();

@@ -3,17 +3,19 @@
 use super::pairing::Peer;
 use klnode_crdt::ids::Digest;
 use klnode_federation::proto::ticket::Ticket;
-use klnode_tests::hostile::{Attack, Outcome, attack};
+use klnode_tests::hostile::{Attack, End, Outcome, attack};
 use std::time::Duration;
 
 /// Each attack lasts so long.
-const EACH: Duration = Duration::from_millis(400);
+const EACH: End = End::After(Duration::from_millis(400));
+/// Who sends nonsense is sent away before this is over.
+const SENT_AWAY: End = End::SentAway(Duration::from_secs(30));
 /// A node that is attacked takes at most so much memory: about what it has when it is not.
 const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-fn assail(node: &Peer, what: Attack, wanted: &[Digest]) -> Outcome {
+fn assail(node: &Peer, what: Attack, wanted: &[Digest], until: End) -> Outcome {
     let ticket: Ticket = node.ticket(&["team", "--yes"]).parse().unwrap();
-    attack(&ticket, what, what as u64 + 1, wanted, EACH).unwrap()
+    attack(&ticket, what, what as u64 + 1, wanted, until).unwrap()
 }
 
 #[test]
@@ -23,7 +25,7 @@ fn no_attack_stops_a_node_or_puts_a_record_into_it_that_nobody_made() {
     node.ticket(&["team", "--yes"]);
     for what in Attack::ALL {
         let before = node.json(&["status"])["entries"].as_u64().unwrap();
-        let outcome = assail(&node, what, &[]);
+        let outcome = assail(&node, what, &[], EACH);
         assert!(outcome.sent > 0, "{what:?}: {outcome:?}");
         node.found("what the node knows", &kept);
         let after = node.json(&["status"])["entries"].as_u64().unwrap();
@@ -42,7 +44,7 @@ fn no_attack_stops_a_node_or_puts_a_record_into_it_that_nobody_made() {
 fn who_sends_nonsense_is_sent_away() {
     let node = Peer::start();
     for what in [Attack::Garbage, Attack::Bombs, Attack::Forgeries, Attack::Strays] {
-        let outcome = assail(&node, what, &[]);
+        let outcome = assail(&node, what, &[], SENT_AWAY);
         assert!(outcome.sent_away > 0, "{what:?}: {outcome:?}");
     }
 }
@@ -53,7 +55,7 @@ fn who_probes_learns_nothing_about_what_is_not_released() {
     let entry = node.add("not for the team", &[]);
     let digests = node.digests(&entry);
     assert!(!digests.is_empty());
-    let outcome = assail(&node, Attack::Probes, &digests);
+    let outcome = assail(&node, Attack::Probes, &digests, EACH);
     assert_eq!(outcome.given, 0, "{outcome:?}");
     assert!(outcome.answered > 0, "{outcome:?}");
 }

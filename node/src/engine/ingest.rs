@@ -80,9 +80,12 @@ impl Ingest<'_> {
         let is_own_past = source != Source::Local && record.author() == self.writer.key.author();
         let changes = match merge.outcome {
             Outcome::Merged(changes) => changes,
-            // A twin of what this life has signed comes from another life in the same slot.
+            // A twin of what this life has signed comes from another life in the same slot. Once
+            // this life writes elsewhere it tells nothing new, however often it is brought.
             Outcome::Known if is_own_past && merge.proof.is_some() => {
-                self.meet_own_past(batch, &before, record)?;
+                if record.header().place.boot == self.writer.boot {
+                    self.meet_own_past(batch, &before, record)?;
+                }
                 return Ok(Ingested::Known);
             }
             Outcome::Known => {

@@ -8,7 +8,7 @@
 
 use clap::Parser;
 use klnode_federation::proto::ticket::Ticket;
-use klnode_tests::hostile::{Attack, attack};
+use klnode_tests::hostile::{Attack, End, attack};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     };
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     let seed = arguments.seed.unwrap_or(clock as u64);
-    match attack(&ticket, what, seed, &[], Duration::from_secs(arguments.seconds)) {
+    match attack(&ticket, what, seed, &[], End::After(Duration::from_secs(arguments.seconds))) {
         Ok(outcome) => {
             println!("{} with seed {seed}: {outcome:?}", what.name());
             ExitCode::SUCCESS
