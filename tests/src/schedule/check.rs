@@ -79,12 +79,7 @@ impl Runner {
     /// it does so no longer, what is forgotten is forgotten behind a filter too, and no comparison has
     /// anything to mend.
     fn check_passing(&mut self) -> Result<(), String> {
-        let pick = self.random.below(1 << 16) as usize;
-        let (from, to) = self.link(pick);
-        // The two compare now, and not again by themselves before all of this is over.
-        self.nodes.sync(from, to);
-        self.nodes.sync(to, from);
-        self.nodes.pass(PASSING_MS);
+        let (from, to) = self.equal_pair();
         let before = self.nodes.differences(from, to);
         self.hold_back(from, to, true);
         let mut new = for_team(self.team, "held back for a while");
@@ -118,12 +113,8 @@ impl Runner {
 
     /// What comes while a disk is full is asked for again.
     fn check_waiting(&mut self) -> Result<(), String> {
-        let pick = self.random.below(1 << 16) as usize;
-        let (from, to) = self.link(pick);
-        // They are equal now, and seldom compare before this is over, which would bring it too.
-        self.nodes.sync(from, to);
-        self.nodes.sync(to, from);
-        self.nodes.pass(PASSING_MS);
+        // A comparison would bring it too.
+        let (from, to) = self.equal_pair();
         self.nodes.fail(to, 1, Fault::NoSpace);
         let entry = self.nodes.create(from, for_team(self.team, "comes too early"));
         self.nodes.pass(PASSING_MS);
@@ -135,6 +126,16 @@ impl Runner {
             false => Ok(()),
             true => Err(format!("{to} had no room for {entry} of {from}, and lacks it now")),
         }
+    }
+
+    /// Two neighbours that have just compared, and seldom do so again within the next minute.
+    fn equal_pair(&mut self) -> (usize, usize) {
+        let pick = self.random.below(1 << 16) as usize;
+        let (one, two) = self.link(pick);
+        self.nodes.sync(one, two);
+        self.nodes.sync(two, one);
+        self.nodes.pass(PASSING_MS);
+        (one, two)
     }
 
     /// Has a node hold back from another what is tagged for it, or no longer; and lets that be heard.
