@@ -156,6 +156,20 @@ impl Kernel {
             Self::Avx512Vnni => unsafe { avx512::bounds(table, block, scales, bar, out) },
         }
     }
+
+    /// Which rows of a block reach a bar by their bounds: a bit for each, the first the lowest.
+    #[expect(unsafe_code, reason = "a call into code for a processor that was asked for it")]
+    pub(super) fn reaching(self, bounds: &[f32; BLOCK_ROWS], bar: f32) -> u64 {
+        match self {
+            Self::Portable => portable::reaching(bounds, bar),
+            // SAFETY: `available` made this value after seeing that the processor has AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { avx2::reaching(bounds, bar) },
+            // SAFETY: likewise, AVX-512 F, BW and VNNI.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => unsafe { avx512::reaching(bounds, bar) },
+        }
+    }
 }
 
 /// Written once, and compiled for each processor where it is called.
@@ -208,6 +222,10 @@ mod portable {
         steps
     }
 
+    pub(super) fn reaching(bounds: &[f32; BLOCK_ROWS], bar: f32) -> u64 {
+        bounds.iter().rev().fold(0, |reaching, bound| reaching << 1 | u64::from(*bound >= bar))
+    }
+
     pub(super) fn dot(left: &[u64], right: &[u64]) -> i32 {
         let mut sums = [0_i32; WORD_CODES];
         for (left, right) in left.iter().zip(right) {
@@ -251,6 +269,20 @@ mod avx2 {
         out: &mut [f32; BLOCK_ROWS],
     ) -> bool {
         scaled(&steps(table, block.lines), block, scales, bar, out)
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[expect(unsafe_code, reason = "loads eight numbers from an array that has them")]
+    pub(super) fn reaching(bounds: &[f32; BLOCK_ROWS], bar: f32) -> u64 {
+        let (eights, _) = bounds.as_chunks::<8>();
+        let (mut reaching, bar) = (0, _mm256_set1_ps(bar));
+        for eight in eights.iter().rev() {
+            // SAFETY: the array has eight numbers, and this load asks for no alignment.
+            let eight = unsafe { _mm256_loadu_ps(eight.as_ptr()) };
+            let signs = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(eight, bar));
+            reaching = reaching << 8 | u64::from(signs.cast_unsigned());
+        }
+        reaching
     }
 
     /// Rows of even and of odd numbers are added up apart, in 16 bits each.
@@ -358,6 +390,20 @@ mod avx512 {
         out: &mut [f32; BLOCK_ROWS],
     ) -> bool {
         scaled(&steps(table, block.lines), block, scales, bar, out)
+    }
+
+    #[target_feature(enable = "avx512f")]
+    #[expect(unsafe_code, reason = "loads sixteen numbers from an array that has them")]
+    pub(super) fn reaching(bounds: &[f32; BLOCK_ROWS], bar: f32) -> u64 {
+        let (sixteens, _) = bounds.as_chunks::<16>();
+        let (mut reaching, bar) = (0, _mm512_set1_ps(bar));
+        for sixteen in sixteens.iter().rev() {
+            // SAFETY: the array has sixteen numbers, and this load asks for no alignment.
+            let sixteen = unsafe { _mm512_loadu_ps(sixteen.as_ptr()) };
+            let mask = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(sixteen, bar);
+            reaching = reaching << 16 | u64::from(mask);
+        }
+        reaching
     }
 
     /// Rows of even and of odd numbers are added up apart, in 16 bits each.
@@ -498,6 +544,10 @@ mod tests {
                 let is_above = kernel.bounds(&table, &block, scales, bar, &mut found);
                 assert_eq!(found, expected, "{kernel:?}");
                 assert_eq!(is_above, expected.iter().any(|one| *one > bar), "{kernel:?}");
+                let reaching = kernel.reaching(&found, bar);
+                for (row, bound) in expected.iter().enumerate() {
+                    assert_eq!(reaching >> row & 1 == 1, *bound >= bar, "{kernel:?}, row {row}");
+                }
             }
             TestResult::passed()
         }

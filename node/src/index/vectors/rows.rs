@@ -8,7 +8,7 @@
 
 use super::facts::{Facts, Filter};
 use super::kernel::{self, BLOCK_ROWS, Block, Kernel, Line};
-use super::sketch::{self, Asked, Sketch, Turn};
+use super::sketch::{self, Asked, Bounds, Sketch, Turn};
 use super::top::{Promising, Top};
 use klnode_crdt::ids::EntryId;
 use std::collections::HashMap;
@@ -412,40 +412,43 @@ impl Sketched<'_> {
         let promising = promising.rows();
         self.offer(promising.iter().copied(), &mut top, |_| f32::INFINITY);
         for row in promising {
-            bounds[row - first] = f32::NEG_INFINITY;
+            bounds.as_flattened_mut()[row - first] = f32::NEG_INFINITY;
         }
         // Those that are done are below every bar.
         let bar = top.bar().max(f32::MIN);
-        let near = reaching(&bounds, bar).into_iter().map(|at| first + at);
+        let near = reaching(&bounds, bar).map(|at| first + at);
         let near: Vec<usize> = near.filter(|row| admits(*row)).collect();
-        self.offer(near.iter().copied(), &mut top, |row| bounds[row - first]);
+        self.offer(near.iter().copied(), &mut top, |row| bounds.as_flattened()[row - first]);
         top
     }
 
-    /// What the cosine of each row of some chunks can be at most; the highest are promising.
+    /// What the cosine of each row of some chunks can be at most, by blocks; the highest are promising.
     fn bounds(
         &self,
         chunks: Range<usize>,
         promising: &mut Promising,
         admits: impl Fn(usize) -> bool,
-    ) -> Vec<f32> {
+    ) -> Vec<Bounds> {
         let (start, end) = (chunks.start * CHUNK_ROWS, chunks.end * CHUNK_ROWS);
         let end = end.min(self.rows.len()).max(start);
-        let mut bounds = Vec::with_capacity(end - start + BLOCK_ROWS);
+        let mut bounds = Vec::with_capacity((end - start).div_ceil(BLOCK_ROWS));
         let mut some = [0.0; BLOCK_ROWS];
         for block in self.rows.codes.chunks[chunks].iter().flat_map(|chunk| chunk.blocks()) {
-            let row = start + bounds.len();
+            let row = start + bounds.len() * BLOCK_ROWS;
             let Some(left) = end.checked_sub(row).filter(|left| *left > 0) else { break };
-            if self.asked.bounds(&block, promising.bar(), &mut some) {
-                for (row, bound) in (row..).zip(some).take(left) {
-                    if bound > promising.bar() && admits(row) {
-                        promising.offer(bound, row);
+            let is_above = self.asked.bounds(&block, promising.bar(), &mut some);
+            // Behind the last row there is none.
+            some[left.min(BLOCK_ROWS)..].fill(f32::NEG_INFINITY);
+            if is_above {
+                for at in ones(Kernel::best().reaching(&some, promising.bar())) {
+                    // The bar rises with each that is taken.
+                    if some[at] > promising.bar() && admits(row + at) {
+                        promising.offer(some[at], row + at);
                     }
                 }
             }
-            bounds.extend(some);
+            bounds.push(some);
         }
-        bounds.truncate(end - start);
         bounds
     }
 
@@ -469,16 +472,18 @@ impl Sketched<'_> {
     }
 }
 
-/// Which of these bounds reach the bar. Without a branch: half of them are hard to foretell.
-fn reaching(bounds: &[f32], bar: f32) -> Vec<usize> {
-    let (mut reaching, mut some) = (Vec::new(), [0; BLOCK_ROWS]);
-    for (block, bounds) in bounds.chunks(BLOCK_ROWS).enumerate() {
-        let mut count = 0;
-        for (at, bound) in bounds.iter().enumerate() {
-            some[count % BLOCK_ROWS] = block * BLOCK_ROWS + at;
-            count += usize::from(*bound >= bar);
-        }
-        reaching.extend_from_slice(&some[..count]);
-    }
-    reaching
+/// Which of these bounds reach the bar.
+fn reaching(bounds: &[Bounds], bar: f32) -> impl Iterator<Item = usize> {
+    let kernel = Kernel::best();
+    let reaching = bounds.iter().map(move |bounds| kernel.reaching(bounds, bar));
+    reaching.enumerate().flat_map(|(block, bits)| ones(bits).map(move |at| block * BLOCK_ROWS + at))
+}
+
+/// Where bits are set, the lowest first.
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = bits.trailing_zeros() as usize;
+        bits &= bits.checked_sub(1)?;
+        Some(lowest)
+    })
 }
