@@ -93,6 +93,19 @@ pub(crate) fn at_most(
     if found <= max { Ok(()) } else { Err(Refusal::OverLimit { what, unit, found, max }) }
 }
 
+/// Checks that a payload is the one that a header names, or may be absent.
+fn check_named(header: &Header, payload: Option<&[u8]>) -> Result<(), Refusal> {
+    let is_named = match payload {
+        Some(bytes) => {
+            bytes.len() == header.payload_bytes as usize
+                && digest::of(Context::Payload, bytes) == header.payload_digest
+        }
+        // Only claims are ever erased under a header that stays.
+        None => header.facet == Facet::Claims,
+    };
+    if is_named { Ok(()) } else { Err(Refusal::WrongPayload) }
+}
+
 /// A verified record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -167,24 +180,24 @@ impl Record {
         Self::with_payload(signed, raw.payload.as_deref(), absence)
     }
 
+    /// Reads the header alone of such a record. The payload must be the one that was signed; what it
+    /// says is left unread.
+    pub fn header_back(raw: &RawRecord) -> Result<SignedHeader, Refusal> {
+        let signed = SignedHeader::read_back(&raw.header, raw.signature)?;
+        check_named(signed.header(), raw.payload.as_deref())?;
+        Ok(signed)
+    }
+
     fn with_payload(
         signed: SignedHeader,
         bytes: Option<&[u8]>,
         absence: Absence,
     ) -> Result<Self, Refusal> {
         let header = signed.header();
+        check_named(header, bytes)?;
         let Some(bytes) = bytes else {
-            // Only claims are ever erased under a header that stays.
-            return match header.facet {
-                Facet::Claims => Ok(Self { signed, body: Body::Absent(absence) }),
-                _ => Err(Refusal::WrongPayload),
-            };
+            return Ok(Self { signed, body: Body::Absent(absence) });
         };
-        if bytes.len() != header.payload_bytes as usize
-            || digest::of(Context::Payload, bytes) != header.payload_digest
-        {
-            return Err(Refusal::WrongPayload);
-        }
         let payload = Payload::decode(header.facet, header.entry, header.author, bytes)?;
         payload.check(header.entry, header.author, bytes)?;
         Ok(Self { signed, body: Body::Whole(Box::new(payload), bytes.into()) })

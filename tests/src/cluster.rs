@@ -530,7 +530,7 @@ impl Cluster {
 
     /// What a node would send to another.
     pub fn preview(&mut self, from: usize, to: usize) -> Preview {
-        let (snapshot, society) = (self.snapshot(from), self.society(from));
+        let (snapshot, society) = (self.snapshot(from), Arc::new(self.society(from)));
         let (peer, now) = (self.author(to), self.now(from));
         let examiner = self.replica(from).examiner().clone();
         examiner.preview(&snapshot, &society, peer, None, now).expect("readable")

@@ -37,9 +37,9 @@ pub struct Reader {
 /// One reading of the store: everything in it is judged by one state of affairs.
 pub struct Reading<'a> {
     /// Who is who.
-    pub society: Society,
+    pub society: Arc<Society>,
     pub(super) reader: &'a Reader,
-    pub(super) snapshot: &'a Snapshot,
+    pub(crate) snapshot: &'a Snapshot,
     pub(crate) now: WallTime,
     pub(super) standings: Known<Standing>,
     pub(super) outcomes: Known<Vec<OutcomeRow>>,
@@ -125,8 +125,18 @@ impl Reader {
     /// Begins a reading.
     pub fn at<'a>(&'a self, snapshot: &'a Snapshot, now: WallTime) -> Result<Reading<'a>, Error> {
         let society = Society::read(snapshot, self.own, now)?;
+        Ok(self.among(snapshot, Arc::new(society), now))
+    }
+
+    /// The same, where it is known already who is who.
+    pub(crate) fn among<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        society: Arc<Society>,
+        now: WallTime,
+    ) -> Reading<'a> {
         let (standings, outcomes) = (Known::nothing(), Known::nothing());
-        Ok(Reading { society, reader: self, snapshot, now, standings, outcomes })
+        Reading { society, reader: self, snapshot, now, standings, outcomes }
     }
 
     /// Reads one entry; nothing if this node has never heard of it.

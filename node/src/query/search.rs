@@ -75,7 +75,7 @@ impl Reading<'_> {
             Audience::Gated => self.is_surely_shut(entry),
             Audience::All => Ok(false),
         };
-        let from = (self.snapshot, &self.society);
+        let from = (self.snapshot, &*self.society);
         let found = candidates::find(index, from, question, self.now, &is_shut)?;
         (answer.index_lag, answer.fallback) = (found.tail_records, found.fallback.clone());
         if !found.has_words {

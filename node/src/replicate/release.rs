@@ -1,7 +1,7 @@
 //! Which entries a peer may have. Decided here and nowhere else: release, ingress and preview call
 //! the same function on the same facts.
 
-use crate::query::{Found, Reader};
+use crate::query::{Found, Reader, Reading};
 use crate::store::peers::Society;
 use crate::store::peers::rows::{PeerRow, Way};
 use crate::store::{Error, Snapshot};
@@ -72,15 +72,23 @@ impl Examiner {
         row.ingress.clone().unwrap_or_else(|| of_config(&self.ingress, society))
     }
 
+    /// Begins to read what is examined.
+    pub(super) fn reading<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        society: &Arc<Society>,
+        now: WallTime,
+    ) -> Reading<'a> {
+        self.reader.among(snapshot, Arc::clone(society), now)
+    }
+
     /// The facts of an entry that filters look at; none if it has nothing to show.
     pub(super) fn subject(
         &self,
-        snapshot: &Snapshot,
-        society: &Society,
+        reading: &Reading<'_>,
         entry: EntryId,
-        now: WallTime,
     ) -> Result<Option<Subject>, Error> {
-        let Some(found) = self.reader.read(snapshot, entry, now)? else { return Ok(None) };
+        let Some(found) = reading.read(entry)? else { return Ok(None) };
         if found.view.state != State::Live {
             return Ok(None);
         }
@@ -89,7 +97,7 @@ impl Examiner {
         subject.creator_hop = match found.view.origin.as_ref().and_then(|of| of.creator()) {
             // An import has no creator: whoever brought it in stands for it.
             None => Some(0),
-            Some(creator) => hop(snapshot, society, creator)?,
+            Some(creator) => hop(reading.snapshot, &reading.society, creator)?,
         };
         Ok(Some(subject))
     }
@@ -120,11 +128,12 @@ impl Examiner {
     pub fn preview(
         &self,
         snapshot: &Snapshot,
-        society: &Society,
+        society: &Arc<Society>,
         peer: AuthorId,
         filter: Option<&Filter>,
         now: WallTime,
     ) -> Result<Preview, Error> {
+        let reading = self.reading(snapshot, society, now);
         let row = society.peers.get(&peer).cloned().unwrap_or_default();
         let own = self.egress(&row, society);
         let filter = filter.unwrap_or(&own);
@@ -134,7 +143,7 @@ impl Examiner {
             if view.is_forgotten || view.is_parked() {
                 continue;
             }
-            let subject = self.subject(snapshot, society, entry, now)?;
+            let subject = self.subject(&reading, entry)?;
             let out = snapshot.release(peer, entry)?.out;
             match self.turn(subject.as_ref(), filter, society, peer, out) {
                 Turn::Open => preview.would_be.push(entry),

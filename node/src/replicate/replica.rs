@@ -14,7 +14,7 @@ use klnode_crdt::time::WallTime;
 use klnode_federation::proto::{self, Delivery, Input, Output, Replicator, SyncState};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The way to the one writer.
 pub trait Writer {
@@ -104,7 +104,7 @@ pub struct Replica<W> {
     is_behind: bool,
     /// Who was not listened to when releases were last examined.
     unheard: BTreeSet<AuthorId>,
-    known: Option<(Seq, u64, Rc<Society>)>,
+    known: Option<(Seq, u64, Arc<Society>)>,
     /// Grows whenever what is known about peers may have changed.
     changes: u64,
     equal: BTreeMap<AuthorId, WallTime>,
@@ -162,12 +162,12 @@ impl<W: Writer> Replica<W> {
     }
 
     /// Who is who now.
-    pub fn society(&mut self, now: WallTime) -> Result<Rc<Society>, Error> {
+    pub fn society(&mut self, now: WallTime) -> Result<Arc<Society>, Error> {
         let snapshot = self.writer.store().snapshot()?;
         self.society_in(&snapshot, now)
     }
 
-    fn society_in(&mut self, snapshot: &Snapshot, now: WallTime) -> Result<Rc<Society>, Error> {
+    fn society_in(&mut self, snapshot: &Snapshot, now: WallTime) -> Result<Arc<Society>, Error> {
         match &self.known {
             Some((head, changes, society))
                 if (*head, *changes) == (snapshot.head(), self.changes) =>
@@ -175,7 +175,7 @@ impl<W: Writer> Replica<W> {
                 Ok(society.clone())
             }
             _ => {
-                let society = Rc::new(Society::read(snapshot, self.own, now)?);
+                let society = Arc::new(Society::read(snapshot, self.own, now)?);
                 self.known = Some((snapshot.head(), self.changes, society.clone()));
                 Ok(society)
             }
@@ -400,7 +400,7 @@ impl<W: Writer> Replica<W> {
     fn sweep_on(
         &mut self,
         snapshot: &Snapshot,
-        society: &Society,
+        society: &Arc<Society>,
         approved: &BTreeSet<AuthorId>,
         now: WallTime,
     ) -> Result<Vec<PeerAct>, Error> {
@@ -425,7 +425,7 @@ impl<W: Writer> Replica<W> {
     fn decide(
         &self,
         snapshot: &Snapshot,
-        society: &Society,
+        society: &Arc<Society>,
         entries: &BTreeSet<EntryId>,
         peers: &BTreeSet<AuthorId>,
         now: WallTime,
@@ -439,8 +439,9 @@ impl<W: Writer> Replica<W> {
             Some((*peer, self.examiner.egress(row, society)))
         });
         let filters: Vec<_> = filters.collect();
+        let reading = self.examiner.reading(snapshot, society, now);
         for entry in entries {
-            let subject = self.examiner.subject(snapshot, society, *entry, now);
+            let subject = self.examiner.subject(&reading, *entry);
             // What cannot be read passes as it did before.
             let Some(subject) = Error::unless_damaged(subject)? else { continue };
             for (peer, filter) in &filters {

@@ -15,7 +15,6 @@ use klnode_crdt::time::WallTime;
 use klnode_federation::net::{self, Protocol};
 use klnode_federation::proto::SyncState;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -265,7 +264,7 @@ impl Core {
     }
 
     /// Who is who now.
-    pub fn society(&mut self) -> Result<Rc<Society>, Error> {
+    pub fn society(&mut self) -> Result<Arc<Society>, Error> {
         let now = (self.now)();
         self.replica.society(now)
     }

@@ -14,12 +14,12 @@ use klnode_federation::proto::message::{Cursor, Receipt};
 use klnode_federation::proto::{Comparable, Outgoing, Unreadable, View};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// One snapshot, read for peers.
 pub(super) struct StoreView {
     pub(super) snapshot: Snapshot,
-    pub(super) society: Rc<Society>,
+    pub(super) society: Arc<Society>,
     pub(super) store: StoreId,
     pub(super) now: WallTime,
     pub(super) refused: OnceCell<(StoreId, BTreeSet<Digest>)>,
@@ -57,18 +57,18 @@ impl StoreView {
     }
 
     /// What both sides should hold of one entry.
-    fn shared_records(
+    fn shared_headers(
         &self,
         peer: AuthorId,
         entry: EntryId,
         row: ReleaseRow,
-    ) -> Result<Vec<Record>, Error> {
-        let mut records = self.snapshot.whole_records(entry)?;
-        let is_forgotten = records.iter().any(|one| one.header().facet == Facet::Tombstone);
+    ) -> Result<Vec<SignedHeader>, Error> {
+        let mut headers = self.snapshot.whole_headers(entry)?;
+        let is_forgotten = headers.iter().any(|one| one.header().facet == Facet::Tombstone);
         if !is_forgotten {
-            records.retain(|one| is_shared(one.author(), peer, self.society.own, row));
+            headers.retain(|one| is_shared(one.header().author, peer, self.society.own, row));
         }
-        Ok(records)
+        Ok(headers)
     }
 
     /// Headers that were refused from a store, by entry.
@@ -84,12 +84,26 @@ impl StoreView {
         Ok(refused)
     }
 
-    fn waiting(&self) -> Result<BTreeMap<EntryId, Vec<Record>>, Error> {
-        let mut waiting = BTreeMap::<EntryId, Vec<Record>>::new();
+    /// Those of one entry, unless it is forgotten.
+    fn refused_of<'a>(
+        &self,
+        entry: EntryId,
+        refused: &'a BTreeMap<EntryId, Vec<SignedHeader>>,
+    ) -> Result<&'a [SignedHeader], Error> {
+        let Some(of_entry) = refused.get(&entry) else { return Ok(&[]) };
+        match Error::unless_damaged(self.snapshot.tombstone(entry))? {
+            Some(None) => Ok(of_entry),
+            Some(Some(_)) | None => Ok(&[]),
+        }
+    }
+
+    /// Headers of records that wait for the operator, by entry.
+    fn waiting(&self) -> Result<BTreeMap<EntryId, Vec<SignedHeader>>, Error> {
+        let mut waiting = BTreeMap::<EntryId, Vec<SignedHeader>>::new();
         for row in self.snapshot.quarantine()? {
-            let record = Record::verify(&row?.1.record);
-            let record = record.map_err(|error| Error::damaged("quarantine", &error))?;
-            waiting.entry(record.entry()).or_default().push(record);
+            let signed = Record::header_back(&row?.1.record);
+            let signed = signed.map_err(|error| Error::damaged("quarantine", &error))?;
+            waiting.entry(signed.header().entry).or_default().push(signed);
         }
         Ok(waiting)
     }
@@ -241,14 +255,11 @@ impl View for StoreView {
             for row in self.snapshot.releases(peer)? {
                 let (entry, row) = row?;
                 let is_shared = |author| is_shared(author, peer, self.society.own, row);
-                let mut records = self.shared_records(peer, entry, row)?;
+                let shared = self.shared_headers(peer, entry, row)?;
                 let waiting = waiting.get(&entry).into_iter().flatten();
-                records.extend(waiting.filter(|one| is_shared(one.author())).cloned());
-                let held: Vec<&SignedHeader> = records.iter().map(Record::signed).collect();
-                let refused = match Error::unless_damaged(self.snapshot.tombstone(entry))? {
-                    Some(None) => refused.get(&entry).map_or(&[][..], Vec::as_slice),
-                    Some(Some(_)) | None => &[],
-                };
+                let waiting = waiting.filter(|one| is_shared(one.header().author));
+                let held: Vec<&SignedHeader> = shared.iter().chain(waiting).collect();
+                let refused = self.refused_of(entry, &refused)?;
                 let refused: Vec<&SignedHeader> =
                     refused.iter().filter(|one| is_shared(one.header().author)).collect();
                 items.extend(in_place(&held, &refused).map(comparable));

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::rows::{self, PairRow, RecordRow, Seq, UseRow, ViewRow};
 use super::tables::{HeldKey, key, part, span};
-use klnode_crdt::header::Facet;
+use klnode_crdt::header::{Facet, SignedHeader};
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
 use klnode_crdt::record::Record;
@@ -46,15 +46,31 @@ pub(super) fn record_to_send(
 
 /// A record, and whether its row has a check.
 fn checked_at(records: &impl Records, seq: Seq, digest: Digest) -> Result<(Record, bool), Error> {
-    let row = records.get(&seq.0.to_be_bytes())?;
-    let row = row.ok_or_else(|| Error::damaged(format!("record {digest}"), "it is missing"))?;
-    let row: RecordRow = rows::decode("records", row.value())?;
+    let row = row_at(records, seq, digest)?;
     let has_check = row.has_check();
     let record = row.read(seq)?;
-    if record.digest() == digest {
-        return Ok((record, has_check));
+    check_place(record.digest(), digest)?;
+    Ok((record, has_check))
+}
+
+/// The header alone of a record that is whole.
+fn header_at(records: &impl Records, seq: Seq, digest: Digest) -> Result<SignedHeader, Error> {
+    let signed = row_at(records, seq, digest)?.read_header(seq)?;
+    check_place(signed.digest(), digest)?;
+    Ok(signed)
+}
+
+fn row_at(records: &impl Records, seq: Seq, digest: Digest) -> Result<RecordRow, Error> {
+    let row = records.get(&seq.0.to_be_bytes())?;
+    let row = row.ok_or_else(|| Error::damaged(format!("record {digest}"), "it is missing"))?;
+    rows::decode("records", row.value())
+}
+
+fn check_place(found: Digest, expected: Digest) -> Result<(), Error> {
+    if found == expected {
+        return Ok(());
     }
-    Err(Error::damaged(format!("record {digest}"), "another record is in its place"))
+    Err(Error::damaged(format!("record {expected}"), "another record is in its place"))
 }
 
 /// What becomes of a record that is damaged.
@@ -73,12 +89,9 @@ pub(super) fn records_of(
     prefix: &[u8],
     damage: Damage,
 ) -> Result<Vec<(Seq, Record)>, Error> {
-    let (first, last) = span::<81>(prefix);
     let mut found = Vec::new();
-    for row in held.range::<&HeldKey>(&first..=&last)? {
-        let (at, seq) = row?;
-        let seq = Seq(u64::from_be_bytes(*seq.value()));
-        let digest = Digest::from_bytes(part(at.value(), 49));
+    for place in places_of(held, prefix)? {
+        let (seq, digest) = place?;
         let read = record_at(records, seq, digest);
         let record = match damage {
             Damage::Told => Some(read?),
@@ -87,6 +100,34 @@ pub(super) fn records_of(
         found.extend(record.map(|record| (seq, record)));
     }
     Ok(found)
+}
+
+/// The headers of an entry's live records as far as these are whole.
+pub(super) fn whole_headers(
+    held: &impl Held,
+    records: &impl Records,
+    entry: EntryId,
+) -> Result<Vec<SignedHeader>, Error> {
+    let mut found = Vec::new();
+    for place in places_of(held, entry.as_bytes())? {
+        let (seq, digest) = place?;
+        found.extend(Error::unless_damaged(header_at(records, seq, digest))?);
+    }
+    Ok(found)
+}
+
+/// Where the records stand whose place in `held` begins with a prefix, and what they are called.
+fn places_of(
+    held: &impl Held,
+    prefix: &[u8],
+) -> Result<impl Iterator<Item = Result<(Seq, Digest), Error>>, Error> {
+    let (first, last) = span::<81>(prefix);
+    let rows = held.range::<&HeldKey>(&first..=&last)?;
+    Ok(rows.map(|row| {
+        let (at, seq) = row?;
+        let seq = Seq(u64::from_be_bytes(*seq.value()));
+        Ok((seq, Digest::from_bytes(part(at.value(), 49))))
+    }))
 }
 
 /// The first author after another, by key, of whom anything is held about an entry.

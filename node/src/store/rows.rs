@@ -14,10 +14,11 @@ use super::upkeep::{ServiceRow, UpkeepRow};
 use super::usage::UsageRow;
 use klnode_crdt::digest::{Context, Fields};
 use klnode_crdt::equivocation::RawProof;
+use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::origin::{Memory, Origin};
-use klnode_crdt::record::{Absence, RawRecord, Record};
+use klnode_crdt::record::{Absence, RawRecord, Record, Refusal};
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::wire;
 use klnode_crdt::wire::bounded::Bounds;
@@ -137,15 +138,29 @@ impl RecordRow {
             .finish_short()
     }
 
+    /// The record.
     pub(super) fn read(self, seq: Seq) -> Result<Record, Error> {
+        let absence = if self.is_stripped { Absence::Stripped } else { Absence::Erased };
+        self.checked(seq, |raw| Record::read_back(raw, absence))
+    }
+
+    /// Its header alone, if all of it is whole.
+    pub(super) fn read_header(self, seq: Seq) -> Result<SignedHeader, Error> {
+        self.checked(seq, Record::header_back)
+    }
+
+    fn checked<T>(
+        self,
+        seq: Seq,
+        read: impl FnOnce(&RawRecord) -> Result<T, Refusal>,
+    ) -> Result<T, Error> {
         let what = || format!("record number {}", seq.0);
         if self.check.is_some_and(|check| check.into_array() != self.checksum()) {
             return Err(Error::damaged(what(), "its row is not as it was written"));
         }
-        let absence = if self.is_stripped { Absence::Stripped } else { Absence::Erased };
         let Self { header, signature, payload, .. } = self;
         let raw = RawRecord { header, signature, payload };
-        Record::read_back(&raw, absence).map_err(|refusal| Error::damaged(what(), &refusal))
+        read(&raw).map_err(|refusal| Error::damaged(what(), &refusal))
     }
 }
 
@@ -423,7 +438,10 @@ mod tests {
 
     /// What a row with one byte changed reads as, if it reads.
     fn read(bytes: &[u8]) -> Option<Record> {
-        decode::<RecordRow>("records", bytes).ok()?.read(Seq(1)).ok()
+        let row = || decode::<RecordRow>("records", bytes).ok();
+        let (header, record) = (row()?.read_header(Seq(1)).ok(), row()?.read(Seq(1)).ok());
+        assert_eq!(header.as_ref(), record.as_ref().map(Record::signed), "it is as whole");
+        record
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::tables::{
     QUARANTINE, part, span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
-use klnode_crdt::header::Facet;
+use klnode_crdt::header::{Facet, SignedHeader};
 use klnode_crdt::holding::{EntryRecords, Holding};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
 use klnode_crdt::record::{Absence, Record};
@@ -192,6 +192,11 @@ impl Snapshot {
         let records = self.records()?;
         let found = read::records_of(held, records, entry.as_bytes(), Damage::PassedOver)?;
         Ok(found.into_iter().map(|(_, record)| record).collect())
+    }
+
+    /// The headers of these.
+    pub fn whole_headers(&self, entry: EntryId) -> Result<Vec<SignedHeader>, Error> {
+        read::whole_headers(self.held()?, self.records()?, entry)
     }
 
     /// Who asked for the record at a position, if it was written here.

@@ -17,6 +17,7 @@ use klnode_crdt::kind;
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::filter::Filter as Passing;
 use klnode_federation::proto::ticket::Offer;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What still differs after so long does not come by itself.
@@ -211,7 +212,7 @@ fn weigh(
     SetFilters { egress, ingress }: SetFilters,
 ) -> Result<(Preview, Option<Passing>, Option<Passing>), ApiError> {
     let snapshot = service.snapshot()?;
-    let society = service.society(&snapshot)?;
+    let society = Arc::new(service.society(&snapshot)?);
     let row =
         society.peers.get(&key).cloned().ok_or_else(|| {
             ApiError::from(crate::replicate::PairError::NoSuchPeer(key.to_string()))

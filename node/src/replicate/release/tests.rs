@@ -274,13 +274,13 @@ fn create(engine: &mut Engine, claims: Vec<Claim>) -> EntryId {
 #[test]
 fn a_filter_sees_the_confidence_and_the_status_that_this_node_has_found() {
     let (mut node, entry) = engine();
-    let (examiner, society) = (examiner(&Config::default().filter), society());
+    let (examiner, society) = (examiner(&Config::default().filter), Arc::new(society()));
     let mut look = |command: Option<Command>| {
         if let Some(command) = command {
             node.step(&[command], NOW).remove(0).unwrap();
         }
         let snapshot = node.store().snapshot().unwrap();
-        examiner.subject(&snapshot, &society, entry, NOW).unwrap()
+        examiner.subject(&examiner.reading(&snapshot, &society, NOW), entry).unwrap()
     };
     let observe = |of, amount| Some(Command::Observe { entry, of, amount: Thousandths(amount) });
     let new = look(None).expect("it is live");
@@ -322,7 +322,7 @@ fn a_preview_tells_what_a_peer_has_would_get_would_lose_and_does_not_get_and_by_
         held: vec![Held { entry: held, rule: Rule::TagDenied }],
     };
     let preview = |society: &Society, by: Option<&Filter>| {
-        examiner.preview(&snapshot, society, peer, by, NOW).unwrap()
+        examiner.preview(&snapshot, &Arc::new(society.clone()), peer, by, NOW).unwrap()
     };
     assert_eq!(preview(&society, Some(&by)), expect);
     // Where no filter is given, it is the one that the peer has.
