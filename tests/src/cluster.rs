@@ -27,7 +27,7 @@ use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::filter::Filter;
-use klnode_federation::proto::{Settings, SyncState};
+use klnode_federation::proto::{Offerer, Settings, SyncState};
 use klnode_federation::sim::{Delivery, Knobs, Network, START_MS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -289,7 +289,10 @@ impl Cluster {
         for other in 0..self.count() {
             let peer = self.author(other);
             let Some(cursor) = self.snapshot(at).cursor(peer).expect("readable") else { continue };
-            let acts = vec![PeerAct::Readmit(cursor.store), PeerAct::Rewind(peer)];
+            let acts = vec![
+                PeerAct::Readmit(Offerer { peer, store: cursor.store }),
+                PeerAct::Rewind(peer),
+            ];
             self.replica(at).note(acts).expect("noted");
             if other != at && self.network.is_linked(at, other) {
                 self.happen(at, Event::Connected(peer));
@@ -299,17 +302,21 @@ impl Cluster {
 
     /// Why a node has refused records of another's store.
     pub fn refusals(&mut self, at: usize, from: usize) -> Vec<(Digest, String)> {
-        let rows = self.snapshot(at).refusals(self.store(from)).expect("readable");
+        let rows = self.snapshot(at).refusals(self.offer(from)).expect("readable");
         rows.map(|row| row.expect("readable")).map(|row| (row.digest, row.reason)).collect()
     }
 
     /// Of which entries a node has refused records of another's store.
     pub fn refused(&mut self, at: usize, from: usize) -> BTreeSet<EntryId> {
-        let rows = self.snapshot(at).refusals(self.store(from)).expect("readable");
+        let rows = self.snapshot(at).refusals(self.offer(from)).expect("readable");
         let headers = rows
             .map(|row| row.expect("readable"))
             .filter_map(|row| SignedHeader::read_back(&row.header, row.signature).ok());
         headers.map(|signed| signed.header().entry).collect()
+    }
+
+    fn offer(&self, from: usize) -> Offerer {
+        Offerer { peer: self.author(from), store: self.store(from) }
     }
 
     /// A node's store.

@@ -9,6 +9,7 @@ mod bytes;
 
 use crate::node::Seeded;
 use bytes::Forge;
+use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Nonce, StoreId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
@@ -27,7 +28,7 @@ pub enum Attack {
     Bombs,
     /// Records that their authors never made: changed, swapped, moved.
     Forgeries,
-    /// Pages that do not follow, that never end, that open what nobody has.
+    /// Pages that do not follow, that never end, that open what nobody has, that name one thing twice.
     Pages,
     /// Comparisons that make no sense.
     Compares,
@@ -271,9 +272,8 @@ impl Hostile {
             Ok(Answer::Refused(_)) => self.outcome.refused += 1,
             Ok(Answer::Later(_)) => self.outcome.later += 1,
             Ok(Answer::Records(records)) => {
-                let digest = |raw: &klnode_crdt::record::RawRecord| {
-                    klnode_crdt::header::SignedHeader::digest_of(&raw.header)
-                };
+                let digest =
+                    |raw: &klnode_crdt::record::RawRecord| SignedHeader::digest_of(&raw.header);
                 let given = records.iter().filter(|raw| self.wanted.contains(&digest(raw)));
                 self.outcome.given += given.count() as u64;
                 self.outcome.answered += 1;
@@ -341,6 +341,7 @@ impl Hostile {
                 Answer::Records(digests.iter().map(|_| self.forge.forged()).collect()).encode()
             }
             (Attack::Pages, Ask::Changes(..)) => self.odd_page(begin),
+            (Attack::Pages, Ask::Fetch(_)) => Answer::Records(vec![self.forge.first()]).encode(),
             (Attack::Replay, Ask::Changes(..)) => {
                 let raw = self.forge.first();
                 let items = (0..500).map(|_| Item::Whole(0, raw.clone())).collect();
@@ -368,6 +369,9 @@ impl Hostile {
             _ => cursor(begin + 1),
         };
         let entries = (0..1_500).map(|_| EntryId::from_bytes(self.forge.short())).collect();
-        Answer::Page(vec![Item::Opened(entries)], end, true).encode()
+        // And the same record by name, again and again.
+        let named = Item::Named(0, SignedHeader::digest_of(&self.forge.first().header));
+        let items = vec![Item::Opened(entries), named.clone(), named.clone(), named];
+        Answer::Page(items, end, true).encode()
     }
 }

@@ -9,7 +9,7 @@ use klnode_crdt::record::RawRecord;
 use klnode_crdt::time::WallTime;
 use klnode_federation::proto::message::{Cursor, Receipt};
 use klnode_federation::proto::{
-    Comparable, Input, Outcome, Outgoing, Output, Replicator, Settings, Unreadable, View,
+    Comparable, Input, Offerer, Outcome, Outgoing, Output, Replicator, Settings, Unreadable, View,
 };
 use std::collections::BTreeMap;
 
@@ -131,16 +131,16 @@ impl View for Shelf {
     fn proof(&self, _: AuthorId) -> Result<Option<RawProof>, Unreadable> {
         Ok(None)
     }
-    fn knows(&self, digest: Digest, _: StoreId) -> Result<bool, Unreadable> {
+    fn knows(&self, digest: Digest, _: Offerer) -> Result<bool, Unreadable> {
         Ok(self.records.contains_key(&digest))
     }
-    fn is_refused(&self, _: Digest, _: StoreId) -> Result<bool, Unreadable> {
+    fn is_refused(&self, _: Digest, _: Offerer) -> Result<bool, Unreadable> {
         Ok(false)
     }
     fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable> {
         Ok(self.cursors.get(&peer).copied())
     }
-    fn comparable(&self, _: AuthorId, _: StoreId) -> Result<Vec<Comparable>, Unreadable> {
+    fn comparable(&self, _: Offerer) -> Result<Vec<Comparable>, Unreadable> {
         let held = self.records.iter();
         Ok(held.map(|(digest, (stamp, _))| Comparable { stamp: *stamp, digest: *digest }).collect())
     }

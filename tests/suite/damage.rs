@@ -7,9 +7,11 @@ use crate::process::{klnode, refusal, signal, start, told};
 use klnode::engine::{Command, NewEntry};
 use klnode::query::doctor;
 use klnode_crdt::charter;
+use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::record::{RawRecord, Record};
+use klnode_crdt::tally::Observation;
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::message::{Answer, Item};
 use klnode_federation::sim::Knobs;
@@ -241,6 +243,26 @@ fn a_damaged_row_is_never_read_as_another_nor_sent_and_comes_back() {
         }
     }
     assert!(noticed > 10, "{noticed}");
+}
+
+#[test]
+fn a_damaged_tombstone_holds_up_nothing_that_a_peer_brings() {
+    let mut nodes = Cluster::new(2, 2, Knobs::calm());
+    nodes.pair(0, 1, true);
+    let entry = nodes.create(1, lesson("forgotten there"));
+    settle(&mut nodes);
+    nodes.part(1);
+    nodes.run(1, Command::Forget { entry, grounds: None }).unwrap();
+    let tombstone = record(&mut nodes, 1, entry);
+    // A byte of the header, past where the row begins.
+    strike(&mut nodes, 1, &tombstone, 40);
+    assert!(nodes.snapshot(1).tombstone(entry).is_err(), "it is damaged");
+    let (of, amount) = (Observation::Success, Thousandths::ONE);
+    nodes.run(0, Command::Observe { entry, of, amount }).unwrap();
+    let another = nodes.create(0, lesson("comes after it"));
+    nodes.heal();
+    settle(&mut nodes);
+    assert_eq!(nodes.digests(1, another), nodes.digests(0, another));
 }
 
 // The charter.

@@ -22,6 +22,7 @@ use klnode_crdt::tally::Observation;
 use klnode_crdt::testing::key;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::writer::Writer;
+use klnode_federation::proto::Offerer;
 use klnode_scoring::outcome::{self, Outcome};
 use klnode_tests::disk::Disk;
 use klnode_tests::node::{Node, START, lesson};
@@ -231,7 +232,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
         Command::Peers(vec![
             PeerAct::Release(peer, entry, true),
             PeerAct::Requeue(peer, vec![digest]),
-            PeerAct::Refuse(StoreId::default(), [6; 16], Box::new(refusal)),
+            PeerAct::Refuse(Offerer { peer, store: cursor.store }, [6; 16], Box::new(refusal)),
             PeerAct::Advance(peer, cursor),
         ]),
         Command::Overlay { entry, overlay },

@@ -2,6 +2,7 @@
 //! the middle, clones that contradict themselves.
 
 use klnode::engine::{Command, NewEntry};
+use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{Digest, EntryId, WorkspaceId};
@@ -14,6 +15,7 @@ use klnode_federation::proto::SyncState;
 use klnode_federation::proto::message::{Answer, Ask};
 use klnode_federation::sim::Knobs;
 use klnode_tests::cluster::{Cluster, Sent};
+use klnode_tests::disk::Fault;
 use klnode_tests::node::{Node, lesson};
 
 /// Long enough for everything to come to rest.
@@ -365,6 +367,39 @@ fn the_proof_of_equivocation_reaches_third_parties_and_who_comes_later() {
     nodes.pair(3, 4, false);
     nodes.pass(REST_MS);
     assert!(nodes.weight(4, author) == 0.0, "who is paired later hears of it too");
+}
+
+#[test]
+fn what_could_not_be_written_about_a_release_is_written_when_it_can_be() {
+    for calls in 0..24 {
+        let (mut nodes, team) = team(80 + calls, 2);
+        let entry = nodes.create(0, in_workspace(team, "for members"));
+        nodes.pass(REST_MS);
+        assert!(nodes.is_released(0, 1, entry));
+        nodes.fail_once(0, calls, Fault::NoSpace);
+        let withdrawn = Claim::Withdraw(TextSet::MEMBERS, nodes.author(1).to_string());
+        let is_done = nodes.run(0, claim(charter::entry(team), withdrawn)).is_ok();
+        nodes.pass(REST_MS);
+        assert_eq!(nodes.is_released(0, 1, entry), !is_done, "after {calls} calls");
+    }
+}
+
+#[test]
+fn what_stays_here_is_nobodys_to_release_and_nobody_hears_what_becomes_of_it() {
+    let cases =
+        [(WorkspaceId::LOCAL, true), (WorkspaceId::LOCAL, false), (WorkspaceId::MAIN, false)];
+    for (workspace, is_mine) in cases {
+        let mut nodes = Cluster::new(130, 2, Knobs::calm());
+        let entry = nodes.create(0, in_workspace(workspace, "kept at home"));
+        // Whoever guesses its id says that it has it, too.
+        nodes.possess(1, &[entry], Vec::new());
+        nodes.pair(0, 1, is_mine);
+        nodes.pass(REST_MS);
+        nodes.run(0, Command::Forget { entry, grounds: None }).unwrap();
+        nodes.pass(2 * REST_MS);
+        let tells = |sent: &Sent| sent.from == 0 && contains(sent, entry.as_bytes());
+        assert!(!nodes.sent.iter().any(tells), "{workspace}, {is_mine}");
+    }
 }
 
 #[test]

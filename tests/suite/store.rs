@@ -12,7 +12,7 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::record::Record;
 use klnode_crdt::testing::key;
 use klnode_crdt::writer::Claim;
-use klnode_federation::proto::Outgoing;
+use klnode_federation::proto::{Offerer, Outgoing};
 use klnode_tests::disk::Disk;
 use klnode_tests::node::{Node, START, exchange, lesson, setup};
 use std::path::Path;
@@ -212,9 +212,9 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
         digest: digest(1),
         reason: reason.into(),
     };
-    let store = StoreId::from_bytes([8; 16]);
+    let offer = Offerer { peer, store: StoreId::from_bytes([8; 16]) };
     let note = |act| Command::Peers(vec![act]);
-    let refuse = |row| note(PeerAct::Refuse(store, [1; 16], Box::new(row)));
+    let refuse = |row| note(PeerAct::Refuse(offer, [1; 16], Box::new(row)));
     for command in [
         Command::Served(served("first")),
         Command::Served(served("second")),
@@ -240,8 +240,11 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
     let queued = |at, byte| (at, Outgoing::Record(digest(byte)));
     assert_eq!(outbox, [queued(4, 2), queued(5, 1), queued(6, 3)], "what is wanted again is last");
     assert_eq!(snapshot.overlay(entry).unwrap(), overlay);
-    let refused: Vec<_> = snapshot.refusals(store).unwrap().map(Result::unwrap).collect();
+    let refused: Vec<_> = snapshot.refusals(offer).unwrap().map(Result::unwrap).collect();
     assert_eq!(refused, [refusal(5, "filter")]);
+    // Another that calls its store the same has not been refused anything.
+    let another = Offerer { peer: AuthorId::default(), ..offer };
+    assert_eq!(snapshot.refusals(another).unwrap().count(), 0);
 }
 
 #[test]

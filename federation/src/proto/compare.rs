@@ -4,26 +4,27 @@
 //! fingerprints of ranges, and go into those that differ. Equal sets are known equal after one round
 //! trip. The side that began learns what each side lacks.
 
-use super::limits::{COMPARE_BYTES_MAX, COMPARE_ROUNDS_MAX};
+use super::limits::{COMPARE_BYTES_MAX, COMPARE_NEED_MAX, COMPARE_ROUNDS_MAX};
 use super::view::Comparable;
 use klnode_crdt::ids::Digest;
 use negentropy::{Id, Negentropy, NegentropyStorageVector};
+use std::collections::BTreeSet;
 
 /// A comparison this side has begun.
 pub(super) struct Comparison {
     state: Negentropy<'static, NegentropyStorageVector>,
     rounds: u32,
-    /// Held here alone, as far as it is known.
-    pub(super) have: Vec<Digest>,
+    /// Held here alone, as far as it is known. A peer may say the same in every round.
+    pub(super) have: BTreeSet<Digest>,
     /// Held there alone, as far as it is known.
-    pub(super) need: Vec<Digest>,
+    pub(super) need: BTreeSet<Digest>,
 }
 
 /// How a comparison goes on.
 pub(super) enum Next {
     /// With this message.
     Ask(Vec<u8>),
-    /// It is over: all differences are known.
+    /// It is over: all differences are known, or as many as are mended at once.
     Over,
     /// The other side's bytes make no sense, or never come to an end.
     Broken,
@@ -45,7 +46,8 @@ impl Comparison {
     pub(super) fn begin(items: &[Comparable]) -> Option<(Self, Vec<u8>)> {
         let mut state = Negentropy::owned(sealed(items)?, COMPARE_BYTES_MAX as u64).ok()?;
         let first = state.initiate().ok()?;
-        Some((Self { state, rounds: 1, have: Vec::new(), need: Vec::new() }, first))
+        let (have, need) = (BTreeSet::new(), BTreeSet::new());
+        Some((Self { state, rounds: 1, have, need }, first))
     }
 
     /// Takes in the other side's answer. An empty one says that nothing differs any more.
@@ -61,6 +63,8 @@ impl Comparison {
         self.need.extend(digests(need));
         match next {
             Ok(None) => Next::Over,
+            // What a peer claims to have is asked for before it can claim more.
+            Ok(Some(_)) if self.need.len() >= COMPARE_NEED_MAX => Next::Over,
             Ok(Some(message)) if self.rounds <= COMPARE_ROUNDS_MAX => Next::Ask(message),
             _ => Next::Broken,
         }
@@ -126,6 +130,12 @@ mod tests {
         assert_eq!((have, need), (0, 900 + 500));
         assert_eq!(run(&[], &two).1, 9_500);
         assert_eq!(run(&two, &[]).0, 9_500);
+    }
+
+    #[test]
+    fn a_comparison_ends_where_more_is_lacking_than_is_asked_for_at_once() {
+        let (_, need, ..) = run(&[], &items(0..(COMPARE_NEED_MAX as u64 * 3 / 2)));
+        assert!((COMPARE_NEED_MAX..COMPARE_NEED_MAX * 5 / 4).contains(&need), "{need}");
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub const RECEIPTS_MAX: usize = 1_000;
 /// Round trips of one comparison: a peer that never comes to an end is left alone until the next.
 pub const COMPARE_ROUNDS_MAX: u32 = 64;
 
+/// What a peer has and this node lacks, as far as one comparison goes; the next one finds the rest.
+pub const COMPARE_NEED_MAX: usize = 100_000;
+
 /// Bytes of one message of a comparison.
 pub const COMPARE_BYTES_MAX: usize = 256 * 1024;
 

@@ -83,4 +83,4 @@ mod view;
 
 pub use replicator::{Input, Outcome, Output, Replicator, Settings};
 pub use session::{Arrived, Delivery, SyncState};
-pub use view::{Comparable, Outgoing, Unreadable, View};
+pub use view::{Comparable, Offerer, Outgoing, Unreadable, View};

@@ -7,8 +7,8 @@ use super::budget::{Allowance, Budget};
 use super::limits::{PAGE_ITEMS_MAX, RECEIPTS_MAX, VERSION};
 use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
 use super::session::{Delivery, Expected, Fault, Page, Session, SyncState};
-use super::view::{Unreadable, View};
-use klnode_crdt::ids::{AuthorId, Digest, StoreId};
+use super::view::{Offerer, Unreadable, View};
+use klnode_crdt::ids::{AuthorId, Digest};
 use klnode_crdt::time::WallTime;
 use std::collections::BTreeMap;
 
@@ -57,8 +57,8 @@ pub enum Output {
     Advance(AuthorId, Cursor),
     /// The peer lacks these: put them at the end of its outbox, even if they were there before.
     Requeue(AuthorId, Vec<Digest>),
-    /// The store holds these no longer, which were refused from it.
-    Withdrawn(StoreId, Vec<Digest>),
+    /// The peer's store holds these no longer, which were refused from it.
+    Withdrawn(Offerer, Vec<Digest>),
     /// The peer has begun to read from the start: it may lack what it once brought itself.
     Restart(AuthorId),
     /// The peer's outbox is read from the start, perhaps because its store is an older copy of
@@ -434,7 +434,7 @@ impl Step<'_> {
         }
         let mut faults = Vec::new();
         let is_empty = items.is_empty();
-        let page = Page::new(items, (from, end), self.view, &mut faults)?;
+        let page = Page::new(items, self.peer, (from, end), self.view, &mut faults)?;
         self.session.asked = Some(end);
         self.session.is_at_end = !more && !has_grown;
         // A page that moves nothing needs no commit.

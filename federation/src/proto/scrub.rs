@@ -6,11 +6,13 @@ use super::limits::FETCH_MAX;
 use super::message::{Ask, Greeting};
 use super::replicator::{Output, RETRY_MS, Step};
 use super::session::{Expected, Page, SyncState};
-use super::view::Unreadable;
-use klnode_crdt::ids::{Digest, StoreId};
+use super::view::{Offerer, Unreadable};
+use klnode_crdt::ids::Digest;
 
 /// Comparisons in a row that find something, before the peer is left alone until the next scrub.
 const REPEATS_MAX: u32 = 4;
+/// Records that are put into an outbox again in one piece.
+const REQUEUED_AT_ONCE: usize = 2_000;
 
 impl Step<'_> {
     pub(super) fn compare_if_due(&mut self, theirs: Greeting) -> Result<(), Unreadable> {
@@ -28,7 +30,7 @@ impl Step<'_> {
         if !has_read && !session.is_urgent {
             return Ok(());
         }
-        let items = self.view.comparable(self.peer, theirs.store)?;
+        let items = self.view.comparable(Offerer { peer: self.peer, store: theirs.store })?;
         let session = &mut *self.session;
         (session.wants_compare, session.is_urgent) = (false, false);
         session.compared_at = self.at;
@@ -53,7 +55,8 @@ impl Step<'_> {
     }
 
     fn compare_over(&mut self, comparison: Comparison) -> Result<(), Unreadable> {
-        let Comparison { mut have, mut need, .. } = comparison;
+        let Comparison { have, need, .. } = comparison;
+        let (mut have, mut need) = (Vec::from_iter(have), Vec::from_iter(need));
         let session = &mut *self.session;
         if have.is_empty() && need.is_empty() {
             session.repeats = 0;
@@ -64,13 +67,14 @@ impl Step<'_> {
         session.repeats += 1;
         let mut gone = Vec::new();
         if let Some(Greeting { store, .. }) = session.theirs {
+            let offer = Offerer { peer: self.peer, store };
             // What was refused and cannot be placed, as a newer version's, would be refused again.
-            need = self.unless_refused(need, store, &mut Vec::new())?;
+            need = self.unless_refused(need, offer, &mut Vec::new())?;
             // What was refused stands for what the peer holds. It holds it no longer, as after an
             // older copy of its store was put back.
-            have = self.unless_refused(have, store, &mut gone)?;
+            have = self.unless_refused(have, offer, &mut gone)?;
             if !gone.is_empty() {
-                self.out.push(Output::Withdrawn(store, gone.clone()));
+                self.out.push(Output::Withdrawn(offer, gone.clone()));
             }
         }
         let session = &mut *self.session;
@@ -82,8 +86,9 @@ impl Step<'_> {
         for part in need.chunks(FETCH_MAX) {
             session.pages.push_back(Page::of_missing(part));
         }
-        if !have.is_empty() {
-            self.out.push(Output::Requeue(self.peer, have));
+        // Whatever a peer claims to lack, whoever writes here waits for a piece of it at most.
+        for part in have.chunks(REQUEUED_AT_ONCE) {
+            self.out.push(Output::Requeue(self.peer, part.to_vec()));
         }
         if need.is_empty() {
             self.session.wait_until = self.at + RETRY_MS;
@@ -91,16 +96,16 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Those of these records that were not refused from a store; the others are put aside.
+    /// Those of these records that were not refused where they are offered; the others are put aside.
     fn unless_refused(
         &self,
         digests: Vec<Digest>,
-        store: StoreId,
+        offer: Offerer,
         refused: &mut Vec<Digest>,
     ) -> Result<Vec<Digest>, Unreadable> {
         let mut others = Vec::with_capacity(digests.len());
         for digest in digests {
-            match self.view.is_refused(digest, store)? {
+            match self.view.is_refused(digest, offer)? {
                 true => refused.push(digest),
                 false => others.push(digest),
             }

@@ -6,7 +6,7 @@ use super::limits::{FETCH_MAX, INLINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX}
 use super::message::{Answer, Ask, Cursor, Item};
 use super::replicator::{Output, RETRY_MS, Step};
 use super::session::SyncState;
-use super::view::{Outgoing, Unreadable};
+use super::view::{Offerer, Outgoing, Unreadable};
 use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::Digest;
 use klnode_crdt::record::RawRecord;
@@ -140,7 +140,7 @@ impl Step<'_> {
         let Some(theirs) = self.session.theirs else {
             return Ok(Answer::Refused("greet first".into()));
         };
-        let items = self.view.comparable(self.peer, theirs.store)?;
+        let items = self.view.comparable(Offerer { peer: self.peer, store: theirs.store })?;
         let Some(answer) = compare::answer(&items, message) else {
             self.fault("a comparison that makes no sense");
             return Ok(Answer::Refused("that is no comparison".into()));

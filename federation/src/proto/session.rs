@@ -4,12 +4,13 @@ use super::budget::Spent;
 use super::compare::Comparison;
 use super::limits::FETCH_MAX;
 use super::message::{Cursor, Greeting, Item, Receipt};
-use super::view::{Unreadable, View};
+use super::view::{Offerer, Unreadable, View};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId};
 use klnode_crdt::record::{RawRecord, Record, Refusal};
 use klnode_crdt::time::WallTime;
+use std::collections::btree_map::Entry::Vacant;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What is known of a peer's and this node's sets, and when it was so. Never more than was seen.
@@ -95,25 +96,26 @@ pub(super) struct Fault(pub(super) String);
 impl Page {
     pub(super) fn new(
         items: Vec<Item>,
+        peer: AuthorId,
         span: (Option<Cursor>, Cursor),
         view: &dyn View,
         faults: &mut Vec<Fault>,
     ) -> Result<Self, Unreadable> {
-        let store = span.1.store;
+        let offer = Offerer { peer, store: span.1.store };
         let mut page = Self::empty(Some(span));
         for item in items {
             match item {
-                Item::Named(hop, digest) if view.knows(digest, store)? => {
+                Item::Named(hop, digest) if view.knows(digest, offer)? => {
                     page.distances.push((digest, hop));
                 }
                 Item::Named(hop, digest) => page.want(Some(hop), digest),
-                Item::Whole(hop, raw) => page.take(hop, raw, view, faults)?,
+                Item::Whole(hop, raw) => page.take(hop, raw, (view, offer), faults)?,
                 Item::First(hop, raw) => {
                     // A later version's header names no entry that this one can read.
                     if let Ok(signed) = SignedHeader::read_back(&raw.header, raw.signature) {
                         page.slots.push(Slot::Notice(signed.header().entry, true));
                     }
-                    page.take(hop, raw, view, faults)?;
+                    page.take(hop, raw, (view, offer), faults)?;
                 }
                 Item::Opened(entries) => page.notice(entries, true),
                 Item::Ended(entries) => page.notice(entries, false),
@@ -127,12 +129,11 @@ impl Page {
         &mut self,
         hop: u8,
         raw: RawRecord,
-        view: &dyn View,
+        (view, offer): (&dyn View, Offerer),
         faults: &mut Vec<Fault>,
     ) -> Result<(), Unreadable> {
         let digest = SignedHeader::digest_of(&raw.header);
-        let store = self.span.map(|(_, end)| end.store).unwrap_or_default();
-        if view.knows(digest, store)? {
+        if view.knows(digest, offer)? {
             self.distances.push((digest, hop));
         } else if let Some(arrived) = verified(Some(hop), raw, faults) {
             self.slots.push(Slot::Here(Box::new(arrived)));
@@ -158,8 +159,10 @@ impl Page {
         Self { span, slots, missing, distances, is_fetching: false, delivered: None }
     }
 
+    /// Keeps a place for a record; what is named again has one.
     fn want(&mut self, hop: Option<u8>, digest: Digest) {
-        if self.missing.insert(digest, self.slots.len()).is_none() {
+        if let Vacant(place) = self.missing.entry(digest) {
+            place.insert(self.slots.len());
             self.slots.push(Slot::Missing(hop));
         }
     }

@@ -3,8 +3,8 @@
 use super::budget::Budget;
 use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
 use super::{
-    Comparable, Delivery, Input, Outcome, Outgoing, Output, Replicator, Settings, SyncState,
-    Unreadable, View,
+    Comparable, Delivery, Input, Offerer, Outcome, Outgoing, Output, Replicator, Settings,
+    SyncState, Unreadable, View,
 };
 use klnode_crdt::claims::Claims;
 use klnode_crdt::equivocation::RawProof;
@@ -97,16 +97,16 @@ impl View for Shelf {
     fn proof(&self, _: AuthorId) -> Result<Option<RawProof>, Unreadable> {
         self.read(self.proof.clone())
     }
-    fn knows(&self, digest: Digest, _: StoreId) -> Result<bool, Unreadable> {
+    fn knows(&self, digest: Digest, _: Offerer) -> Result<bool, Unreadable> {
         self.read(self.records.contains_key(&digest))
     }
-    fn is_refused(&self, digest: Digest, _: StoreId) -> Result<bool, Unreadable> {
+    fn is_refused(&self, digest: Digest, _: Offerer) -> Result<bool, Unreadable> {
         self.read(self.refused.contains(&digest))
     }
     fn cursor(&self, _: AuthorId) -> Result<Option<Cursor>, Unreadable> {
         self.read(self.cursor)
     }
-    fn comparable(&self, _: AuthorId, _: StoreId) -> Result<Vec<Comparable>, Unreadable> {
+    fn comparable(&self, _: Offerer) -> Result<Vec<Comparable>, Unreadable> {
         let shared = self.records.values().filter(|one| !self.kept_back.contains(&one.digest()));
         let item =
             |one: &Record| Comparable { stamp: one.header().stamp.bits(), digest: one.digest() };

@@ -37,6 +37,16 @@ pub struct Comparable {
     pub digest: Digest,
 }
 
+/// Where a record is offered. A store is called what its peer says: one that takes another's name for
+/// its own must not speak for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Offerer {
+    /// By whom.
+    pub peer: AuthorId,
+    /// Out of which store.
+    pub store: StoreId,
+}
+
 /// The node's side of the protocol, to read from.
 pub trait View {
     /// This node's store.
@@ -69,19 +79,15 @@ pub trait View {
     -> Result<Vec<RawRecord>, Unreadable>;
     /// A proof of equivocation.
     fn proof(&self, author: AuthorId) -> Result<Option<RawProof>, Unreadable>;
-    /// Whether a record is held whole, waits in quarantine, or was refused from this peer's store
-    /// for a reason that still stands.
-    fn knows(&self, digest: Digest, offered_by: StoreId) -> Result<bool, Unreadable>;
-    /// Whether a record was refused from this store for a reason that still stands.
-    fn is_refused(&self, digest: Digest, offered_by: StoreId) -> Result<bool, Unreadable>;
+    /// Whether a record is held whole, waits in quarantine, or was refused where it is offered, for
+    /// a reason that still stands.
+    fn knows(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable>;
+    /// Whether a record was refused where it is offered, for a reason that still stands.
+    fn is_refused(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable>;
     /// How far this node has read the peer's outbox.
     fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable>;
     /// The records that both sides should hold, by what each has released to the other.
-    fn comparable(
-        &self,
-        peer: AuthorId,
-        their_store: StoreId,
-    ) -> Result<Vec<Comparable>, Unreadable>;
+    fn comparable(&self, with: Offerer) -> Result<Vec<Comparable>, Unreadable>;
     /// What is to be told to the peer about erased entries.
     fn receipts(&self, peer: AuthorId) -> Result<Vec<Receipt>, Unreadable>;
 }

@@ -15,8 +15,8 @@ use klnode_crdt::kind::{self, Kind as EntryKind};
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_federation::net;
-use klnode_federation::proto::SyncState;
 use klnode_federation::proto::filter::{Filter, Reach};
+use klnode_federation::proto::{Offerer, SyncState};
 use std::collections::BTreeSet;
 
 impl From<PairError> for ApiError {
@@ -131,7 +131,10 @@ pub(super) fn peer(
         SyncState::Unknown => ("unknown", equal_at, None, None),
     };
     let refused = match snapshot.cursor(key)? {
-        Some(cursor) => snapshot.refusals(cursor.store)?.count() as u64,
+        Some(cursor) => {
+            let offer = Offerer { peer: key, store: cursor.store };
+            snapshot.refusals(offer)?.count() as u64
+        }
         None => 0,
     };
     let shared = society.acquaintance(key).shared;

@@ -60,7 +60,8 @@ impl Ingest<'_> {
         if record.header().facet == Facet::Tombstone {
             return self.bury(batch, record, source);
         }
-        if batch.tombstone(record.entry())?.is_some() {
+        // One that is damaged says as much: nothing else is written in its place.
+        if Error::unless_damaged(batch.tombstone(record.entry()))? != Some(None) {
             return Ok(Ingested::Forgotten);
         }
         if source != Source::Local {

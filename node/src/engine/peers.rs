@@ -8,13 +8,13 @@ use crate::store::peers::rows::{
 use crate::store::{Batch, Error};
 use klnode_crdt::digest;
 use klnode_crdt::equivocation::Proof;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId, TaskId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, TaskId, WorkspaceId};
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::view::View;
-use klnode_federation::proto::Outgoing;
 use klnode_federation::proto::message::Receipt as Erased;
 use klnode_federation::proto::pairing::Invitation;
+use klnode_federation::proto::{Offerer, Outgoing};
 
 /// One thing to note about peers.
 #[derive(Clone, Debug)]
@@ -41,12 +41,12 @@ pub enum PeerAct {
     Restart(AuthorId),
     /// A peer's outbox is read from the start: its store is an older copy, or another one.
     Reread(AuthorId),
-    /// Keeps a refused header, by a hash of its slot.
-    Refuse(StoreId, [u8; 16], Box<RefusalRow>),
-    /// A store holds these no longer, which were refused from it.
-    Withdrawn(StoreId, Vec<Digest>),
-    /// What was refused from a store is welcome now.
-    Readmit(StoreId),
+    /// Keeps a header that was refused where it was offered, by a hash of its slot.
+    Refuse(Offerer, [u8; 16], Box<RefusalRow>),
+    /// A peer's store holds these no longer, which were refused from it.
+    Withdrawn(Offerer, Vec<Digest>),
+    /// What was refused from a peer's store is welcome now.
+    Readmit(Offerer),
     /// How far an author is from a peer, as the peer says.
     Distance(AuthorId, AuthorId, u8),
     /// A proof of equivocation that was checked, and who brought it.
@@ -140,11 +140,11 @@ impl Ingest<'_> {
                 batch.end_back(*peer, self.now)?;
                 batch.restart_outbox(*peer, boot)
             }
-            PeerAct::Refuse(store, slot, refusal) => batch.put_refusal(*store, *slot, refusal),
-            PeerAct::Withdrawn(store, digests) => {
-                batch.drop_refusals(*store, |refused| digests.contains(&refused))
+            PeerAct::Refuse(offer, slot, refusal) => batch.put_refusal(*offer, *slot, refusal),
+            PeerAct::Withdrawn(offer, digests) => {
+                batch.drop_refusals(*offer, |refused| digests.contains(&refused))
             }
-            PeerAct::Readmit(store) => batch.drop_refusals(*store, |_| true),
+            PeerAct::Readmit(offer) => batch.drop_refusals(*offer, |_| true),
             PeerAct::Distance(author, peer, hop) => batch.put_distance(*author, *peer, *hop),
             PeerAct::Convict(proof) => self.convict(batch, proof),
             PeerAct::Received(peer, receipts) => self.received(batch, *peer, receipts),

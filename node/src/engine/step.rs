@@ -353,8 +353,8 @@ fn reject(batch: &Batch, digest: Digest) -> Result<(), Rejection> {
     let record = Record::read_back(&row.record, Absence::Stripped)?;
     batch.drop_quarantined(&record)?;
     let (slot, refusal) = refusal(&record, "the operator rejected it".into());
-    for store in batch.stores_read()? {
-        batch.put_refusal(store, slot, &refusal)?;
+    for offer in batch.offers_read()? {
+        batch.put_refusal(offer, slot, &refusal)?;
     }
     Ok(())
 }

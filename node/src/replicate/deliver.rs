@@ -13,7 +13,7 @@ use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::lattice::Lattice;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_federation::proto::filter::{Rule, Verdict};
-use klnode_federation::proto::{Arrived, Delivery, Outcome};
+use klnode_federation::proto::{Arrived, Delivery, Offerer, Outcome};
 use std::collections::BTreeMap;
 
 /// A delivery, sorted into what the writer is told.
@@ -35,9 +35,13 @@ pub(super) fn sort(
     examiner: &Examiner,
 ) -> Result<Sorted, Error> {
     let Delivery { peer, store, arrived, releases, proofs, distances, .. } = delivery;
+    let offer = Offerer { peer, store };
     let mut acts = Vec::new();
     for (entry, is_open) in releases {
-        acts.push(PeerAct::Released(peer, entry, is_open));
+        // Nobody else can have it to release: it would hear what becomes of it here.
+        if !is_open || !view.stays_here(peer, entry)? {
+            acts.push(PeerAct::Released(peer, entry, is_open));
+        }
     }
     let mut faults = 0;
     for raw in proofs {
@@ -67,7 +71,7 @@ pub(super) fn sort(
         let (record, reason) = match record {
             Err((raw, refusal)) => {
                 settled += 1;
-                acts.push(refuse_newer(store, &raw, refusal.to_string()));
+                acts.push(refuse_newer(offer, &raw, refusal.to_string()));
                 continue;
             }
             Ok(record) => {
@@ -88,7 +92,7 @@ pub(super) fn sort(
             // itself is its own, whatever it would not take from others by now.
             Some(reason) if !takes_back(&record) && record.author() != view.society.own => {
                 settled += 1;
-                acts.push(refuse(store, &record, reason));
+                acts.push(refuse(offer, &record, reason));
             }
             _ => arrivals.push(record),
         }
@@ -155,19 +159,19 @@ fn held_back(
     Ok(held)
 }
 
-fn refuse(store: klnode_crdt::ids::StoreId, record: &Record, reason: String) -> PeerAct {
+fn refuse(offer: Offerer, record: &Record, reason: String) -> PeerAct {
     let (slot, row) = refusal(record, reason);
-    PeerAct::Refuse(store, slot, Box::new(row))
+    PeerAct::Refuse(offer, slot, Box::new(row))
 }
 
 /// A later version's record has no slot that this one can read: it stands for itself.
-fn refuse_newer(store: klnode_crdt::ids::StoreId, raw: &RawRecord, reason: String) -> PeerAct {
+fn refuse_newer(offer: Offerer, raw: &RawRecord, reason: String) -> PeerAct {
     let digest = SignedHeader::digest_of(&raw.header);
     let mut slot = [0; 16];
     slot.copy_from_slice(&digest.as_bytes()[..16]);
     let (header, signature) = (raw.header.clone(), raw.signature);
     PeerAct::Refuse(
-        store,
+        offer,
         slot,
         Box::new(RefusalRow { header, signature, counter: 0, digest, reason }),
     )
@@ -177,7 +181,7 @@ impl Sorted {
     /// What became of the records, from the writer's answers; and what it refused, to be kept.
     pub(super) fn outcomes(
         &self,
-        store: klnode_crdt::ids::StoreId,
+        offer: Offerer,
         answers: &[Result<Receipt, Rejection>],
     ) -> (Vec<Outcome>, Vec<PeerAct>) {
         let mut outcomes = vec![Outcome::Settled; self.settled];
@@ -194,7 +198,7 @@ impl Sorted {
                 // What it waits for comes later; a comparison brings it back if that is lost.
                 Ingested::Deferred(_) if record.header().facet == Facet::Claims => {}
                 Ingested::Deferred(_) => outcomes.push(Outcome::Deferred),
-                Ingested::Refused(reason) => acts.push(refuse(store, record, reason.clone())),
+                Ingested::Refused(reason) => acts.push(refuse(offer, record, reason.clone())),
                 Ingested::Known
                 | Ingested::Merged(_)
                 | Ingested::Quarantined(_)

@@ -11,6 +11,7 @@ use klnode_crdt::ids::{AuthorId, Nonce, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::writer::Claim;
+use klnode_federation::proto::Offerer;
 use klnode_federation::proto::filter::Filter;
 use klnode_federation::proto::limits::NAME_CHARS_MAX;
 use klnode_federation::proto::ticket::Offer;
@@ -78,7 +79,8 @@ impl Core {
         for peer in peers {
             let snapshot = self.replica.writer().store().snapshot()?;
             if let Some(cursor) = snapshot.cursor(peer)? {
-                acts.extend([PeerAct::Readmit(cursor.store), PeerAct::Rewind(peer)]);
+                let offer = Offerer { peer, store: cursor.store };
+                acts.extend([PeerAct::Readmit(offer), PeerAct::Rewind(peer)]);
                 self.again.insert(peer);
             }
         }

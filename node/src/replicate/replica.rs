@@ -11,7 +11,7 @@ use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::charter;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
-use klnode_federation::proto::{self, Delivery, Input, Output, Replicator, SyncState};
+use klnode_federation::proto::{self, Delivery, Input, Offerer, Output, Replicator, SyncState};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -82,7 +82,11 @@ pub enum Action {
 /// Entries that are examined at once.
 const EXAMINED_AT_ONCE: usize = 256;
 
+/// What could not be written is tried again after so long, in milliseconds.
+const RETRY_MS: u64 = 5_000;
+
 /// All entries are examined again, piece by piece.
+#[derive(Clone)]
 struct Sweep {
     peers: BTreeSet<AuthorId>,
     after: Option<EntryId>,
@@ -102,12 +106,18 @@ pub struct Replica<W> {
     sweep_ms: u64,
     swept_at: u64,
     is_behind: bool,
+    /// Time alone gives it nothing to do before: what it examined could not be written.
+    wait_until: u64,
     /// Who was not listened to when releases were last examined.
     unheard: BTreeSet<AuthorId>,
     known: Option<(Seq, u64, Arc<Society>)>,
     /// Grows whenever what is known about peers may have changed.
     changes: u64,
     equal: BTreeMap<AuthorId, WallTime>,
+    /// Who is reachable.
+    connected: BTreeSet<AuthorId>,
+    /// The machine was not told of something, or what it said was lost: the store could not be read.
+    has_missed: bool,
 }
 
 impl<W: Writer> Replica<W> {
@@ -125,10 +135,13 @@ impl<W: Writer> Replica<W> {
             sweep_ms,
             swept_at: 0,
             is_behind: true,
+            wait_until: 0,
             unheard: BTreeSet::new(),
             known: None,
             changes: 0,
             equal: BTreeMap::new(),
+            connected: BTreeSet::new(),
+            has_missed: false,
         }
     }
 
@@ -154,8 +167,8 @@ impl<W: Writer> Replica<W> {
 
     /// When time alone, without anything else happening, next gives it something to do.
     pub fn next_at(&self, at: u64) -> u64 {
-        if self.is_behind || self.sweep.is_some() {
-            return at;
+        if self.is_behind || self.has_missed || self.sweep.is_some() {
+            return at.max(self.wait_until);
         }
         let sweep = self.swept_at.saturating_add(self.sweep_ms);
         self.machine.next_at(at).map_or(sweep, |due| due.min(sweep))
@@ -186,7 +199,14 @@ impl<W: Writer> Replica<W> {
         let snapshot = self.writer.store().snapshot()?;
         let society = self.society_in(&snapshot, now)?;
         let store = self.writer.store().id();
-        Ok(StoreView { snapshot, society, store, now, refused: OnceCell::new() })
+        Ok(StoreView {
+            snapshot,
+            society,
+            store,
+            now,
+            refused: OnceCell::new(),
+            waiting: OnceCell::new(),
+        })
     }
 
     /// Writes what concerns peers.
@@ -206,6 +226,7 @@ impl<W: Writer> Replica<W> {
             Ok(actions) => actions,
             Err(error) => {
                 tracing::warn!(%error, "replication could not read the store");
+                (self.has_missed, self.wait_until) = (true, at.saturating_add(RETRY_MS));
                 Vec::new()
             }
         }
@@ -219,15 +240,21 @@ impl<W: Writer> Replica<W> {
     ) -> Result<Vec<Action>, Error> {
         let mut actions = Vec::new();
         let input = match event {
-            Event::Connected(peer) => Input::Connected(peer),
-            Event::Disconnected(peer) => Input::Disconnected(peer),
+            Event::Connected(peer) => {
+                self.connected.insert(peer);
+                Input::Connected(peer)
+            }
+            Event::Disconnected(peer) => {
+                self.connected.remove(&peer);
+                Input::Disconnected(peer)
+            }
             Event::Asked(peer, exchange, frame) => Input::Asked(peer, exchange, frame),
             Event::Answered(peer, id, frame) => Input::Answered(peer, id, frame),
             Event::Lost(peer, id) => Input::Lost(peer, id),
             Event::Sync(peer) => {
                 // What was written before somebody asks belongs to the answer.
                 self.examine(now, at)?;
-                while self.is_behind {
+                while self.is_behind && self.wait_until <= at {
                     self.examine(now, at)?;
                 }
                 Input::Sync(peer)
@@ -240,7 +267,14 @@ impl<W: Writer> Replica<W> {
             }
         };
         let view = self.view(now)?;
-        let outputs = self.machine.handle(input, &view, at);
+        let mut outputs = Vec::new();
+        if std::mem::take(&mut self.has_missed) {
+            // Nobody would answer what was never asked: all are met anew.
+            for peer in &self.connected {
+                outputs.extend(self.machine.handle(Input::Connected(*peer), &view, at));
+            }
+        }
+        outputs.extend(self.machine.handle(input, &view, at));
         drop(view);
         self.carry_out(outputs, now, at, &mut actions)?;
         self.examine(now, at)?;
@@ -285,7 +319,7 @@ impl<W: Writer> Replica<W> {
                 }
                 Output::Advance(peer, cursor) => PeerAct::Advance(peer, cursor.into()),
                 Output::Requeue(peer, digests) => PeerAct::Requeue(peer, digests),
-                Output::Withdrawn(store, digests) => PeerAct::Withdrawn(store, digests),
+                Output::Withdrawn(offer, digests) => PeerAct::Withdrawn(offer, digests),
                 Output::Restart(peer) => PeerAct::Restart(peer),
                 Output::Reread(peer) => PeerAct::Reread(peer),
                 Output::Received(peer, receipts) => PeerAct::Received(peer, receipts),
@@ -318,7 +352,7 @@ impl<W: Writer> Replica<W> {
         let commands = std::mem::take(&mut sorted.commands);
         self.changes += 1;
         let answers = self.writer.write(commands);
-        let (outcomes, acts) = sorted.outcomes(store, &answers);
+        let (outcomes, acts) = sorted.outcomes(Offerer { peer, store }, &answers);
         if !acts.is_empty() && self.note(acts).is_err() {
             return Ok(vec![proto::Outcome::Deferred]);
         }
@@ -382,29 +416,32 @@ impl<W: Writer> Replica<W> {
             self.sweep_for(approved.clone());
         }
         let mut acts = self.decide(&snapshot, &society, &entries, &approved, now)?;
-        acts.extend(self.sweep_on(&snapshot, &society, &approved, now)?);
-        let is_new = self.examined != Some(end);
-        self.examined = Some(end);
+        let (more, swept) = self.sweep_on(&snapshot, &society, &approved, now)?;
+        acts.extend(more);
         drop(snapshot);
-        if acts.is_empty() && (!is_new || approved.is_empty()) {
-            return Ok(());
+        let is_new = self.examined != Some(end);
+        if !acts.is_empty() || (is_new && !approved.is_empty()) {
+            let position = Cursor { store: self.writer.store().id(), epoch: 0, position: end };
+            acts.push(PeerAct::Advance(consumer, position));
+            if self.note(acts).is_err() {
+                // Nothing of it is done: all of it is looked at again.
+                self.wait_until = at.saturating_add(RETRY_MS);
+                return Ok(());
+            }
         }
-        let position = Cursor { store: self.writer.store().id(), epoch: 0, position: end };
-        acts.push(PeerAct::Advance(consumer, position));
-        if self.note(acts).is_err() {
-            self.examined = Some(from);
-        }
+        (self.examined, self.sweep) = (Some(end), swept);
         Ok(())
     }
 
+    /// What a piece of the sweep under way comes to, and what is left of it.
     fn sweep_on(
-        &mut self,
+        &self,
         snapshot: &Snapshot,
         society: &Arc<Society>,
         approved: &BTreeSet<AuthorId>,
         now: WallTime,
-    ) -> Result<Vec<PeerAct>, Error> {
-        let Some(mut sweep) = self.sweep.take() else { return Ok(Vec::new()) };
+    ) -> Result<(Vec<PeerAct>, Option<Sweep>), Error> {
+        let Some(mut sweep) = self.sweep.clone() else { return Ok((Vec::new(), None)) };
         let first = sweep.after.map_or([0; 16], |after| *after.as_bytes());
         let mut entries = BTreeSet::new();
         for row in snapshot.entries_between(first, [0xFF; 16])?.take(EXAMINED_AT_ONCE + 1) {
@@ -415,11 +452,9 @@ impl<W: Writer> Replica<W> {
         }
         let peers: BTreeSet<AuthorId> = sweep.peers.intersection(approved).copied().collect();
         let acts = self.decide(snapshot, society, &entries, &peers, now)?;
-        if let Some(last) = entries.last() {
-            sweep.after = Some(*last);
-            self.sweep = Some(sweep);
-        }
-        Ok(acts)
+        let Some(last) = entries.last() else { return Ok((acts, None)) };
+        sweep.after = Some(*last);
+        Ok((acts, Some(sweep)))
     }
 
     fn decide(

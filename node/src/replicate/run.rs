@@ -14,7 +14,7 @@ use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
 use klnode_federation::net::{self, Protocol};
 use klnode_federation::proto::SyncState;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -323,13 +323,14 @@ impl Core {
 
     fn step(&mut self, event: Event<'_>) {
         let (now, at) = ((self.now)(), self.at());
-        for action in self.replica.handle(event, now, at) {
+        let mut actions = VecDeque::from(self.replica.handle(event, now, at));
+        while let Some(action) = actions.pop_front() {
             let is_taken = match action {
                 Action::Ask(peer, id, frame) => {
                     let asked = self.net.request(peer, Protocol::Sync, id, frame);
                     if asked.is_err() {
                         // The network is too busy: as if no answer had come.
-                        let _ = self.replica.handle(Event::Lost(peer, id), now, at);
+                        actions.extend(self.replica.handle(Event::Lost(peer, id), now, at));
                     }
                     asked
                 }

@@ -7,11 +7,11 @@ use crate::store::peers::rows::{ReleaseRow, Way};
 use crate::store::{Error, Snapshot};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::{Facet, SignedHeader};
-use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::time::WallTime;
 use klnode_federation::proto::message::{Cursor, Receipt};
-use klnode_federation::proto::{Comparable, Outgoing, Unreadable, View};
+use klnode_federation::proto::{Comparable, Offerer, Outgoing, Unreadable, View};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,10 @@ pub(super) struct StoreView {
     pub(super) society: Arc<Society>,
     pub(super) store: StoreId,
     pub(super) now: WallTime,
-    pub(super) refused: OnceCell<(StoreId, BTreeSet<Digest>)>,
+    /// What was refused where something is offered, once that was asked.
+    pub(super) refused: OnceCell<(Offerer, BTreeSet<Digest>)>,
+    /// What waits in quarantine, likewise.
+    pub(super) waiting: OnceCell<BTreeSet<Digest>>,
 }
 
 /// Says why the store could not be read, and lets the protocol go on without.
@@ -39,21 +42,42 @@ impl StoreView {
         Ok(row.out == Way::Open || is_own || (takes_back(record) && row.has_passed()))
     }
 
+    /// Whether an entry is this person's alone, as far as a peer goes that has never had to do with it.
+    pub(super) fn stays_here(&self, peer: AuthorId, entry: EntryId) -> Result<bool, Error> {
+        let Some(row) = Error::unless_damaged(self.snapshot.view_row(entry))?.flatten() else {
+            return Ok(false);
+        };
+        let is_apart = match row.workspace {
+            Some(WorkspaceId::LOCAL) => true,
+            Some(WorkspaceId::MAIN) => !self.society.mine.contains(&peer),
+            _ => false,
+        };
+        Ok(is_apart && !self.snapshot.release(peer, entry)?.has_passed())
+    }
+
     /// How far an author is from this node.
     fn hop_of(&self, author: AuthorId) -> Result<u8, Error> {
         Ok(hop(&self.snapshot, &self.society, author)?.unwrap_or(u8::MAX))
     }
 
-    fn refused(&self, digest: Digest, store: StoreId) -> Result<bool, Error> {
+    fn refused(&self, digest: Digest, offer: Offerer) -> Result<bool, Error> {
         if self.refused.get().is_none() {
-            let refusals = self.snapshot.refusals(store)?;
+            let refusals = self.snapshot.refusals(offer)?;
             let digests = refusals.map(|row| Ok(row?.digest)).collect::<Result<_, Error>>()?;
             // It was empty a line ago.
-            let _ = self.refused.set((store, digests));
+            let _ = self.refused.set((offer, digests));
         }
         let has =
-            |(of, digests): &(StoreId, BTreeSet<Digest>)| *of == store && digests.contains(&digest);
+            |(of, digests): &(Offerer, BTreeSet<Digest>)| *of == offer && digests.contains(&digest);
         Ok(self.refused.get().is_some_and(has))
+    }
+
+    /// A page names thousands of records: what waits is read once for all of them.
+    fn is_waiting(&self, digest: Digest) -> Result<bool, Error> {
+        if self.waiting.get().is_none() {
+            let _ = self.waiting.set(self.snapshot.quarantined()?);
+        }
+        Ok(self.waiting.get().is_some_and(|waiting| waiting.contains(&digest)))
     }
 
     /// What both sides should hold of one entry.
@@ -71,10 +95,10 @@ impl StoreView {
         Ok(headers)
     }
 
-    /// Headers that were refused from a store, by entry.
-    fn refused_from(&self, store: StoreId) -> Result<BTreeMap<EntryId, Vec<SignedHeader>>, Error> {
+    /// Headers that were refused where they were offered, by entry.
+    fn refused_from(&self, offer: Offerer) -> Result<BTreeMap<EntryId, Vec<SignedHeader>>, Error> {
         let mut refused = BTreeMap::<EntryId, Vec<SignedHeader>>::new();
-        for row in self.snapshot.refusals(store)? {
+        for row in self.snapshot.refusals(offer)? {
             let row = row?;
             // One that a newer version wrote cannot be placed: it counts as a difference.
             if let Ok(signed) = SignedHeader::read_back(&row.header, row.signature) {
@@ -227,31 +251,27 @@ impl View for StoreView {
         Ok(proof.map(|proof| proof.to_raw()))
     }
 
-    fn knows(&self, digest: Digest, offered_by: StoreId) -> Result<bool, Unreadable> {
+    fn knows(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable> {
         let read = || {
             Ok(self.snapshot.holds(digest)?
-                || self.snapshot.is_quarantined(digest)?
-                || self.refused(digest, offered_by)?)
+                || self.is_waiting(digest)?
+                || self.refused(digest, offer)?)
         };
         read().map_err(|error| unreadable(&error))
     }
 
-    fn is_refused(&self, digest: Digest, offered_by: StoreId) -> Result<bool, Unreadable> {
-        self.refused(digest, offered_by).map_err(|error| unreadable(&error))
+    fn is_refused(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable> {
+        self.refused(digest, offer).map_err(|error| unreadable(&error))
     }
 
     fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable> {
         Ok(self.snapshot.cursor(peer).map_err(|error| unreadable(&error))?.map(Into::into))
     }
 
-    fn comparable(
-        &self,
-        peer: AuthorId,
-        their_store: StoreId,
-    ) -> Result<Vec<Comparable>, Unreadable> {
+    fn comparable(&self, with: Offerer) -> Result<Vec<Comparable>, Unreadable> {
         let read = || {
-            let mut items = BTreeSet::new();
-            let (waiting, refused) = (self.waiting()?, self.refused_from(their_store)?);
+            let (peer, mut items) = (with.peer, BTreeSet::new());
+            let (waiting, refused) = (self.waiting()?, self.refused_from(with)?);
             for row in self.snapshot.releases(peer)? {
                 let (entry, row) = row?;
                 let is_shared = |author| is_shared(author, peer, self.society.own, row);

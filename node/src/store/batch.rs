@@ -38,12 +38,16 @@ pub enum Durability {
     Deferred,
 }
 
+/// Records that wait for the operator, of all peers together: all of them are looked at whenever a
+/// peer offers something.
+const WAITING_MAX: u64 = 10_000;
+
 /// Whether a record was put aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// It waits.
     Kept,
-    /// Too many of the same author and entry wait already.
+    /// Too many of the same author and entry wait already, or too many of all.
     Full,
 }
 
@@ -348,7 +352,8 @@ impl Batch {
         let at = held_key(record);
         let (first, last) = span::<81>(&at[..49]);
         let mut table = self.transaction.open_table(QUARANTINE)?;
-        if table.range::<&HeldKey>(&first..=&last)?.count() >= LIVE_SLOTS_MAX {
+        let beside = table.range::<&HeldKey>(&first..=&last)?.count();
+        if beside >= LIVE_SLOTS_MAX || table.len()? >= WAITING_MAX {
             return Ok(Waiting::Full);
         }
         table.insert(&at, rows::encode(row).as_slice())?;

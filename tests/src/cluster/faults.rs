@@ -101,6 +101,11 @@ impl Cluster {
         self.members[at].medium.disk().fail_every(period, fault);
     }
 
+    /// Has a node's disk fail once, after so many calls that write.
+    pub fn fail_once(&mut self, at: usize, calls: u64, fault: disk::Fault) {
+        self.members[at].medium.disk().fail_at_call(calls, fault);
+    }
+
     /// Ends that. A store that closed meanwhile opens with the next write.
     pub fn mend(&mut self, at: usize) {
         self.members[at].medium.disk().heal();

@@ -9,7 +9,7 @@ use klnode_crdt::time::WallTime;
 use klnode_federation::proto::limits::{COMPARE_BYTES_MAX, FRAME_BYTES_MAX, VERSION};
 use klnode_federation::proto::message::{Answer, Ask, Cursor, Greeting, Receipt};
 use klnode_federation::proto::{
-    Comparable, Input, Outgoing, Output, Replicator, Settings, Unreadable, View,
+    Comparable, Input, Offerer, Outgoing, Output, Replicator, Settings, Unreadable, View,
 };
 use std::ops::Range;
 
@@ -63,16 +63,16 @@ impl View for Shelf {
     fn proof(&self, _: AuthorId) -> Result<Option<RawProof>, Unreadable> {
         Ok(None)
     }
-    fn knows(&self, _: Digest, _: StoreId) -> Result<bool, Unreadable> {
+    fn knows(&self, _: Digest, _: Offerer) -> Result<bool, Unreadable> {
         Ok(false)
     }
-    fn is_refused(&self, _: Digest, _: StoreId) -> Result<bool, Unreadable> {
+    fn is_refused(&self, _: Digest, _: Offerer) -> Result<bool, Unreadable> {
         Ok(false)
     }
     fn cursor(&self, _: AuthorId) -> Result<Option<Cursor>, Unreadable> {
         Ok(None)
     }
-    fn comparable(&self, _: AuthorId, _: StoreId) -> Result<Vec<Comparable>, Unreadable> {
+    fn comparable(&self, _: Offerer) -> Result<Vec<Comparable>, Unreadable> {
         Ok(self.comparable.clone())
     }
     fn receipts(&self, _: AuthorId) -> Result<Vec<Receipt>, Unreadable> {

@@ -218,3 +218,17 @@ fn with_its_cursor_a_reader_goes_on_and_without_it_begins_anew_and_says_so() {
         assert_eq!(Bench::met(Shelf { cursor, ..Shelf::default() }).reread, 1);
     }
 }
+
+#[test]
+fn a_record_that_is_named_twice_is_fetched_once_and_takes_one_place() {
+    let mut bench = Bench::met(Shelf::default());
+    let rows = vec![named(&record(1)), named(&record(1)), named(&record(2)), named(&record(1))];
+    bench.reply(&Answer::Page(rows, cursor(4), false));
+    let both = vec![record(1).to_raw(), record(2).to_raw()];
+    assert!(matches!(bench.reply(&Answer::Records(both)), Ask::Fetch(wanted) if wanted.len() == 2));
+    let came = bench.delivered[0].arrived.iter().map(|one| one.record.as_ref().unwrap().digest());
+    assert_eq!(came.collect::<Vec<_>>(), [record(1).digest(), record(2).digest()]);
+    assert!(bench.penalised.is_empty());
+    bench.apply(Outcome::Settled);
+    assert_eq!(bench.advanced, [cursor(4)]);
+}

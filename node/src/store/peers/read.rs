@@ -5,17 +5,19 @@ use super::super::error::Error;
 use super::super::rows;
 use super::super::snapshot::Snapshot;
 use super::super::tables::{
-    CURSORS, DISTANCES, HEADS, INVITATIONS, OUTCOMES, OUTGOING, PEERS, QUEUED, RECEIPTS, REFUSALS,
-    RELEASES, STRETCHES, WORKSPACES, key, part, span,
+    CURSORS, DISTANCES, HEADS, HeldKey, INVITATIONS, OUTCOMES, OUTGOING, PEERS, QUARANTINE, QUEUED,
+    RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
 };
 use super::rows::{
-    Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow, outgoing,
+    Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
+    offerer_key, outgoing,
 };
-use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, WorkspaceId};
 use klnode_crdt::record::Record;
-use klnode_federation::proto::Outgoing;
 use klnode_federation::proto::pairing::Invitation;
+use klnode_federation::proto::{Offerer, Outgoing};
 use redb::ReadableTable;
+use std::collections::BTreeSet;
 
 impl Snapshot {
     /// How far a consumer has read.
@@ -144,12 +146,12 @@ impl Snapshot {
         Ok(newest.map(|(_, boot)| Boot(u64::from_be_bytes(*boot.value()))))
     }
 
-    /// Headers refused from a store.
+    /// Headers refused where they were offered.
     pub fn refusals(
         &self,
-        offered_by: StoreId,
+        offer: Offerer,
     ) -> Result<impl Iterator<Item = Result<RefusalRow, Error>> + use<>, Error> {
-        let (first, last) = span::<32>(offered_by.as_bytes());
+        let (first, last) = span::<32>(&offerer_key(offer));
         let rows = self.transaction.open_table(REFUSALS)?.range::<&[u8; 32]>(&first..=&last)?;
         Ok(rows.map(|row| rows::decode("refusals", row?.1.value())))
     }
@@ -183,14 +185,10 @@ impl Snapshot {
         Ok(self.places(entry)?.into_iter().map(|(_, record)| record).collect())
     }
 
-    /// Whether a record waits in quarantine.
-    pub fn is_quarantined(&self, digest: Digest) -> Result<bool, Error> {
-        for row in self.quarantine()? {
-            if row?.0 == digest {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    /// The names of all records that wait in quarantine.
+    pub fn quarantined(&self) -> Result<BTreeSet<Digest>, Error> {
+        let rows = self.transaction.open_table(QUARANTINE)?.range::<&HeldKey>(..)?;
+        rows.map(|row| Ok(Digest::from_bytes(part(row?.0.value(), 49)))).collect()
     }
 
     /// Whether what stands in the outboxes is what `queued` says.

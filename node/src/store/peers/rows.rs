@@ -2,12 +2,13 @@
 
 use super::super::rows::Seq;
 use super::super::tables::{key, part};
+use klnode_crdt::digest::{Context, Fields};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_federation::proto::filter::Filter;
 use klnode_federation::proto::ticket::Offer;
-use klnode_federation::proto::{self, Outgoing};
+use klnode_federation::proto::{self, Offerer, Outgoing};
 use serde::{Deserialize, Serialize};
 
 /// What the operator decided about another node.
@@ -210,6 +211,14 @@ impl From<Cursor> for proto::message::Cursor {
     fn from(cursor: Cursor) -> Self {
         Self { store: cursor.store, epoch: Boot(cursor.epoch), position: cursor.position.0 }
     }
+}
+
+/// Under which key it stands what was refused from somebody.
+pub(super) fn offerer_key(offerer: Offerer) -> [u8; 16] {
+    Fields::new(Context::Slot)
+        .field(offerer.peer.as_bytes())
+        .field(offerer.store.as_bytes())
+        .finish_short()
 }
 
 /// The bytes of a row of an outbox.

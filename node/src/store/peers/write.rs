@@ -9,15 +9,15 @@ use super::super::tables::{
 };
 use super::rows::{
     Approval, Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
-    outgoing_bytes,
+    offerer_key, outgoing_bytes,
 };
 use klnode_crdt::charter::{self, Charter};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::header::Facet;
-use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, WorkspaceId};
 use klnode_crdt::time::WallTime;
-use klnode_federation::proto::Outgoing;
 use klnode_federation::proto::pairing::Invitation;
+use klnode_federation::proto::{Offerer, Outgoing};
 use redb::ReadableTable;
 use std::collections::BTreeSet;
 
@@ -31,10 +31,15 @@ impl Batch {
         Ok(())
     }
 
-    /// The stores that have been read from.
-    pub(crate) fn stores_read(&self) -> Result<BTreeSet<StoreId>, Error> {
+    /// Who has been read from, and what each calls its store.
+    pub(crate) fn offers_read(&self) -> Result<Vec<Offerer>, Error> {
         let table = self.transaction.open_table(CURSORS)?;
-        table.iter()?.map(|row| Ok(Cursor::from_bytes(row?.1.value()).store)).collect()
+        let offers = table.iter()?.map(|row| {
+            let (peer, cursor) = row?;
+            let store = Cursor::from_bytes(cursor.value()).store;
+            Ok(Offerer { peer: AuthorId::from_bytes(*peer.value()), store })
+        });
+        offers.collect()
     }
 
     pub(crate) fn drop_cursor(&self, consumer: AuthorId) -> Result<(), Error> {
@@ -443,14 +448,14 @@ impl Batch {
 
     // What was refused, and what was forgotten.
 
-    /// Keeps a refused header, if it is the highest of its slot from that store.
+    /// Keeps a refused header, if it is the highest of its slot where it was offered.
     pub(crate) fn put_refusal(
         &self,
-        offered_by: StoreId,
+        offer: Offerer,
         slot: [u8; 16],
         row: &RefusalRow,
     ) -> Result<(), Error> {
-        let at = key(&[offered_by.as_bytes(), &slot]);
+        let at = key(&[&offerer_key(offer), &slot]);
         let mut table = self.transaction.open_table(REFUSALS)?;
         let held: Option<RefusalRow> = match table.get(&at)? {
             Some(held) => Some(rows::decode("refusals", held.value())?),
@@ -462,14 +467,13 @@ impl Batch {
         Ok(())
     }
 
-    /// Forgets that these were refused from a store: the cause was lifted, or the store has them no
-    /// longer. A row that cannot be read goes as well.
+    /// Forgets that these were refused: the cause was lifted, or the store has them no longer. A row that cannot be read goes as well.
     pub(crate) fn drop_refusals(
         &self,
-        offered_by: StoreId,
+        offer: Offerer,
         is_over: impl Fn(Digest) -> bool,
     ) -> Result<(), Error> {
-        let (first, last) = span::<32>(offered_by.as_bytes());
+        let (first, last) = span::<32>(&offerer_key(offer));
         let mut table = self.transaction.open_table(REFUSALS)?;
         let is_kept = |row: &[u8]| {
             rows::decode::<RefusalRow>("refusals", row).is_ok_and(|row| !is_over(row.digest))
