@@ -261,6 +261,14 @@ fn a_node_that_knocks_waits_until_the_operator_says_yes() {
     let set = here.json(&["peer", "filter", &key, "--workspace", "open"]);
     assert!(set["would_be"].as_array().unwrap().iter().any(|one| one["id"] == entry.as_str()));
     there.found("how releases are cut", &entry);
+    let cleared = here.json(&["peer", "filter", &key, "--workspace", ""]);
+    assert!(cleared["would_end"].as_array().unwrap().iter().any(|one| one["id"] == entry.as_str()));
+    let file = here.home.join("note.jsonl");
+    std::fs::write(&file, "{\"title\": \"a note\", \"content\": \"About it.\"}").unwrap();
+    let import =
+        |workspace: &str| here.json(&["import", file.to_str().unwrap(), "--workspace", workspace]);
+    assert_eq!(import("closed")["taken"], 0, "there is no such workspace");
+    assert_eq!(import("open")["taken"], 1);
 }
 
 #[test]
@@ -290,4 +298,12 @@ fn a_peer_killed_in_mid_sync_ends_up_equal() {
         let synced = there.json(&["sync"]);
         (synced["peers"][0]["sync"] == "equal").then_some(())
     });
+    there.kill();
+    // Whoever is not there may have anything by now.
+    let synced = eventually("it is missed", || {
+        let synced = here.type_in(&["sync"]);
+        (synced.status.code() == Some(1)).then_some(synced)
+    });
+    let text = String::from_utf8(synced.stdout).unwrap();
+    assert!(text.contains("not connected, last equal at "), "{text}");
 }

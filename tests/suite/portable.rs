@@ -235,7 +235,7 @@ fn a_line_that_is_wrong_is_named_with_its_field_and_does_not_hold_up_the_others(
         (r#"{"title": "t", "content": "c", "tags": "a"}"#, "tags: invalid type: string"),
         (r#"{"title": "t", "content": "c", "evidence": ["1"]}"#, "write it as KIND:REF"),
         (r#"{"title": "t", "content": "c", "links": ["to:1"]}"#, "is not RELATION:ID"),
-        (r#"{"title": "t", "content": "c", "workspace": "x"}"#, "find workspace `x`;"),
+        (r#"{"title": "t", "content": "c", "workspace": "x"}"#, "workspace: `x` is not known"),
         (r#"{"title": "t", "content": "c""#, "is no JSON object: EOF"),
         ("[1, 2]", "is no JSON object"),
         (long.as_str(), "title has 201 characters; 200 are allowed"),

@@ -175,8 +175,13 @@ fn the_configuration_says_where_each_value_comes_from() {
     assert_eq!(rows[0]["value"], "2");
     let none = klnode(home.path()).args(["config", "no.such.key"]).output().unwrap();
     assert_eq!(none.status.code(), Some(1));
-    let usage = klnode(home.path()).arg("--no-such-flag").output().unwrap();
-    assert_eq!(usage.status.code(), Some(2));
+    let same = klnode(home.path()).args(["config", "filter", "--changed"]).output().unwrap();
+    assert_eq!(String::from_utf8(same.stdout).unwrap(), "Nothing differs from the defaults.\n");
+    assert_eq!(same.status.code(), Some(0));
+    for wrong in [&["--no-such-flag"][..], &["--log", "inof"], &["--log", "info,inof"]] {
+        let usage = klnode(home.path()).args(wrong).output().unwrap();
+        assert_eq!(usage.status.code(), Some(2), "{wrong:?}");
+    }
 }
 
 #[test]

@@ -42,6 +42,9 @@ pub enum ClientError {
     /// It was there, and ended what was being followed.
     #[error("follow the node any longer: it has stopped")]
     Ended,
+    /// It was there, and ended before it answered.
+    #[error("hear the node's answer: it stopped before; what was asked may have been done")]
+    Stopped,
     /// What came back makes no sense.
     #[error("understand the node's answer: {0}")]
     Garbled(String),
@@ -54,7 +57,7 @@ impl ClientError {
     /// The exit code of a command that met it.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::NoNode { .. } | Self::Ended => 3,
+            Self::NoNode { .. } | Self::Ended | Self::Stopped => 3,
             Self::Refused(detail) => detail.kind.exit_code(),
             Self::Closed { .. } | Self::Garbled(_) | Self::BrokenOff => 1,
         }
@@ -190,7 +193,12 @@ impl Client {
             .header("content-type", media_type)
             .body(Full::new(Bytes::from(body)))
             .map_err(garbled)?;
-        Ok((sender.send_request(request).await.map_err(garbled)?, connection))
+        let answer = sender.send_request(request).await;
+        let answer = answer.map_err(|error| match error.is_parse() {
+            true => garbled(error),
+            false => ClientError::Stopped,
+        });
+        Ok((answer?, connection))
     }
 }
 

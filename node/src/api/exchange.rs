@@ -104,7 +104,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             let message = format!(
                 "read the request: its Content-Type is {named}; it must be {json} or {packed}"
             );
-            ApiError::new(Kind::Unsupported, message, None)
+            let hint = "say what it is, as with curl's -H 'Content-Type: application/json'";
+            ApiError::new(Kind::Unsupported, message, Some(hint))
         })?;
         let bytes = Bytes::from_request(request, state).await?;
         let value = format.read(&bytes).map_err(|problem| {

@@ -27,17 +27,20 @@ struct Row<'a> {
 
 /// What to show; nothing if no key matches.
 pub fn show(args: &Args, layered: &Layered) -> Option<Reply> {
-    let matches = |row: &Explained| {
-        let wanted = args.key.as_deref().is_none_or(|key| {
+    let is_wanted = |row: &Explained| {
+        args.key.as_deref().is_none_or(|key| {
             row.key == key || row.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'))
-        });
-        wanted && !(args.changed && row.origin == Origin::Default)
+        })
     };
-    let rows: Vec<Explained> = layered.explain().into_iter().filter(matches).collect();
+    let mut rows: Vec<Explained> = layered.explain().into_iter().filter(is_wanted).collect();
     if rows.is_empty() {
         return None;
     }
+    rows.retain(|row| !args.changed || row.origin != Origin::Default);
     let mut text = String::new();
+    if rows.is_empty() {
+        text.push_str("Nothing differs from the defaults.\n");
+    }
     let one = rows.len() == 1;
     for row in &rows {
         if one {

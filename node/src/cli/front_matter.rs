@@ -64,9 +64,15 @@ fn fields(front: &str) -> Result<NewEntry, String> {
     }
     let told = |error: serde_saphyr::Error| {
         let text = error.to_string();
-        text.lines().next().unwrap_or_default().to_owned()
+        let line = text.lines().next().unwrap_or_default();
+        let line = line.strip_prefix("error: ").unwrap_or(line);
+        match line.contains("mapping values are not allowed") {
+            true => format!("{line}: put the value into quotes"),
+            false => line.to_owned(),
+        }
     };
-    serde_saphyr::from_str(front).map_err(told)
+    // Lines are counted from the fence, as in the file.
+    serde_saphyr::from_str(&format!("\n{front}")).map_err(told)
 }
 
 #[cfg(test)]
@@ -96,6 +102,8 @@ mod tests {
         for (text, part) in [
             ("---\ntitle: x\n", "has no end"),
             ("---\ntitel: x\n---\ny", "titel"),
+            ("---\ntitle: Fix: quote it\n---\ny", "line 2"),
+            ("---\ntitle: Fix: quote it\n---\ny", "into quotes"),
             ("---\ntitle: [\n---\ny", ""),
             ("---\ntitle: x\ncontent: y\n---\nz", "leave one of them out"),
         ] {

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 pub struct Import {
     /// The file to read, or `-` for standard input.
     pub file: PathBuf,
-    /// Put plain lines into this workspace, whatever they say: main or local.
+    /// Put plain lines into this workspace, whatever they say.
     #[arg(long)]
     pub workspace: Option<String>,
     /// Say what would be taken in, and write nothing.

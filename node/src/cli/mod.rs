@@ -82,7 +82,7 @@ pub struct Global {
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// How much to log: error, warn, info, debug or trace; `RUST_LOG` overrides it.
-    #[arg(long, global = true, value_name = "LEVEL")]
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = log_level)]
     pub log: Option<String>,
     /// Read the passphrase of the person's key from a file, instead of asking on the terminal.
     ///
@@ -92,6 +92,17 @@ pub struct Global {
     /// Answer in JSON, for programs.
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+/// How much to log: a level, or what `RUST_LOG` may say. A word that is neither would be taken for the
+/// name of a part, and silence all others.
+fn log_level(text: &str) -> Result<String, String> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_known = |part: &str| part.contains('=') || LEVELS.contains(&part);
+    match text.split(',').all(is_known) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("it must be one of {}", LEVELS.join(", "))),
+    }
 }
 
 /// What to do.

@@ -67,6 +67,9 @@ pub struct FilterArgs {
     /// Its name, its key or peer id, or the beginning of its key.
     pub peer: String,
     /// Set what is taken from it, not what is sent to it.
+    ///
+    /// Each of the flags below replaces what was set with it before; an empty word clears it, as in
+    /// --deny-tag "".
     #[arg(long)]
     pub from_peer: bool,
     /// Only these workspaces; may be given more than once.
@@ -160,7 +163,11 @@ impl OnePeer {
 
 impl FilterArgs {
     async fn run(self, client: &Client) -> Result<Reply, VerbError> {
-        let some = |list: Vec<String>| (!list.is_empty()).then_some(list);
+        // An empty word stands for a list without any.
+        let some = |list: Vec<String>| {
+            let words = |list: Vec<String>| list.into_iter().filter(|word| !word.is_empty());
+            (!list.is_empty()).then(|| words(list).collect())
+        };
         let mut filters = Filters::default();
         if let Some(file) = &self.file {
             let text = std::fs::read_to_string(file)
@@ -225,7 +232,7 @@ impl SyncArgs {
             text.push_str("Nobody to replicate with. `klnode invite --help` shows how to pair.\n");
         }
         let _ = writeln!(text, "{} came in.", records(synced.received));
-        let is_equal = synced.peers.iter().all(|peer| peer.sync == "equal");
+        let is_equal = synced.peers.iter().all(|peer| peer.connected && peer.sync == "equal");
         Ok(Reply::new(&synced, text).ending(u8::from(!is_equal)))
     }
 }
@@ -245,7 +252,8 @@ pub(super) fn state(peer: &Peer) -> String {
         count => format!(", {} refused", records(count)),
     };
     let known = match (peer.sync.as_str(), peer.differs, peer.sync_at) {
-        ("equal", _, Some(at)) => format!("equal at {} UTC", moment(at)),
+        ("equal", _, Some(at)) if peer.connected => format!("equal at {} UTC", moment(at)),
+        ("equal", _, Some(at)) => format!("last equal at {} UTC", moment(at)),
         ("differs", Some(count), Some(at)) => {
             format!("{} differed at {} UTC", records(count), moment(at))
         }

@@ -45,7 +45,7 @@ enum Failure {
     ConfigFile { path: PathBuf, source: io::Error },
     #[error("{0}")]
     Config(#[from] klnode_config::ConfigError),
-    #[error("show `{0}`: there is no such key or section, or nothing in it was changed")]
+    #[error("show `{0}`: there is no such key or section")]
     NoSuchKey(String),
     #[error("{0}")]
     Verb(#[from] cli::VerbError),
@@ -71,7 +71,7 @@ impl Failure {
     /// Whether a running node would have helped.
     fn wants_node(&self) -> bool {
         let Self::Verb(VerbError::Client(error)) = self else { return false };
-        matches!(error, ClientError::NoNode { .. } | ClientError::Ended)
+        matches!(error, ClientError::NoNode { .. } | ClientError::Ended | ClientError::Stopped)
     }
 
     /// The one table from kinds to exit codes and ways out.
@@ -86,6 +86,7 @@ impl Failure {
                     // How to start a node depends on what was typed, and is added where that is known.
                     ClientError::NoNode { .. }
                     | ClientError::Ended
+                    | ClientError::Stopped
                     | ClientError::Closed { .. }
                     | ClientError::Garbled(_) => None,
                 };

@@ -4,7 +4,7 @@
 //! hold up the others. A line that was taken before is known: a file can be imported again, whole,
 //! after anything went wrong with it.
 
-use super::line::{LINES_MAX, Line, PLAIN};
+use super::line::{LINES_MAX, Line, PLAIN, parse_workspace};
 use super::types::{ImportQuery, Imported};
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
@@ -14,6 +14,7 @@ use crate::engine::{
     Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict, rehearse,
 };
 use crate::query::{complaint, inspect};
+use crate::store::peers::Society;
 use crate::store::rows::{CallerRow, OverlayRow};
 use crate::store::{Error, Snapshot};
 use axum::body::Bytes;
@@ -45,7 +46,8 @@ pub(super) async fn import(
     let (engine, author, now) = (service.engine.clone(), service.author, (service.now)());
     let snapshot = service.snapshot()?;
     let reading = tokio::task::spawn_blocking(move || {
-        let reader = Reader { snapshot, author, now, query };
+        let society = Society::read(&snapshot, author, now)?;
+        let reader = Reader { snapshot, society, author, now, query };
         reader.read(&body)
     });
     let broken = |_| ApiError::new(Kind::Failed, "read the lines: the node is stopping", None);
@@ -118,6 +120,7 @@ enum Read {
 
 struct Reader {
     snapshot: Snapshot,
+    society: Society,
     author: AuthorId,
     now: WallTime,
     query: ImportQuery,
@@ -159,13 +162,25 @@ impl Reader {
         Ok((imported, wanted))
     }
 
+    /// A workspace that a line may name, by its id where it has a name of its own.
+    fn workspace(&self, name: String) -> Result<String, String> {
+        if parse_workspace(&name).is_some() {
+            return Ok(name);
+        }
+        let known = self.society.workspace(&name).map(|id| id.to_string());
+        known.ok_or_else(|| {
+            format!("workspace: `{name}` is not known; `klnode workspace list` shows which are")
+        })
+    }
+
     fn line(&self, bytes: &[u8], number: u64, count: &mut Imported) -> Result<Read, Unreadable> {
         let mut line = Line::parse(bytes)?;
         count.entries += u64::from(line.part.is_none());
         let context = format!("{}#{number}", self.query.source.as_deref().unwrap_or("import"));
         if line.records.is_empty() {
             let key = line.source_key();
-            line.workspace = self.query.workspace.clone().or(line.workspace);
+            let named = self.query.workspace.clone().or(line.workspace);
+            line.workspace = named.map(|name| self.workspace(name)).transpose()?;
             return self.plain(line, PLAIN, key, &context);
         }
         let records = self.verified(&line)?;

@@ -114,7 +114,7 @@ pub fn output(event_name: &str, said: &Said) -> String {
 /// Why a request came to nothing, for the log.
 fn trouble(error: &ClientError) -> String {
     match error {
-        ClientError::NoNode { .. } => "no node is running".into(),
+        ClientError::NoNode { .. } | ClientError::Stopped => "no node is running".into(),
         ClientError::Refused(detail) => {
             format!("the node refused: {}", json!(detail.kind).as_str().unwrap_or("failed"))
         }

@@ -67,7 +67,9 @@ impl From<ClientError> for Trouble {
         use crate::api::Kind;
         let message = error.to_string();
         match error {
-            ClientError::NoNode { .. } | ClientError::Ended => Self::no_node("klnode"),
+            ClientError::NoNode { .. } | ClientError::Ended | ClientError::Stopped => {
+                Self::no_node("klnode")
+            }
             ClientError::Refused(detail) => {
                 let reason = match detail.kind {
                     Kind::NotFound | Kind::Forgotten => Reason::NotFound,
