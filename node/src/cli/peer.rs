@@ -165,8 +165,8 @@ impl FilterArgs {
     async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         // An empty word stands for a list without any.
         let some = |list: Vec<String>| {
-            let words = |list: Vec<String>| list.into_iter().filter(|word| !word.is_empty());
-            (!list.is_empty()).then(|| words(list).collect())
+            let is_given = !list.is_empty();
+            is_given.then(|| list.into_iter().filter(|word| !word.is_empty()).collect())
         };
         let mut filters = Filters::default();
         if let Some(file) = &self.file {

@@ -213,7 +213,7 @@ impl From<Cursor> for proto::message::Cursor {
     }
 }
 
-/// Under which key it stands what was refused from somebody.
+/// The key under which stands what was refused from somebody.
 pub(super) fn offerer_key(offerer: Offerer) -> [u8; 16] {
     Fields::new(Context::Slot)
         .field(offerer.peer.as_bytes())

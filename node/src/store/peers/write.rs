@@ -467,7 +467,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Forgets that these were refused: the cause was lifted, or the store has them no longer. A row that cannot be read goes as well.
+    /// Forgets that these were refused: the cause was lifted, or the store has them no longer. A row
+    /// that cannot be read goes as well.
     pub(crate) fn drop_refusals(
         &self,
         offer: Offerer,
