@@ -32,6 +32,7 @@ pub use session::Params;
 
 use glob::Glob;
 use manifest::Ecosystem;
+use parse::Patterns;
 use pattern::Pattern;
 use version::Comparator;
 
@@ -49,7 +50,16 @@ impl Predicate {
     /// # Errors
     /// Where the text is no predicate: at which byte, what was expected there, and an example.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        parse::parse(text).map(|root| Predicate { root })
+        parse::parse(text, Patterns::Tried).map(|root| Predicate { root })
+    }
+
+    /// The same of a text that somebody else wrote: a pattern that cannot be compiled is found out
+    /// where it is looked for, which costs what a look may cost.
+    ///
+    /// # Errors
+    /// As above, but for patterns.
+    pub fn read(text: &str) -> Result<Self, ParseError> {
+        parse::parse(text, Patterns::Taken).map(|root| Predicate { root })
     }
 
     /// The text of a `hash:` atom for a file as it is now, whole or from one line to another; none

@@ -1,6 +1,6 @@
 //! Forgetting: who may, what is left, and that nothing brings it back.
 
-use klnode::engine::{Command, Ingested, NewEntry, Receipt, Rejection, SourceKey};
+use klnode::engine::{Command, Ingested, Marks, NewEntry, Receipt, Rejection, SourceKey};
 use klnode::store::rows::OverlayRow;
 use klnode_crdt::holding::EntryRecords;
 use klnode_crdt::ids::{EntryId, Nonce, WorkspaceId};
@@ -28,8 +28,8 @@ fn forgetting_erases_every_payload_and_a_late_peer_does_not_bring_it_back() {
     exchange(&mut home, &mut late);
     peer.retitle(entry, "unforgettable, by a peer");
     late.succeed(entry);
-    let note = OverlayRow { note: Some("unforgettable note".into()), ..OverlayRow::default() };
-    home.run(Command::Overlay { entry, overlay: note }).unwrap();
+    let marks = Marks { note: Some("unforgettable note".into()), ..Marks::default() };
+    home.run(Command::Mark { entry, marks }).unwrap();
     home.run(Command::Forget { entry, grounds: None }).expect("the creator may");
     exchange(&mut home, &mut peer);
     exchange(&mut late, &mut peer);

@@ -1,7 +1,7 @@
 //! A disk that says no: nothing is acknowledged that is not there, nothing panics, and it works
 //! again when the disk does.
 
-use crate::process::{Running, signal, started};
+use crate::process::{Running, signal, started, told};
 use klnode::engine::{Command, Ingested, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
 use klnode::store::peers::rows::PeerRow;
 use klnode_crdt::gcounter::Thousandths;
@@ -166,7 +166,16 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    fn mount() -> Option<Self> {
+    fn mount(what: &str) -> Option<Self> {
+        let mounted = Self::mounted();
+        if mounted.is_none() {
+            let skipped = format!("skipped: {what} (no tmpfs can be mounted here)\n");
+            std::io::stderr().write_all(skipped.as_bytes()).unwrap();
+        }
+        mounted
+    }
+
+    fn mounted() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mount = format!("mount -t tmpfs -o size={ROOM},mode=700 tmpfs \"$0\"");
         let script = format!("{mount} && mkdir \"$0/home\" && echo mounted && exec sleep 3600");
@@ -189,9 +198,14 @@ impl SmallDisk {
         command
     }
 
-    fn start(&self, socket: &Path) -> Running {
+    fn klnode(&self) -> process::Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_klnode-under-test"));
         command.arg("--home").arg(self.folder.path().join("home"));
+        command
+    }
+
+    fn start(&self, socket: &Path) -> Running {
+        let mut command = self.klnode();
         command.arg("--set").arg(format!("api.socket={}", socket.display()));
         command.args(["--set", "network.listen=[\"/ip4/127.0.0.1/tcp/0\"]"]);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
@@ -200,13 +214,15 @@ impl SmallDisk {
 
     /// Puts so many bytes there, or takes them away.
     fn ballast(&self, bytes: usize) {
-        let file = self.folder.path().join("ballast");
-        let script = match bytes {
-            0 => "rm \"$0\"".to_owned(),
-            _ => format!("head -c {bytes} /dev/zero > \"$0\""),
-        };
-        let done = self.command("/bin/sh").arg("-c").arg(script).arg(file).status().unwrap();
-        assert!(done.success());
+        self.shell(&match bytes {
+            0 => "rm \"$0/ballast\"".to_owned(),
+            _ => format!("head -c {bytes} /dev/zero > \"$0/ballast\""),
+        });
+    }
+
+    fn shell(&self, script: &str) {
+        let mut shell = self.command("/bin/sh");
+        assert!(shell.arg("-c").arg(script).arg(self.folder.path()).status().unwrap().success());
     }
 }
 
@@ -244,11 +260,7 @@ fn expect_all(socket: &Path, written: &[String], when: &str) {
 
 #[test]
 fn a_real_disk_that_fills_up_loses_nothing_and_goes_on_when_there_is_room() {
-    let Some(disk) = SmallDisk::mount() else {
-        let skipped = "skipped: a real disk that fills up (no tmpfs can be mounted here)\n";
-        std::io::stderr().write_all(skipped.as_bytes()).unwrap();
-        return;
-    };
+    let Some(disk) = SmallDisk::mount("a real disk that fills up") else { return };
     disk.ballast(BALLAST_BYTES);
     let outside = tempfile::tempdir().unwrap();
     let socket = outside.path().join("node.sock");
@@ -275,4 +287,25 @@ fn a_real_disk_that_fills_up_loses_nothing_and_goes_on_when_there_is_room() {
     assert!(node.0.wait().unwrap().success());
     let _node = disk.start(&socket);
     expect_all(&socket, &written, "after a restart");
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_told_by_the_node_and_by_the_doctor() {
+    let Some(disk) = SmallDisk::mount("a home that cannot be written") else { return };
+    let outside = tempfile::tempdir().unwrap();
+    let mut node = disk.start(&outside.path().join("node.sock"));
+    signal(&node.0, "TERM");
+    assert!(node.0.wait().unwrap().success());
+    disk.shell("mount -o remount,ro \"$0\"");
+    let refused = disk.klnode().output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(told(&refused).contains("Read-only file system"), "{}", told(&refused));
+    assert!(told(&refused).contains("hint: `klnode doctor`"), "{}", told(&refused));
+    let doctor = disk.klnode().arg("doctor").output().unwrap();
+    assert_eq!(doctor.status.code(), Some(1));
+    let said = String::from_utf8(doctor.stdout).unwrap();
+    for check in ["FAIL  home ", "FAIL  store file "] {
+        let line = said.lines().find(|line| line.starts_with(check));
+        assert!(line.is_some_and(|line| line.contains("cannot be written")), "{check}: {said}");
+    }
 }

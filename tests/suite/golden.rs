@@ -5,13 +5,13 @@
 //! changelog, under wire or store compatibility.
 
 use klnode::engine::{
-    CheckoutAct, Command, FindingAct, Finish, NewEntry, NewFinding, NewTask, PeerAct, Receipt,
-    Source, TaskAct, TaskDone, Verdict,
+    CheckoutAct, Command, FindingAct, Finish, Marks, NewEntry, NewFinding, NewTask, PeerAct,
+    Receipt, Source, TaskAct, TaskDone, Verdict,
 };
 use klnode::store::Label;
 use klnode::store::peers::rows::{Cursor, RefusalRow};
 use klnode::store::places::CheckoutRow;
-use klnode::store::rows::{self, CallerRow, HitCost, OverlayRow, Seq, ServedRow};
+use klnode::store::rows::{self, CallerRow, HitCost, Seq, ServedRow};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{Boot, Digest, EntryId, StoreId, WorkspaceId};
@@ -220,7 +220,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
         digest,
         reason: "filter".into(),
     };
-    let overlay = OverlayRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
+    let marks = Marks { pinned: Some(true), note: Some("note".into()), ..<_>::default() };
     let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
     let checkout = CheckoutRow {
         workspace: WorkspaceId::MAIN,
@@ -235,7 +235,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
             PeerAct::Refuse(Offerer { peer, store: cursor.store }, [6; 16], Box::new(refusal)),
             PeerAct::Advance(peer, cursor),
         ]),
-        Command::Overlay { entry, overlay },
+        Command::Mark { entry, marks },
         Command::Checkout(CheckoutAct::Map([3; 16], checkout)),
         Command::Served(served("task".into(), entry)),
         Command::As {

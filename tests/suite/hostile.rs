@@ -1,6 +1,6 @@
 //! Sequences that broke earlier drafts: clones, relays, liars and limits. Each stays.
 
-use klnode::engine::{Command, Ingested, Limits, Receipt, Rejection, Source, Verdict};
+use klnode::engine::{Command, Ingested, Limits, Marks, Receipt, Rejection, Source, Verdict};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
@@ -245,6 +245,29 @@ fn quarantine_is_bounded_and_forgets_what_its_author_takes_back() {
 }
 
 #[test]
+fn quarantine_is_bounded_over_all_authors_and_entries() {
+    const WAITING_MAX: u32 = 10_000;
+    let judge = |_: &Record, _: Source| Verdict::Quarantine("odd".into());
+    let mut careful = Node::start_judged(2, 2, Box::new(judge));
+    let odd = |number: u32| {
+        let mut id = [7; EntryId::LEN];
+        id[..4].copy_from_slice(&number.to_be_bytes());
+        let claim = Claim::Set(Register::TITLE, "odd".into());
+        Stranger::new(number % 3).claims(EntryId::from_bytes(id), claim)
+    };
+    let waiting =
+        |node: &Node| node.engine.store().snapshot().unwrap().quarantine().unwrap().count();
+    for first in (0..WAITING_MAX + 500).step_by(500) {
+        bring(&mut careful, (first..first + 500).map(odd).collect(), key(5).author());
+    }
+    assert_eq!(waiting(&careful), WAITING_MAX as usize);
+    // What the operator throws away makes room.
+    careful.run(Command::Reject(odd(1).digest())).unwrap();
+    bring(&mut careful, vec![odd(WAITING_MAX), odd(WAITING_MAX + 1)], key(5).author());
+    assert_eq!(waiting(&careful), WAITING_MAX as usize);
+}
+
+#[test]
 fn edits_are_validated_like_new_entries() {
     let mut home = Node::start(1, 1);
     let entry = home.create("valid");
@@ -258,11 +281,8 @@ fn edits_are_validated_like_new_entries() {
         let told = home.run(Command::Claim { entry, claims }).unwrap_err();
         assert!(matches!(told, Rejection::Invalid { .. }), "{told}");
     }
-    let overlay = klnode::store::rows::OverlayRow {
-        note: Some("x".repeat(600_000)),
-        ..klnode::store::rows::OverlayRow::default()
-    };
-    let told = home.run(Command::Overlay { entry, overlay }).unwrap_err();
+    let marks = Marks { note: Some("x".repeat(600_000)), ..Marks::default() };
+    let told = home.run(Command::Mark { entry, marks }).unwrap_err();
     assert!(told.to_string().contains("4096 are allowed"), "{told}");
 }
 

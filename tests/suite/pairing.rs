@@ -162,6 +162,14 @@ fn a_member_of_a_workspace_is_one_hop_away_and_is_trusted_as_a_stranger() {
     let hit = there.found("flaky integration tests seeded clock", &shared);
     assert_eq!(hit["author"], here.key());
     assert_eq!(hit["hop"], 1);
+    // By its name, wherever it is told; and a charter is no entry.
+    assert_eq!(hit["workspace"], "team");
+    assert_eq!(there.json(&["list"])["entries"][0]["workspace"], "team");
+    assert_eq!(there.json(&["status"])["entries"], 1);
+    assert_eq!(there.json(&["peer", "list"])["peers"][0]["offered"], 1);
+    assert_eq!(here.json(&["status"])["entries"], 2);
+    let preview = here.json(&["peer", "preview", &there.key()[..8]]);
+    assert_eq!(preview["released"].as_array().map(Vec::len), Some(1), "{preview}");
     let trust = hit["trust"].as_f64().expect("a number");
     assert!((trust - 0.1).abs() < 1e-9, "{trust}");
     assert_eq!(there.type_in(&["show", &private]).status.code(), Some(1), "main stays home");

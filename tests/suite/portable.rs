@@ -2,8 +2,7 @@
 //! care. Real processes.
 
 use crate::process::{Running, klnode, signal, start, told};
-use klnode::engine::{Command, NewEntry, SourceKey};
-use klnode::store::rows::OverlayRow;
+use klnode::engine::{Command, Marks, NewEntry, SourceKey};
 use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::writer::Claim;
@@ -75,8 +74,8 @@ pub(crate) fn lived(seed: u64) -> Node {
             }
             3 => {
                 let note = Some(format!("note {turn}"));
-                let overlay = OverlayRow { is_pinned: true, note, ..OverlayRow::default() };
-                node.run(Command::Overlay { entry, overlay })
+                let marks = Marks { pinned: Some(true), note, ..Marks::default() };
+                node.run(Command::Mark { entry, marks })
             }
             4 => {
                 exchange(&mut home, &mut peer);
@@ -223,6 +222,8 @@ fn a_line_that_is_wrong_is_named_with_its_field_and_does_not_hold_up_the_others(
     let home = folder.path().join("home");
     let (_node, _) = start(&home);
     let long = format!(r#"{{"title": "{}", "content": "c"}}"#, "x".repeat(201));
+    let nowhere =
+        format!(r#"{{"title": "t", "content": "c", "workspace": "{}"}}"#, "ab".repeat(16));
     let huge = format!(r#"{{"title": "huge", "content": "{}"}}"#, "x".repeat(4 << 20));
     let cases = [
         (r#"{"title": 5, "content": "c"}"#, "title: invalid type: integer `5`"),
@@ -236,6 +237,7 @@ fn a_line_that_is_wrong_is_named_with_its_field_and_does_not_hold_up_the_others(
         (r#"{"title": "t", "content": "c", "evidence": ["1"]}"#, "write it as KIND:REF"),
         (r#"{"title": "t", "content": "c", "links": ["to:1"]}"#, "is not RELATION:ID"),
         (r#"{"title": "t", "content": "c", "workspace": "x"}"#, "workspace: `x` is not known"),
+        (nowhere.as_str(), "workspace: `abababababababababababababababab` is not known"),
         (r#"{"title": "t", "content": "c""#, "is no JSON object: EOF"),
         ("[1, 2]", "is no JSON object"),
         (long.as_str(), "title has 201 characters; 200 are allowed"),

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -149,6 +150,33 @@ fn mistakes_in_the_configuration_are_named_all_at_once_with_the_nearest_key() {
     let missing = klnode(home.path()).args(["--config", "/nowhere.toml"]).output().unwrap();
     assert_eq!(missing.status.code(), Some(2));
     assert!(!home.path().join("node.key").exists(), "nothing was made");
+    // Whoever mends it needs to see what there is, and what else is wrong.
+    let shown = klnode(home.path()).args(["config", "trust.hop_max"]).output().unwrap();
+    assert_eq!(shown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("trust.hop_max = "));
+    assert!(self::told(&shown).contains("hint: correct it; shown are the defaults"));
+    let doctor = klnode(home.path()).arg("doctor").output().unwrap();
+    assert_eq!(doctor.status.code(), Some(1));
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    assert!(doctor.contains("FAIL  config "), "{doctor}");
+    assert!(doctor.contains("ok    store "), "{doctor}");
+}
+
+#[test]
+fn a_node_that_goes_away_before_it_answers_is_no_node() {
+    let home = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(home.path().join("klnode.sock")).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut caller, _) = listener.accept().unwrap();
+            // The request is heard, and the caller left alone with it.
+            assert!(caller.read(&mut [0; 512]).unwrap() > 0);
+        });
+        let left = klnode(home.path()).arg("status").output().unwrap();
+        assert_eq!(left.status.code(), Some(3), "{}", told(&left));
+        assert!(told(&left).contains("it stopped before"), "{}", told(&left));
+        assert!(told(&left).contains("hint: start one with "), "{}", told(&left));
+    });
 }
 
 #[test]

@@ -385,6 +385,64 @@ fn what_could_not_be_written_about_a_release_is_written_when_it_can_be() {
 }
 
 #[test]
+fn what_could_not_be_written_of_any_piece_is_written_when_it_can_be() {
+    const ENTRIES: usize = 600;
+    let (mut nodes, team) = team(120, 2);
+    let entries: Vec<EntryId> =
+        (0..ENTRIES).map(|n| nodes.create(0, in_workspace(team, &format!("entry {n}")))).collect();
+    nodes.pass(REST_MS);
+    let released = |nodes: &mut Cluster| {
+        entries.iter().filter(|entry| nodes.is_released(0, 1, **entry)).count()
+    };
+    assert_eq!(released(&mut nodes), ENTRIES);
+    // So many calls later, one write of the sweep fails: its first piece, or a later one.
+    for calls in (6..60).step_by(6) {
+        let member = nodes.author(1).to_string();
+        let withdrawn = claim(charter::entry(team), Claim::Withdraw(TextSet::MEMBERS, member));
+        nodes.fail_once(0, calls, Fault::NoSpace);
+        let is_done = nodes.run(0, withdrawn).is_ok();
+        nodes.pass(REST_MS);
+        let expected = if is_done { 0 } else { ENTRIES };
+        assert_eq!(released(&mut nodes), expected, "after {calls} calls");
+        nodes.mend(0);
+        let member = nodes.author(1).to_string();
+        nodes.run(0, claim(charter::entry(team), Claim::Add(TextSet::MEMBERS, member))).unwrap();
+        nodes.pass(REST_MS);
+        assert_eq!(released(&mut nodes), ENTRIES, "after {calls} calls");
+    }
+}
+
+#[test]
+fn two_nodes_go_on_after_a_moment_in_which_a_store_cannot_be_read() {
+    let mut closed = 0;
+    for messages in 0..16 {
+        let mut nodes = Cluster::new(140 + messages, 2, Knobs::calm());
+        nodes.pair(0, 1, true);
+        let before = nodes.create(0, lesson("before"));
+        nodes.pass(REST_MS);
+        let after = nodes.create(1, lesson("after"));
+        nodes.pass_messages(messages as usize);
+        // No room, not even to open it again.
+        nodes.fail(0, 1, Fault::NoSpace);
+        for _ in 0..2 {
+            nodes.run(0, success(before)).unwrap_err();
+        }
+        closed += u32::from(!nodes.is_readable(0));
+        nodes.pass(100);
+        nodes.mend(0);
+        nodes.pass(REST_MS);
+        for entry in [before, after] {
+            let here = nodes.digests(0, entry);
+            assert_eq!(nodes.digests(1, entry), here, "after {messages} messages");
+            assert!(!here.is_empty(), "after {messages} messages");
+        }
+        let equal = [is_equal(&mut nodes, 0, 1), is_equal(&mut nodes, 1, 0)];
+        assert_eq!(equal, [true; 2], "after {messages} messages");
+    }
+    assert_eq!(closed, 16, "the store was not closed");
+}
+
+#[test]
 fn what_stays_here_is_nobodys_to_release_and_nobody_hears_what_becomes_of_it() {
     let cases =
         [(WorkspaceId::LOCAL, true), (WorkspaceId::LOCAL, false), (WorkspaceId::MAIN, false)];

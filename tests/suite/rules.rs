@@ -4,7 +4,7 @@
 //! that other files hold are named on the page as well.
 
 use klnode::engine::{
-    Command, Finish, Looks, NewEntry, NewTask, Receipt, SourceKey, TaskAct, TaskDone,
+    Command, Finish, Looks, Marks, NewEntry, NewTask, Receipt, SourceKey, TaskAct, TaskDone,
 };
 use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow, UseRow};
 use klnode_crdt::gcounter::Thousandths;
@@ -418,7 +418,9 @@ fn overlays_are_in_no_record_and_in_no_frame() {
         note: Some(String::from_utf8_lossy(NOTE).into_owned()),
         ..OverlayRow::default()
     };
-    nodes.run(0, Command::Overlay { entry, overlay: overlay.clone() }).unwrap();
+    let (on, note) = (Some(true), overlay.note.clone());
+    let marks = Marks { pinned: on, muted: on, invalidated: on, note };
+    nodes.run(0, Command::Mark { entry, marks }).unwrap();
     let after = nodes.create(0, lesson("sent after it"));
     nodes.pass(30_000);
     assert!(!nodes.digests(1, after).is_empty(), "frames go on");

@@ -54,7 +54,10 @@ fn every_mistake_gets_a_sentence_a_way_out_and_an_exit_code() {
 
     let (_node, _) = start(home);
     let long = "x".repeat(201);
-    let cases: [(&[&str], i32, &str); 22] = [
+    let list = home.join("list.json");
+    std::fs::write(&list, r#"[{"title": "t", "content": "c"}]"#).unwrap();
+    let list = list.to_str().unwrap();
+    let cases: [(&[&str], i32, &str); 24] = [
         (&["show", "L-ZZZZZZZZ"], 1, "cannot find entry L-ZZZZZZZZ: this node does not hold it"),
         (&["show", "what is this"], 2, "it is neither an id (hex) nor a code such as L-7F3KQ2MX"),
         (&["show", ""], 2, "a code, an id or its beginning is wanted"),
@@ -79,6 +82,8 @@ fn every_mistake_gets_a_sentence_a_way_out_and_an_exit_code() {
         ),
         (&["add", "--type", "note", "--title", "t"], 2, "type is `note`; it must be one of skill"),
         (&["add", "/nowhere.json"], 2, "cannot read /nowhere.json: No such file"),
+        (&["add", list], 2, "it is a list; `klnode import` takes many, each on a line"),
+        (&["add", "-"], 2, "cannot write the entry: title is empty"),
         (&["edit", "AAAA", "--field", "colour=red"], 2, "there is no such field"),
         (&["observe", "AAAA"], 2, "--success|--failure"),
     ];
@@ -91,6 +96,30 @@ fn every_mistake_gets_a_sentence_a_way_out_and_an_exit_code() {
         answer(home, &["list"]).1,
         "Nothing yet. `klnode add --help` shows how to write the first entry.\n"
     );
+}
+
+#[test]
+fn what_would_change_nothing_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (_node, _) = start(home);
+    let add = ["add", "--title", "t", "--content", "c", "--evidence", "run:1", "--tag", "a"];
+    let code = answer(home, &add).1.split_whitespace().next().unwrap().to_owned();
+    let steps: [(&[&str], i32, &str); 6] = [
+        (&["edit", &code, "--untag", "b"], 2, "this node added no `b` to its tags"),
+        (&["edit", &code, "--untag", "a"], 0, "edited"),
+        (&["edit", &code, "--untag", "a"], 2, "this node added no `a` to its tags"),
+        (&["edit", &code, "--title", "u", "--remove-anchor", "x"], 2, "no `x` to its anchors"),
+        (&["annotate", &code, "see the incident"], 0, "  annotated here"),
+        (&["annotate", &code, ""], 0, "  no longer annotated here"),
+    ];
+    for (arguments, expected, part) in steps {
+        let (ended, said, told) = answer(home, arguments);
+        assert_eq!(ended, expected, "{arguments:?}: {told}");
+        assert!(said.contains(part) || told.contains(part), "{arguments:?}: {said}{told}");
+    }
+    let shown = answer(home, &["show", &code, "--json"]).1;
+    assert!(shown.contains(r#""title": "t""#), "a change is whole or none: {shown}");
 }
 
 /// One mistake, one code: what the node does not know ends with 1, whichever verb is asked for it.

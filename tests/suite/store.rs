@@ -1,7 +1,7 @@
 //! The store as a file: who owns it, which versions open it, what damage looks like.
 
 use klnode::engine::{
-    Arrival, Command, Engine, Ingested, PeerAct, Receipt, Setup, Source, Verdict,
+    Arrival, Command, Engine, Ingested, Marks, PeerAct, Receipt, Setup, Source, Verdict,
 };
 use klnode::store::peers::rows::{Cursor, RefusalRow};
 use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
@@ -222,12 +222,18 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
         note(PeerAct::Release(peer, entry, true)),
         note(PeerAct::Requeue(peer, vec![digest(1), digest(2), digest(1)])),
         note(PeerAct::Requeue(peer, vec![digest(3)])),
-        Command::Overlay { entry, overlay: overlay.clone() },
+        Command::Mark { entry, marks: Marks { pinned: Some(true), ..Marks::default() } },
         refuse(refusal(5, "filter")),
         refuse(refusal(3, "older")),
     ] {
         node.run(command).expect("noted");
     }
+    // What a change of the marks does not name stays.
+    let mute = Marks { muted: Some(true), note: Some("n".into()), ..Marks::default() };
+    node.run(Command::Mark { entry, marks: mute }).expect("noted");
+    let (mute, note) = (Some(false), Some(String::new()));
+    node.run(Command::Mark { entry, marks: Marks { muted: mute, note, ..Marks::default() } })
+        .expect("noted");
     let node = node.restart(2);
     let snapshot = node.engine.store().snapshot().unwrap();
     let queries: Vec<String> =

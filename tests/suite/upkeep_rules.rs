@@ -3,12 +3,11 @@
 
 use crate::pairing::eventually;
 use klnode::engine::{
-    Command, Confirmation, NewEntry, Receipt, TaskAct, TaskDone, UpkeepAct, UpkeepDone,
+    Command, Confirmation, Marks, NewEntry, Receipt, TaskAct, TaskDone, UpkeepAct, UpkeepDone,
 };
 use klnode::index::embed;
 use klnode::query::Found;
 use klnode::query::upkeep::{Params, Pass, Upkeep};
-use klnode::store::rows::OverlayRow;
 use klnode::store::upkeep::{Service, Stage, UpkeepRow};
 use klnode_config::Config;
 use klnode_crdt::claims::{Link, Relation, TextSet};
@@ -138,8 +137,8 @@ fn a_longer_text_of_a_group_is_shown_under_the_survivor() {
         let shown = content(&whole(&node, three)).len() - own.len();
         assert_eq!(shown, expected, "{} and {more}", own.len());
     }
-    let overlay = OverlayRow { is_muted: true, ..OverlayRow::default() };
-    node.run(Command::Overlay { entry: two, overlay }).unwrap();
+    let marks = Marks { muted: Some(true), ..Marks::default() };
+    node.run(Command::Mark { entry: two, marks }).unwrap();
     assert_ne!(
         content(&whole(&node, one)),
         long,

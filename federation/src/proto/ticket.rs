@@ -130,6 +130,15 @@ impl fmt::Display for Ticket {
     }
 }
 
+/// Whether a workspace may be called so: a word that shows as it is, and is no id of another.
+pub fn is_workspace_name(name: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let characters = name.chars().count();
+    (1..=NAME_CHARS_MAX).contains(&characters)
+        && name.chars().all(fits)
+        && WorkspaceId::from_hex(name).is_none()
+}
+
 impl FromStr for Ticket {
     type Err = BadTicket;
 
@@ -149,7 +158,7 @@ impl FromStr for Ticket {
             && ticket.addresses.iter().all(fits)
             && match &ticket.offer {
                 Offer::Mine => true,
-                Offer::Member(_, name) => name.chars().count() <= NAME_CHARS_MAX,
+                Offer::Member(_, name) => is_workspace_name(name),
             };
         match (ticket.version, is_sound) {
             (VERSION, true) => Ok(ticket),

@@ -3,7 +3,7 @@
 use super::token::Token;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
@@ -62,7 +62,17 @@ pub(super) struct SocketFile(PathBuf);
 impl Drop for SocketFile {
     fn drop(&mut self) {
         // Gone already is as good as removed.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = remove_socket(&self.0);
+    }
+}
+
+/// Removes a socket, if one is there; nothing else of that name is touched.
+fn remove_socket(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there, and no socket")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -76,10 +86,7 @@ impl Bound {
         if UnixStream::connect(path).await.is_ok() {
             return Err(ServeError::InUse { path: path.into() });
         }
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
-            _ => {}
-        }
+        remove_socket(path).map_err(io)?;
         let socket = UnixListener::bind(path).map_err(io)?;
         // The folder is closed to others already; this closes the door itself.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(io)?;

@@ -175,6 +175,11 @@ impl Client {
                 _ => ClientError::Closed { path, source },
             }
         })?;
+        if !is_trusted(&stream) {
+            let (path, what) = (self.socket.clone(), "another user listens there");
+            let source = io::Error::new(io::ErrorKind::PermissionDenied, what);
+            return Err(ClientError::Closed { path, source });
+        }
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(garbled)?;
         let connection = Connection(tokio::spawn(connection));
@@ -200,6 +205,14 @@ impl Client {
         });
         Ok((answer?, connection))
     }
+}
+
+/// Whether the one who listens may hear what this user says: the user itself, or who may do anything.
+/// In a folder that others write to, anybody could listen.
+fn is_trusted(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let is_ours = |uid: u32| uid == own || uid == 0 || own == 0;
+    stream.peer_cred().is_ok_and(|listener| is_ours(listener.uid()))
 }
 
 /// Whatever was typed, as one part of a path.

@@ -92,7 +92,12 @@ impl ApiError {
     /// An error with a way out. Messages repeat what was typed, and are printed and logged: whatever
     /// in them looks like a secret is taken out here, once for all.
     pub fn new(kind: Kind, message: impl Into<String>, hint: Option<&'static str>) -> Self {
-        Self { kind, message: redacted(&message.into()), hint }
+        let mut message = message.into();
+        if let Some((at, _)) = message.char_indices().nth(MESSAGE_CHARACTERS_MAX) {
+            message.truncate(at);
+            message.push('…');
+        }
+        Self { kind, message: redacted(&message), hint }
     }
 
     /// As it travels.
@@ -106,6 +111,9 @@ impl ApiError {
         &self.message
     }
 }
+
+/// Characters of a message. It may repeat what was typed, which may be long.
+const MESSAGE_CHARACTERS_MAX: usize = 2_000;
 
 /// So that a stream can end in one.
 impl std::fmt::Display for ApiError {

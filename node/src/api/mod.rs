@@ -39,5 +39,7 @@ pub use errors::{ApiError, Kind};
 pub use exchange::{Answer, Body, Format, Params};
 pub use limits::Limits;
 pub use metrics::{Latency, Metrics, Nature};
+pub(crate) use seats::{Busy, Seat, Seats};
 pub use server::Service;
+pub(crate) use steady::Steady;
 pub use token::Token;

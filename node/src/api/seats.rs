@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 /// All open connections.
 #[derive(Clone)]
-pub(super) struct Seats(Arc<Table>);
+pub(crate) struct Seats(Arc<Table>);
 
 struct Table {
     seats_max: usize,
@@ -29,14 +29,14 @@ struct Sitting {
 }
 
 /// A connection's seat; free again when it goes.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     table: Arc<Table>,
     number: u64,
     leave: Arc<Notify>,
 }
 
 /// A request under way: a seat with one is not given to another.
-pub(super) struct Busy {
+pub(crate) struct Busy {
     table: Arc<Table>,
     number: u64,
 }
@@ -48,18 +48,18 @@ impl Table {
 }
 
 impl Seats {
-    pub(super) fn new(seats_max: usize) -> Self {
+    pub(crate) fn new(seats_max: usize) -> Self {
         let seats_max = seats_max.max(1);
         Self(Arc::new(Table { seats_max, taken: Mutex::default(), freed: Notify::new() }))
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.taken().seats.len()
     }
 
     /// A seat, if need be that of the connection which has been idle longest. If all are at work,
     /// waits for one to be done.
-    pub(super) async fn take(&self) -> Seat {
+    pub(crate) async fn take(&self) -> Seat {
         loop {
             let freed = self.0.freed.notified();
             if self.count() < self.0.seats_max || self.evict() {
@@ -78,7 +78,7 @@ impl Seats {
     }
 
     /// Asks the connection that has been idle longest to leave; whether there was one.
-    pub(super) fn evict(&self) -> bool {
+    pub(crate) fn evict(&self) -> bool {
         let mut taken = self.0.taken();
         let idle = taken.seats.iter().filter(|(_, sitting)| sitting.requests == 0);
         let longest = idle.min_by_key(|(_, sitting)| sitting.idle_since).map(|(at, _)| *at);
@@ -89,12 +89,12 @@ impl Seats {
 
 impl Seat {
     /// Done when the seat is wanted for another.
-    pub(super) async fn told_to_leave(&self) {
+    pub(crate) async fn told_to_leave(&self) {
         self.leave.notified().await;
     }
 
     /// Marks that a request is under way, until what it returns is dropped.
-    pub(super) fn work(&self) -> Busy {
+    pub(crate) fn work(&self) -> Busy {
         if let Some(sitting) = self.table.taken().seats.get_mut(&self.number) {
             sitting.requests += 1;
         }

@@ -115,7 +115,10 @@ pub(super) fn peer(
 ) -> Result<Peer, ApiError> {
     let (mut released, mut offered) = (0, 0);
     for one in snapshot.releases(key)? {
-        let (_, one) = one?;
+        let (entry, one) = one?;
+        if society.is_charter(entry) {
+            continue;
+        }
         released += u64::from(one.out == Way::Open);
         offered += u64::from(one.back == Way::Open);
     }
@@ -210,8 +213,8 @@ pub(super) fn workspace(
     let mut entries = 0;
     for row in snapshot.entries()? {
         let (entry, row) = row?;
-        let is_charter = klnode_crdt::charter::entry(id) == entry;
-        entries += u64::from(row.workspace == Some(id) && !row.is_forgotten && !is_charter);
+        let is_told = !row.is_forgotten && !society.is_charter(entry);
+        entries += u64::from(row.workspace == Some(id) && is_told);
     }
     Ok(types::Workspace {
         id: id.to_string(),
@@ -327,6 +330,7 @@ pub(super) fn changed(
 pub(super) fn preview(
     service: &Service,
     snapshot: &Snapshot,
+    society: &Society,
     of: &Preview,
     filters: types::Filters,
 ) -> Result<types::Preview, ApiError> {
@@ -341,9 +345,10 @@ pub(super) fn preview(
         let (id, title) = (entry.to_string(), text(Register::TITLE));
         Ok(Previewed { id, code, title, rule: None, reason: None })
     };
-    let all = |entries: &[EntryId]| entries.iter().map(|entry| named(*entry)).collect();
+    let is_told = |entry: &&EntryId| !society.is_charter(**entry);
+    let all = |entries: &[EntryId]| entries.iter().filter(is_told).map(|e| named(*e)).collect();
     let mut held: Vec<Previewed> = Vec::new();
-    for one in &of.held {
+    for one in of.held.iter().filter(|one| !society.is_charter(one.entry)) {
         let (rule, reason) = (Some(one.rule.name().to_owned()), Some(one.rule.to_string()));
         held.push(Previewed { rule, reason, ..named(one.entry)? });
     }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// Fails once what is written has stood unread for too long.
-pub(super) struct Steady<S> {
+pub(crate) struct Steady<S> {
     stream: S,
     unread_time_max: Duration,
     /// Runs while nothing can be written.
@@ -17,7 +17,7 @@ pub(super) struct Steady<S> {
 }
 
 impl<S> Steady<S> {
-    pub(super) fn new(stream: S, unread_time_max: Duration) -> Self {
+    pub(crate) fn new(stream: S, unread_time_max: Duration) -> Self {
         Self { stream, unread_time_max, stalled: None }
     }
 

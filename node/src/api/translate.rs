@@ -189,7 +189,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         content: text(Register::CONTENT),
         kind: text(Register::TYPE),
         memory: view.origin.as_ref().map(|o| o.memory().to_string()).unwrap_or_default(),
-        workspace: view.origin.as_ref().map(|o| workspace(o.workspace())).unwrap_or_default(),
+        workspace: found.workspace.clone(),
         registers: rest
             .filter_map(|(register, shown)| {
                 Some((register.name()?.to_owned(), shown.value.text.clone()))

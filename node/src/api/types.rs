@@ -182,7 +182,7 @@ pub struct Entry {
     pub kind: String,
     /// Semantic, procedural or episodic.
     pub memory: String,
-    /// Where it lives.
+    /// Where it lives: `main`, `local`, or what a shared workspace is called here.
     pub workspace: String,
     /// Other registers that are set.
     pub registers: std::collections::BTreeMap<String, String>,

@@ -1,6 +1,6 @@
 //! `klnode accept`: what somebody else proposes becomes this node's own word.
 
-use super::quarantine::printable;
+use super::harmless::printable;
 use super::read::path;
 use super::{Reply, VerbError};
 use crate::api::Client;

@@ -4,6 +4,7 @@ use super::{Reply, VerbError, anchors, front_matter};
 use crate::api::Client;
 use crate::api::types::{Added, NewEntry};
 use hyper::Method;
+use serde::de::IgnoredAny;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -91,13 +92,15 @@ impl Add {
             None => NewEntry::default(),
             Some(path) => {
                 let text = read(path)?;
-                let read = if text.trim_start().starts_with('{') {
-                    serde_json::from_str(&text).map_err(|error| error.to_string())
-                } else {
-                    front_matter::read(&text)
+                let read = match text.trim_start().as_bytes().first() {
+                    Some(b'{') => serde_json::from_str(&text).map_err(|error| error.to_string()),
+                    Some(b'[') if serde_json::from_str::<Vec<IgnoredAny>>(&text).is_ok() => {
+                        Err("it is a list; `klnode import` takes many, each on a line".to_owned())
+                    }
+                    _ => front_matter::read(&text),
                 };
                 read.map_err(|problem| {
-                    VerbError::Input(format!("read {} as an entry: {problem}", path.display()))
+                    VerbError::Input(format!("read {} as an entry: {problem}", name(path)))
                 })?
             }
         };
@@ -132,5 +135,13 @@ pub(super) fn read(path: &Path) -> Result<String, VerbError> {
     } else {
         std::fs::read_to_string(path)
     };
-    read.map_err(|error| VerbError::Input(format!("read {}: {error}", path.display())))
+    read.map_err(|error| VerbError::Input(format!("read {}: {error}", name(path))))
+}
+
+/// What people call it.
+fn name(path: &Path) -> String {
+    match path.as_os_str() == "-" {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
 }

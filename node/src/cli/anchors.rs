@@ -1,6 +1,6 @@
 //! `klnode anchors`: whether what entries depend on still holds in a checkout.
 
-use super::quarantine::printable;
+use super::harmless::printable;
 use super::{Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::{AnchorsCheck, AnchorsChecked, FlaggedAtom};

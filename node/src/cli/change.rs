@@ -293,8 +293,9 @@ pub struct Note {
 
 impl Note {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let what = if self.note.is_empty() { "no longer annotated here" } else { "annotated here" };
         let overlay = Overlay { note: Some(self.note), ..Overlay::default() };
-        put(client, &self.entry, &overlay, "annotated here").await
+        put(client, &self.entry, &overlay, what).await
     }
 }
 

@@ -58,6 +58,11 @@ pub fn show(args: &Args, layered: &Layered) -> Option<Reply> {
     Some(Reply::new(&rows, text))
 }
 
+/// The same of the defaults, where what was set cannot be read, and why.
+pub fn show_defaults(args: &Args, defaults: &Layered, (why, code): (String, u8)) -> Option<Reply> {
+    Some(show(args, defaults)?.noting(why).ending(code))
+}
+
 fn row(explained: &Explained) -> Row<'_> {
     Row {
         key: &explained.key,

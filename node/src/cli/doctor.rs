@@ -56,8 +56,15 @@ fn own(layout: &Layout) -> Option<AuthorId> {
     Some(SecretKey::from_bytes(bytes).author())
 }
 
-/// Which settings are not the defaults.
-pub fn settings(layered: &Layered) -> Finding {
+/// Which settings are not the defaults, or why they cannot be read.
+pub fn settings(set: Result<&Layered, String>) -> Finding {
+    let layered = match set {
+        Ok(layered) => layered,
+        Err(why) => {
+            let way_out = "correct it; `klnode config` lists every key with its meaning";
+            return Finding::fail("config", format!("cannot {why}"), way_out);
+        }
+    };
     let changed = layered.explain().into_iter().filter(|row| row.origin != Origin::Default);
     let changed: Vec<String> = changed.map(|row| row.key).collect();
     match changed.as_slice() {

@@ -20,6 +20,7 @@ pub mod eval;
 mod export;
 mod finding;
 pub mod front_matter;
+mod harmless;
 pub mod help;
 mod history;
 pub mod hook;
@@ -44,9 +45,12 @@ pub mod watch;
 mod when;
 mod workspace;
 
+pub use harmless::harmless;
+
 use crate::api::{Client, ClientError};
 use crate::store::backup::{BackupError, RestoreError};
 use clap::{Args, Parser, Subcommand};
+use harmless::harmless_json;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -81,7 +85,7 @@ pub struct Global {
     /// Example: klnode --set trust.hop_max=2
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// How much to log: error, warn, info, debug or trace; `RUST_LOG` overrides it.
+    /// How much to log: off, error, warn, info, debug or trace; `RUST_LOG` overrides it.
     #[arg(long, global = true, value_name = "LEVEL", value_parser = log_level)]
     pub log: Option<String>,
     /// Read the passphrase of the person's key from a file, instead of asking on the terminal.
@@ -376,8 +380,14 @@ pub enum Terminal {
 }
 
 impl Reply {
+    /// An answer. Whatever others wrote of it cannot harm the terminal it is shown on.
     fn new(json: &impl Serialize, text: String) -> Self {
-        let json = serde_json::to_string_pretty(json);
+        Self::styled(json, harmless(&text))
+    }
+
+    /// The same with styles: whoever adds them has seen to it that nothing else in it is harmful.
+    fn styled(json: &impl Serialize, text: String) -> Self {
+        let json = serde_json::to_string_pretty(json).map(harmless_json);
         Self { json, text, notes: String::new(), exit_code: 0 }
     }
 
@@ -388,7 +398,7 @@ impl Reply {
 
     /// The same, with something to say beside the answer: on standard error.
     fn noting(mut self, notes: String) -> Self {
-        self.notes = notes;
+        self.notes = harmless(&notes);
         self
     }
 

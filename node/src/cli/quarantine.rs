@@ -1,5 +1,6 @@
 //! `klnode quarantine`: what peers brought and the scan holds back.
 
+use super::harmless::printable;
 use super::read::part;
 use super::when::moment;
 use super::{Reply, VerbError};
@@ -136,11 +137,6 @@ fn whole(one: &Quarantined) -> String {
     let _ =
         writeln!(text, "`klnode quarantine release {name}` or `klnode quarantine reject {name}`");
     text
-}
-
-/// A stranger's text on one line: nothing in it moves a cursor.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
 }
 
 #[cfg(test)]

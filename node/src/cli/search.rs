@@ -1,5 +1,6 @@
 //! `klnode search`: ranked answers, labelled and explained.
 
+use super::harmless::{harmless, printable};
 use super::{Reply, Terminal, VerbError, anchors};
 use crate::api::Client;
 use crate::api::search::{Explained, Hit, Search, SearchAnswer};
@@ -97,7 +98,7 @@ impl Args {
             ..Search::default()
         };
         let answer: SearchAnswer = client.send_json(Method::POST, "/v1/search", &search).await?;
-        let reply = Reply::new(&answer, text(&answer));
+        let reply = Reply::styled(&answer, text(&answer));
         Ok(if answer.hits.is_empty() { reply.ending(1) } else { reply })
     }
 }
@@ -117,11 +118,13 @@ fn text(answer: &SearchAnswer) -> String {
     if !answer.nearest.is_empty() {
         text.push_str("Nearest:\n");
         for hit in &answer.nearest {
-            let _ = writeln!(text, "  {}  {:.2}  {}", hit.code, hit.relevance, hit.title);
+            let title = printable(&hit.title);
+            let _ = writeln!(text, "  {}  {:.2}  {title}", hit.code, hit.relevance);
         }
     }
     if let Some(fallback) = &answer.fallback {
-        let _ = writeln!(text, "{WARN}By {} alone: {}.{WARN:#}", fallback.engine, fallback.reason);
+        let (engine, reason) = (&fallback.engine, harmless(&fallback.reason));
+        let _ = writeln!(text, "{WARN}By {engine} alone: {reason}.{WARN:#}");
     }
     if let Some(from) = answer.weights_from.as_deref().filter(|from| *from != "the configuration") {
         let _ = writeln!(text, "{DIM}Weights by {from}.{DIM:#}");
@@ -139,10 +142,10 @@ fn put_hit(text: &mut String, hit: &Hit) {
         hit.code,
         hit.status,
         hit.mean * 100.0,
-        hit.title,
+        printable(&hit.title),
         if hit.pinned { "  (pinned)" } else { "" },
     );
-    for line in hit.content.lines() {
+    for line in harmless(&hit.content).lines() {
         let _ = writeln!(text, "    {line}");
     }
     let mut labels = Vec::new();
@@ -153,14 +156,16 @@ fn put_hit(text: &mut String, hit: &Hit) {
     labels.extend(hit.foreign.then(|| by(&hit.author_name, hit.hop, hit.trust)));
     labels.extend(hit.note.clone().map(|note| format!("note: {note}")));
     if !labels.is_empty() {
-        let _ = writeln!(text, "    {DIM}{}{DIM:#}", labels.join("; "));
+        let _ = writeln!(text, "    {DIM}{}{DIM:#}", printable(&labels.join("; ")));
     }
     // Who wrote it was just said.
     for caveat in hit.caveats.iter().filter(|caveat| !caveat.starts_with("foreign:")) {
-        let _ = writeln!(text, "    {WARN}{caveat}{WARN:#}");
+        let _ = writeln!(text, "    {WARN}{}{WARN:#}", printable(caveat));
     }
     if let Some(explained) = &hit.explain {
-        put_explanation(text, hit, explained);
+        let mut told = String::new();
+        put_explanation(&mut told, hit, explained);
+        text.push_str(&harmless(&told));
     }
 }
 

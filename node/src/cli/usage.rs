@@ -1,5 +1,6 @@
 //! `klnode usage`: what answers cost and what they were good for, as a table and a chart.
 
+use super::harmless::printable;
 use super::read::escape;
 use super::{Reply, Terminal, VerbError};
 use crate::api::Client;
@@ -52,7 +53,7 @@ impl Args {
         let usage: Usage = client.get(&format!("/v1/usage{}", since.unwrap_or_default())).await?;
         let columns = self.columns.unwrap_or(COLUMNS_DEFAULT);
         let text = text(&usage, self.by, terminal, columns);
-        Ok(Reply::new(&usage, text))
+        Ok(Reply::styled(&usage, text))
     }
 }
 
@@ -79,7 +80,7 @@ fn text(usage: &Usage, by: By, terminal: Terminal, columns: usize) -> String {
 fn put_table(text: &mut String, title: &str, rows: &[UsageBy], total: &Used, columns: usize) {
     let room = columns.saturating_sub(NUMBERS_COLUMNS);
     let room = room.clamp(NAME_CHARACTERS_MIN, NAME_CHARACTERS_MAX);
-    let name = |row: &UsageBy| -> String { printable(&row.name, room) };
+    let name = |row: &UsageBy| -> String { fitting(&row.name, room) };
     let widest = rows.iter().map(|row| name(row).chars().count()).max().unwrap_or_default();
     let width = widest.max(title.len()).max("all".len());
     let _ = writeln!(
@@ -138,9 +139,8 @@ fn put_chart(text: &mut String, days: &[UsageDay], terminal: Terminal, columns: 
 }
 
 /// A name on one line, as far as there is room: nothing in it moves a cursor.
-fn printable(text: &str, room: usize) -> String {
-    let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    shown.take(room).collect()
+fn fitting(text: &str, room: usize) -> String {
+    printable(text).chars().take(room).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `klnode watch`: what happens, as it happens.
 
 use super::VerbError;
+use super::harmless::harmless_json;
 use super::when::moment;
 use crate::api::types::{Event, Noted};
 use crate::api::{Client, ClientError};
@@ -35,7 +36,7 @@ impl Watch {
         let mut following = client.events(&path).await.map_err(VerbError::from)?;
         while let Some((name, data)) = following.next().await.map_err(VerbError::from)? {
             match lines {
-                Lines::Json => print(&format!("{data}\n"))?,
+                Lines::Json => print(&(harmless_json(data) + "\n"))?,
                 Lines::Text => print(&line(&name, &data)?)?,
             }
         }

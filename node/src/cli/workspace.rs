@@ -1,6 +1,6 @@
 //! `klnode workspace`: shared workspaces and who belongs to them.
 
-use super::quarantine::printable;
+use super::harmless::printable;
 use super::read::{escape, part};
 use super::{Reply, VerbError, anchors};
 use crate::api::Client;

@@ -68,12 +68,12 @@ pub enum Command {
     Release(Digest),
     /// Throws a quarantined record away.
     Reject(Digest),
-    /// Sets the operator's marks on an entry.
-    Overlay {
+    /// Changes the operator's marks on an entry.
+    Mark {
         /// Which.
         entry: EntryId,
-        /// The marks; all off removes them.
-        overlay: OverlayRow,
+        /// What changes.
+        marks: Marks,
     },
     /// Notes what was served.
     Served(ServedRow),
@@ -179,6 +179,33 @@ impl Command {
                 arrivals.iter().map(bytes).sum()
             }
             _ => 0,
+        }
+    }
+}
+
+/// What changes of the operator's marks on an entry. What is absent stays as it is when the change
+/// comes to its turn: two who mark different things at once undo nothing of each other's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Ranked up here, or no longer.
+    pub pinned: Option<bool>,
+    /// Not shown here, or shown again.
+    pub muted: Option<bool>,
+    /// Held to be wrong here, or no longer.
+    pub invalidated: Option<bool>,
+    /// The operator's note; empty removes it.
+    pub note: Option<String>,
+}
+
+impl Marks {
+    /// The marks with the change.
+    pub(super) fn on(&self, row: OverlayRow) -> OverlayRow {
+        OverlayRow {
+            is_pinned: self.pinned.unwrap_or(row.is_pinned),
+            is_muted: self.muted.unwrap_or(row.is_muted),
+            is_invalidated: self.invalidated.unwrap_or(row.is_invalidated),
+            note: self.note.clone().or(row.note).filter(|note| !note.is_empty()),
+            is_cleared: row.is_cleared,
         }
     }
 }

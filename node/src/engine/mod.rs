@@ -30,7 +30,7 @@ mod validate;
 
 pub use archive::Looks;
 pub use command::{
-    Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
+    Arrival, Command, Ingested, Marks, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };
 pub use confirm::Confirmation;
 pub use findings::{

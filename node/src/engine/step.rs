@@ -304,10 +304,10 @@ impl Ingest<'_> {
             Command::Release(digest) => return self.release(batch, *digest),
             Command::Compact => {}
             Command::Reject(digest) => reject(batch, *digest)?,
-            Command::Overlay { entry, overlay } => {
+            Command::Mark { entry, marks } => {
                 self.must_hold(batch, *entry)?;
-                validate::short("note", overlay.note.as_deref().unwrap_or_default())?;
-                batch.put_overlay(*entry, overlay)?;
+                validate::short("note", marks.note.as_deref().unwrap_or_default())?;
+                batch.put_overlay(*entry, &marks.on(batch.overlay(*entry)?))?;
             }
             Command::Served(row) => {
                 validate::short("query", &row.query)?;

@@ -32,7 +32,7 @@ pub struct Looked {
 impl Looked {
     /// What is said of an entry that nobody looked at.
     pub(super) fn unseen(view: &View) -> Self {
-        let has_any = texts(view).any(|text| Predicate::parse(text).is_ok());
+        let has_any = texts(view).any(|text| Predicate::read(text).is_ok());
         let check = if has_any { Check::Unchecked } else { Check::Nothing };
         Self { check, findings: Vec::new(), predicates: 0 }
     }
@@ -44,7 +44,7 @@ pub(super) fn look(views: &[&View], checkout: &GitCheckout, params: &Params) -> 
     let mut spans = Vec::with_capacity(views.len());
     for view in views {
         let begin = predicates.len();
-        predicates.extend(texts(view).filter_map(|text| Predicate::parse(text).ok()));
+        predicates.extend(texts(view).filter_map(|text| Predicate::read(text).ok()));
         let is_cut = predicates.len() > PREDICATES_MAX;
         spans.push((begin, predicates.len(), is_cut));
         if is_cut {

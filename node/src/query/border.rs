@@ -8,6 +8,7 @@
 use crate::engine::{Source, Verdict};
 use klnode_crdt::charter;
 use klnode_crdt::claims::{Citation, Claims};
+use klnode_crdt::limits::CONTENT_BYTES_MAX;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Origin;
 use klnode_crdt::payload::Payload;
@@ -56,6 +57,10 @@ pub fn inspect(record: &Record, source: Source) -> Verdict {
 
 /// What is wrong with a text that is kept beside entries; nothing if it may be kept.
 pub fn complaint(field: &'static str, text: &str) -> Option<String> {
+    // Nothing longer is kept anywhere: that is told before all of it is read.
+    if text.len() > CONTENT_BYTES_MAX {
+        return Some(format!("{field} has {} bytes; {CONTENT_BYTES_MAX} are allowed", text.len()));
+    }
     let found = findings([(field, text)].into_iter());
     found.iter().find(|found| found.is_refused()).map(Found::complaint)
 }

@@ -83,6 +83,8 @@ pub struct Found {
     pub entry: EntryId,
     /// What it says.
     pub view: View,
+    /// What its workspace is called here; empty where that is not known.
+    pub workspace: String,
     /// How far it is believed.
     pub judged: Judged,
     /// Who answers for the text that is shown; nobody where there is none.
@@ -177,8 +179,18 @@ impl Reading<'_> {
         let overlay = self.snapshot.overlay(seen.entry)?;
         let judged = judge::judge(self, &seen, &overlay, author.as_deref())?;
         let Seen { entry, row, view, .. } = seen;
-        let (first_seen, merged, merged_into) = (row.first_seen, Vec::new(), None);
-        Ok(Found { entry, view, judged, author, overlay, first_seen, merged, merged_into })
+        let workspace = row.workspace.map(|id| self.society.name(id)).unwrap_or_default();
+        Ok(Found {
+            entry,
+            view,
+            workspace,
+            judged,
+            author,
+            overlay,
+            first_seen: row.first_seen,
+            merged: Vec::new(),
+            merged_into: None,
+        })
     }
 
     /// Elements that authors whose word is not shown would have in an entry's sets.

@@ -13,8 +13,7 @@ use klnode_crdt::origin::Memory;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::Offerer;
 use klnode_federation::proto::filter::Filter;
-use klnode_federation::proto::limits::NAME_CHARS_MAX;
-use klnode_federation::proto::ticket::Offer;
+use klnode_federation::proto::ticket::{Offer, is_workspace_name};
 
 impl Core {
     /// Lets a peer talk, and makes it what it was offered to be.
@@ -140,9 +139,7 @@ impl Core {
 
     /// Makes a workspace that this node owns.
     pub fn new_workspace(&mut self, name: &str) -> Result<WorkspaceId, PairError> {
-        let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let length = name.chars().count();
-        if !(1..=NAME_CHARS_MAX).contains(&length) || !name.chars().all(fits) {
+        if !is_workspace_name(name) {
             return Err(PairError::BadName(name.to_owned()));
         }
         if self.society()?.workspace(name).is_some() {

@@ -8,7 +8,6 @@ use crate::store::peers::Society;
 use crate::store::peers::rows::{Approval, Cursor};
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
-use klnode_crdt::charter;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
 use klnode_federation::proto::{self, Delivery, Input, Offerer, Output, Replicator, SyncState};
@@ -399,9 +398,7 @@ impl<W: Writer> Replica<W> {
         };
         let (entries, end) = changed(&snapshot, from)?;
         self.is_behind = end < snapshot.head();
-        let is_charter =
-            |entry: &EntryId| society.workspaces.keys().any(|id| charter::entry(*id) == *entry);
-        if entries.iter().any(is_charter) {
+        if entries.iter().any(|entry| society.is_charter(*entry)) {
             self.changes += 1;
             self.sweep_for(approved.clone());
         }

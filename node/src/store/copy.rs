@@ -39,14 +39,24 @@ pub(super) fn tell(watch: Watch<'_>, done: u64, total: u64) -> Result<(), Error>
     }
 }
 
-/// Copies every table into an empty database, but nothing of these entries except their view rows,
-/// which hold no text.
+/// What is left out of a copy.
+#[derive(Debug, Default)]
+pub(super) struct Without {
+    /// Everything about these entries but their view rows, which hold no text.
+    pub(super) entries: BTreeSet<EntryId>,
+    /// Whom the node knows, and what passed between them: the copy is another node's, to whom none of
+    /// them is anything.
+    pub(super) peers: bool,
+}
+
+/// Copies every table into an empty database.
 pub(super) fn copy(
     from: &Snapshot,
     to: &Database,
-    without: &BTreeSet<EntryId>,
+    without: &Without,
     watch: Watch<'_>,
 ) -> Result<(), Error> {
+    let Without { entries: without, peers: is_alone } = without;
     let batch = Batch::begin(to, Durability::Durable)?;
     batch.open_all()?;
     batch.commit()?;
@@ -75,22 +85,22 @@ pub(super) fn copy(
     copy.table(TOMBSTONES, |key, _| Ok(!of(key)))?;
     copy.table(EQUIVOCATIONS, |_, _| Ok(true))?;
     copy.table(QUARANTINE, |key, _| Ok(!of(key)))?;
-    copy.table(RELEASES, |_, _| Ok(true))?;
-    copy.table(OUTGOING, |_, _| Ok(true))?;
-    copy.table(QUEUED, |_, _| Ok(true))?;
-    copy.table(HEADS, |_, _| Ok(true))?;
-    copy.table(STRETCHES, |_, _| Ok(true))?;
-    copy.table(PEERS, |_, _| Ok(true))?;
+    copy.table(RELEASES, |_, _| Ok(!is_alone))?;
+    copy.table(OUTGOING, |_, _| Ok(!is_alone))?;
+    copy.table(QUEUED, |_, _| Ok(!is_alone))?;
+    copy.table(HEADS, |_, _| Ok(!is_alone))?;
+    copy.table(STRETCHES, |_, _| Ok(!is_alone))?;
+    copy.table(PEERS, |_, _| Ok(!is_alone))?;
     copy.table(WORKSPACES, |_, _| Ok(true))?;
-    copy.table(INVITATIONS, |_, _| Ok(true))?;
-    copy.table(DISTANCES, |_, _| Ok(true))?;
+    copy.table(INVITATIONS, |_, _| Ok(!is_alone))?;
+    copy.table(DISTANCES, |_, _| Ok(!is_alone))?;
     copy.table(OUTCOMES, |_, _| Ok(true))?;
-    copy.table(RECEIPTS, |_, _| Ok(true))?;
+    copy.table(RECEIPTS, |_, _| Ok(!is_alone))?;
     copy.table(TASKS, |_, _| Ok(true))?;
     copy.table(PARTS, |_, _| Ok(true))?;
     copy.findings(without)?;
-    copy.table(REFUSALS, |_, _| Ok(true))?;
-    copy.table(CURSORS, |_, _| Ok(true))?;
+    copy.table(REFUSALS, |_, _| Ok(!is_alone))?;
+    copy.table(CURSORS, |_, _| Ok(!is_alone))?;
     copy.table(OVERLAYS, |key, _| Ok(!of(key)))?;
     copy.table(LEDGER, |_, _| Ok(true))?;
     copy.table(USES, |key, _| Ok(!of(key)))?;

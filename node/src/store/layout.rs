@@ -19,6 +19,11 @@ impl Layout {
         &self.home
     }
 
+    /// Locked by whoever works on the home: a node that runs, or what puts a backup in its place.
+    pub fn lock_file(&self) -> PathBuf {
+        self.home.join("lock")
+    }
+
     /// Settings of this node; need not be there.
     pub fn config_file(&self) -> PathBuf {
         self.home.join("klnode.toml")

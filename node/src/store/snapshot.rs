@@ -129,11 +129,16 @@ impl Snapshot {
         Ok(self.views()?.len()?)
     }
 
+    /// How many entries of which only a tombstone is left.
+    pub fn forgotten_count(&self) -> Result<u64, Error> {
+        Ok(self.tombstones()?.len()?)
+    }
+
     /// How much there is.
     pub fn counts(&self) -> Result<Counts, Error> {
         Ok(Counts {
             entries: self.entry_count()?,
-            forgotten: self.tombstones()?.len()?,
+            forgotten: self.forgotten_count()?,
             records: self.records()?.len()?,
         })
     }

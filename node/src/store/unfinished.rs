@@ -7,6 +7,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Files that this process has begun.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// What to do with a file of that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +50,11 @@ impl Unfinished {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
+        // Two who write the same file at once write two, and the later takes its place.
+        let number = BEGUN.fetch_add(1, Ordering::Relaxed);
+        name.push(format!(".{}-{number}.part", std::process::id()));
         let temporary = target.with_file_name(name);
-        // Of this process, so nobody else's: left over from a process that had the same number.
+        // Nobody else's: left over from a process that had the same number.
         match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -123,6 +129,18 @@ mod tests {
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
         write_private(&path, b"replaced").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"replaced");
+    }
+
+    #[test]
+    fn two_who_write_one_file_at_once_do_not_meet() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("backup");
+        let mut first = Unfinished::create(&path, Existing::Replace).unwrap();
+        let second = Unfinished::create(&path, Existing::Replace).unwrap();
+        first.write_all(b"whole").unwrap();
+        drop(second);
+        first.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
     }
 
     #[test]

@@ -7,8 +7,11 @@ pub(super) fn is_line_end(c: char) -> bool {
 
 /// Whether a character shows: no control, no change of direction, nothing of no width.
 pub(super) fn is_seen(c: char) -> bool {
-    let is_hidden = matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}'
-        | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
-        | '\u{E0000}'..='\u{E0FFF}');
+    // Of the variation selectors the one that makes an emoji of its letter stays: one alone says
+    // nothing.
+    let is_hidden = matches!(c, '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}'
+        | '\u{17B4}'..='\u{17B5}' | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}'
+        | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0E}'
+        | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}');
     c == '\t' || (!c.is_control() && !is_hidden)
 }

@@ -3,9 +3,9 @@
 use crate::store::{Layout, write_private};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::key::SecretKey;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -16,6 +16,8 @@ pub(super) enum HomeError {
     NoHome,
     #[error("use the home {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
+    #[error("use the home {path}: another klnode is using it")]
+    Claimed { path: PathBuf },
     #[error("use the home {path}: it belongs to another user")]
     NotOurs { path: PathBuf },
     #[error("read the node's key {path}: it is not 32 bytes long")]
@@ -80,6 +82,20 @@ impl Home {
             fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700)).map_err(io)?;
         }
         Ok(())
+    }
+
+    /// Claims the home for as long as what it returns is kept: one works on it at a time.
+    pub(super) fn claim(&self) -> Result<File, HomeError> {
+        let path = self.layout().lock_file();
+        let io = |source| HomeError::Io { path: path.clone(), source };
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = file.map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(HomeError::Claimed { path: self.path.clone() }),
+            Err(TryLockError::Error(source)) => Err(io(source)),
+        }
     }
 
     /// The node's key: read, or drawn and written durably before anything is signed with it.
@@ -181,6 +197,10 @@ pub(super) fn hint(error: &HomeError) -> (u8, Option<&'static str>) {
         HomeError::BadToken { .. } => {
             (1, Some("remove the file: a new one is drawn, and callers over TCP need to know it"))
         }
-        HomeError::Io { .. } | HomeError::NotOurs { .. } => (1, None),
+        HomeError::Claimed { .. } => {
+            (1, Some("stop the other node, or start this one with another --home"))
+        }
+        HomeError::Io { .. } => (1, Some("`klnode doctor` says what is wrong with the home")),
+        HomeError::NotOurs { .. } => (1, None),
     }
 }

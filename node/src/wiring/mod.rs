@@ -135,6 +135,9 @@ impl Failure {
                 (1, Some("delete `index` in the home; it is built again from the store"))
             }
             Self::Embed(_) => (2, Some("`klnode config embedder` shows what is set, and where")),
+            Self::Open(store::OpenError::Io { .. }) => {
+                (1, Some("`klnode doctor` says what is wrong with the home"))
+            }
             Self::Open(_) | Self::Store(_) | Self::Unread | Self::System { .. } => (1, None),
         }
     }
@@ -159,9 +162,9 @@ pub fn main() -> ExitCode {
             let hint = hint.map(str::to_owned).or_else(|| failure.wants_node().then(start));
             let mut stderr = io::stderr().lock();
             // Nothing is left to tell if this cannot be told.
-            let _ = writeln!(stderr, "klnode: cannot {failure}");
+            let _ = writeln!(stderr, "klnode: cannot {}", cli::harmless(&failure.to_string()));
             if let Some(hint) = hint {
-                let _ = writeln!(stderr, "  hint: {hint}");
+                let _ = writeln!(stderr, "  hint: {}", cli::harmless(&hint));
             }
             ExitCode::from(code)
         }
@@ -175,13 +178,18 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
         return Ok(0);
     }
     let home = Home::resolve(global.home.clone())?;
-    let layered = configuration(&home, global)?;
+    let layered = match (configuration(&home, global), &verb) {
+        (Ok(layered), _) => layered,
+        // What is wrong with it is part of their answer.
+        (Err(wrong), Verb::Doctor) => return answer(offline::doctor(&home, Err(&wrong))?, global),
+        (Err(wrong), Verb::Config(args)) => return answer(defaults(args, &wrong)?, global),
+        (Err(wrong), _) => return Err(wrong),
+    };
     match verb {
         Verb::Serve => serve::serve(&home, layered.config(), global).map(|()| 0),
         Verb::Config(args) => {
-            let reply = cli::config::show(&args, &layered)
-                .ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?;
-            answer(reply, global)
+            let reply = cli::config::show(&args, &layered);
+            answer(reply.ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?, global)
         }
         Verb::Mcp(args) => mcp::mcp(&args, &home, layered.config(), global).map(|()| 0),
         Verb::Completions(args) => answer(args.script(), global),
@@ -195,7 +203,7 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
         Verb::Identity(verb) => answer(offline::identity(&verb, &home, layered.config())?, global),
         Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, global),
         Verb::Person(verb) => answer(person::run(&verb, &home, global)?, global),
-        Verb::Doctor => answer(offline::doctor(&home, &layered)?, global),
+        Verb::Doctor => answer(offline::doctor(&home, Ok(&layered))?, global),
         Verb::Backup(cli::backup::Args { verb: Some(BackupVerb::Verify { file }), .. }) => {
             answer(offline::verify(&file)?, global)
         }
@@ -272,6 +280,14 @@ fn configuration(home: &Home, global: &Global) -> Result<Layered, Failure> {
         Err(source) => return Err(Failure::ConfigFile { path, source }),
     }
     Ok(layers.resolve()?)
+}
+
+/// Every key with its meaning, where what was set cannot be read.
+fn defaults(args: &cli::config::Args, wrong: &Failure) -> Result<cli::Reply, Failure> {
+    let (code, _) = wrong.way_out();
+    let why = format!("klnode: cannot {wrong}\n  hint: correct it; shown are the defaults\n");
+    let reply = cli::config::show_defaults(args, &Layers::new().resolve()?, (why, code));
+    reply.ok_or_else(|| Failure::NoSuchKey(args.key.clone().unwrap_or_default()))
 }
 
 /// Prints an answer, and what there is to say beside it.

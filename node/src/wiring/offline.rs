@@ -1,6 +1,6 @@
 //! Verbs that need no running node: they look at files, or put them in place.
 
-use super::home::{Home, entropy};
+use super::home::{Home, HomeError, entropy};
 use super::node::{now, open_store};
 use super::progress::Bar;
 use super::serve::guarded;
@@ -10,10 +10,10 @@ use crate::cli::identity::IdentityVerb;
 use crate::cli::restore::Surroundings;
 use crate::cli::service::Program;
 use crate::cli::{self, Global, Reply, VerbError};
-use crate::store::OpenError;
 use crate::store::backup::{BackupError, RestoreError};
-use klnode_config::{Config, Layered};
+use klnode_config::{Config, Layered, Layers};
 use klnode_crdt::ids::Boot;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -24,6 +24,7 @@ pub(super) fn verify(file: &Path) -> Result<Reply, Failure> {
 
 pub(super) fn restore(args: cli::restore::Args, home: &Home) -> Result<Reply, Failure> {
     home.prepare()?;
+    let _claimed = claim(home, "restore into")?;
     let mut bits = [0; 8];
     entropy(&mut bits);
     let around = Surroundings {
@@ -47,13 +48,8 @@ pub(super) fn identity(
         return Err(VerbError::Failed(says).into());
     }
     home.prepare()?;
-    let store = guarded(home, || open_store(home, config)).map_err(|failure| match failure {
-        Failure::Open(OpenError::InUse { .. }) => {
-            let says = format!("adopt a key in {}: a node is running on it", home.path().display());
-            VerbError::Running(says).into()
-        }
-        other => other,
-    })?;
+    let _claimed = claim(home, "adopt a key in")?;
+    let store = guarded(home, || open_store(home, config))?;
     let before = store.snapshot()?.author()?;
     let found = home.key_in_place()?.map(|key| key.author());
     adopt.confirm((before, found), &mut ask)?;
@@ -62,8 +58,11 @@ pub(super) fn identity(
     Ok(cli::identity::adopted(before, now))
 }
 
-pub(super) fn doctor(home: &Home, layered: &Layered) -> Result<Reply, Failure> {
-    let socket = layered.config().api.socket.in_home(home.path());
+/// Looks at everything. What cannot be read of the configuration is one of the answers; the rest is
+/// looked at by the defaults.
+pub(super) fn doctor(home: &Home, set: Result<&Layered, &Failure>) -> Result<Reply, Failure> {
+    let defaults = Layers::new().resolve()?;
+    let socket = set.unwrap_or(&defaults).config().api.socket.in_home(home.path());
     let client = Client::new(&socket);
     let mut bar = Bar::default();
     let asked = runtime()?.block_on(cli::doctor::ask(&client, &mut bar))?;
@@ -72,7 +71,7 @@ pub(super) fn doctor(home: &Home, layered: &Layered) -> Result<Reply, Failure> {
         Some(findings) => findings,
         None => quietly(|bar| cli::doctor::look(&home.layout(), &socket, now(), bar))?,
     };
-    findings.push(cli::doctor::settings(layered));
+    findings.push(cli::doctor::settings(set.map_err(ToString::to_string)));
     Ok(cli::doctor::reply(&findings))
 }
 
@@ -85,6 +84,17 @@ pub(super) fn service(args: &cli::service::Args, global: &Global) -> Result<Repl
         config: global.config.as_ref().map(absolute).transpose()?,
     };
     Ok(cli::service::show(args, &program))
+}
+
+/// Claims a home on which no node may run meanwhile.
+fn claim(home: &Home, what: &str) -> Result<File, Failure> {
+    home.claim().map_err(|error| match error {
+        HomeError::Claimed { path } => {
+            let says = format!("{what} {}: a node is running on it", path.display());
+            VerbError::Running(says).into()
+        }
+        other => other.into(),
+    })
 }
 
 /// Asks a question on the terminal; where there is none, nobody says yes.
@@ -118,6 +128,7 @@ pub(super) fn backup_way_out(error: &BackupError) -> (u8, Option<&'static str>) 
         BackupError::Newer { .. } => (1, Some("upgrade klnode")),
         BackupError::NotOne { .. } => (2, Some("`klnode backup FILE` makes one")),
         BackupError::Exists { .. } => (2, Some("--force replaces it")),
+        BackupError::Foreign { .. } => (2, Some("choose another name")),
         BackupError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => (2, None),
         BackupError::Io { .. } | BackupError::Store(_) => (1, None),
     }

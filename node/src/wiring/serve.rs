@@ -2,13 +2,14 @@
 
 use super::home::Home;
 use super::log;
-use super::node::{Network, Node};
+use super::node::{Network, Node, now};
 use super::{Failure, print, start_command};
 use crate::api::{self, Bound, Service, Token};
 use crate::cli::Global;
 use crate::index::IndexError;
 use crate::query::count;
 use crate::store::OpenError;
+use crate::store::peers::Society;
 use klnode_config::Config;
 use klnode_config::units::LocalTcp;
 use std::net::SocketAddr;
@@ -29,6 +30,7 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
         .block_on(async { stop_signal() })
         .map_err(|source| Failure::System { what: "listen for signals", source })?;
     home.prepare()?;
+    let _claimed = home.claim()?;
     let node = guarded(home, || Node::open(home, config))?;
     let bound = runtime.block_on(bind(home, config))?;
     let lines = guarded(home, || Lines::of(home, &node))?;
@@ -107,7 +109,9 @@ struct Lines {
 
 impl Lines {
     fn of(home: &Home, node: &Node) -> Result<Self, Failure> {
-        let entries = node.engine().store().snapshot()?.entry_count()?;
+        let snapshot = node.engine().store().snapshot()?;
+        let society = Society::read(&snapshot, node.engine().author(), now())?;
+        let entries = society.entries(&snapshot)?;
         let home = home.path().display().to_string();
         Ok(Self { node: node.engine().author().to_string(), home, entries })
     }

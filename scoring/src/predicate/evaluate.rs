@@ -131,6 +131,10 @@ fn join<'p>(parts: &'p [Expression], decisive: Truth, session: &mut Session<'_>)
     Judged { truth, because: deciding.flat_map(|part| part.because).collect() }
 }
 
+/// What it takes to compile a pattern, at most, as steps: a predicate has room for all of its atoms,
+/// and a batch for a few hundred.
+const COMPILING_STEPS: usize = 1 << 18;
+
 /// Why an atom is judged as it is; what stops the judging is a reason as well.
 type Verdict = Result<Reason, Reason>;
 
@@ -145,10 +149,16 @@ impl Atom {
                 }
             }),
             Atom::Text { files, pattern } => {
+                if session.files(files)?.paths.is_empty() {
+                    return Ok(Reason::NotTracked);
+                }
+                session.take_steps(COMPILING_STEPS)?;
+                let compiled = pattern.compile().map_err(|_| Reason::NotUnderstood)?;
                 any_file(session, files, Reason::NotTracked, |session, path| {
                     let content = session.content(path)?;
                     session.take_steps(content.len().saturating_mul(pattern.steps_per_byte()))?;
-                    Ok(if pattern.is_in(&content) { Reason::Holds } else { Reason::OtherText })
+                    let is_in = compiled.is_match(&content);
+                    Ok(if is_in { Reason::Holds } else { Reason::OtherText })
                 })
             }
             Atom::Hash { file, lines, digest } => {

@@ -52,8 +52,9 @@ impl Error for ParseError {}
 
 type Parsed<T> = Result<T, ParseError>;
 
-pub(super) fn parse(text: &str) -> Parsed<Expression> {
-    let mut parser = Parser { text, at: 0, atoms: 0 };
+/// Reads a predicate. Whether its patterns can be compiled is tried only if that is wanted.
+pub(super) fn parse(text: &str, patterns: Patterns) -> Parsed<Expression> {
+    let mut parser = Parser { text, at: 0, atoms: 0, patterns };
     if text.len() > TEXT_BYTES_MAX {
         parser.at = TEXT_BYTES_MAX;
         return parser.fail("at most 1024 bytes", PATH);
@@ -68,10 +69,20 @@ pub(super) fn ends_bare_path(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '(' | ')' | '~' | '#' | '=')
 }
 
+/// How closely patterns are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patterns {
+    /// They must compile.
+    Tried,
+    /// They are tried when they are looked for.
+    Taken,
+}
+
 struct Parser<'t> {
     text: &'t str,
     at: usize,
     atoms: usize,
+    patterns: Patterns,
 }
 
 impl<'t> Parser<'t> {
@@ -230,9 +241,11 @@ impl<'t> Parser<'t> {
         if !self.take("\"") {
             return self.fail("`\"` at the end of the pattern", TEXT);
         }
-        let pattern = Pattern::new(text);
-        let pattern =
-            pattern.map_err(|expected| ParseError { at: start, expected, example: TEXT })?;
+        let wrong = |expected| ParseError { at: start, expected, example: TEXT };
+        let pattern = Pattern::new(text).map_err(wrong)?;
+        if self.patterns == Patterns::Tried {
+            pattern.compile().map_err(wrong)?;
+        }
         Ok(Atom::Text { files, pattern })
     }
 

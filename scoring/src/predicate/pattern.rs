@@ -17,14 +17,17 @@ const COMPILED_BYTES_MAX: usize = 1 << 18;
 /// The deepest nesting of groups.
 const NESTING_MAX: u32 = 32;
 
-/// A pattern that has been compiled.
-#[derive(Clone, Debug)]
+/// The most memory that a compiled pattern may use while it looks at a text, in bytes.
+const LOOKING_BYTES_MAX: usize = 1 << 18;
+
+/// A pattern. It is compiled where it is looked for, and no sooner: others may write any number.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
-    regex: Regex,
+    text: String,
 }
 
 impl Pattern {
-    /// The pattern, or what was expected of it.
+    /// The pattern, or what was expected of it: as far as that shows without compiling it.
     pub(super) fn new(text: &str) -> Result<Self, &'static str> {
         if text.len() > PATTERN_BYTES_MAX {
             return Err("a pattern of at most 256 bytes");
@@ -33,11 +36,17 @@ impl Pattern {
             return Err("a pattern without control characters (a tab is `\\t`)");
         }
         refuse_costly(text)?;
-        let regex = RegexBuilder::new(text)
+        Ok(Pattern { text: text.to_owned() })
+    }
+
+    /// What finds it in a text, or what was expected of it.
+    pub(super) fn compile(&self) -> Result<Regex, &'static str> {
+        let regex = RegexBuilder::new(&self.text)
             .unicode(false)
             .multi_line(true)
             .crlf(true)
             .size_limit(COMPILED_BYTES_MAX)
+            .dfa_size_limit(LOOKING_BYTES_MAX)
             .nest_limit(NESTING_MAX)
             .build()
             .map_err(
@@ -46,32 +55,19 @@ impl Pattern {
         if regex.is_match(b"") {
             return Err("a pattern that an empty file does not match");
         }
-        Ok(Pattern { regex })
+        Ok(regex)
     }
 
     /// The pattern as written.
     pub(super) fn as_str(&self) -> &str {
-        self.regex.as_str()
+        &self.text
     }
 
     /// How many steps a byte of a text takes at most: one where the pattern is plain text.
     pub(super) fn steps_per_byte(&self) -> usize {
         if is_plain(self.as_str()) { 1 } else { self.as_str().len() }
     }
-
-    /// Whether some part of the text matches.
-    pub(super) fn is_in(&self, text: &[u8]) -> bool {
-        self.regex.is_match(text)
-    }
 }
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
-
-impl Eq for Pattern {}
 
 /// Whether nothing in a pattern stands for anything but itself.
 fn is_plain(text: &str) -> bool {

@@ -3,12 +3,13 @@
 //! Nothing in it depends on when or how often it is asked for: two exports of the same store are
 //! the same bytes.
 
-use super::line::{self, FORMAT, Head, Line, Overlay, SignedRecord, VERSION};
+use super::line::{FORMAT, Head, Line, Overlay, SignedRecord, VERSION};
 use super::stream::{self, Gone, Pieces};
 use super::types::ExportQuery;
 use crate::api::errors::ApiError;
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
+use crate::api::translate;
 use crate::store::peers::Society;
 use crate::store::rows::ViewRow;
 use crate::store::{self, Snapshot};
@@ -40,9 +41,9 @@ pub(super) async fn export(
     let snapshot = service.snapshot()?;
     let society = Society::read(&snapshot, service.author, END_OF_TIME)?;
     // By its id also one of which no charter is held.
-    let found = |name: String| match line::parse_workspace(&name) {
-        Some(id) => Ok(id),
-        None => find_workspace(&society, &name),
+    let found = |name: String| match translate::workspace_named(&name) {
+        Ok(id) => Ok(id),
+        Err(_) => find_workspace(&society, &name),
     };
     let workspace = workspace.map(found).transpose()?;
     let export = Export { snapshot, node: service.author, society, workspace };

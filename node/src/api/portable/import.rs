@@ -4,14 +4,17 @@
 //! hold up the others. A line that was taken before is known: a file can be imported again, whole,
 //! after anything went wrong with it.
 
-use super::line::{LINES_MAX, Line, PLAIN, parse_workspace};
+use super::line::{LINES_MAX, Line, PLAIN};
 use super::types::{ImportQuery, Imported};
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::server::Service;
+use crate::api::sharing::find_workspace;
+use crate::api::translate;
 use crate::engine::{
-    Arrival, Command, Ingested, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict, rehearse,
+    Arrival, Command, Ingested, Marks, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
+    rehearse,
 };
 use crate::query::{complaint, inspect};
 use crate::store::peers::Society;
@@ -138,7 +141,7 @@ impl Reader {
                 let message = format!("read the lines: more than the {LINES_MAX} allowed at once");
                 return Err(ApiError::new(Kind::Invalid, message, Some("send fewer at once")));
             }
-            let number = first + at as u64;
+            let number = first.saturating_add(at as u64);
             match self.line(line, number, &mut imported) {
                 Ok(Read::Known) => imported.known += 1,
                 Ok(Read::Taken { forgets, waits }) => {
@@ -164,11 +167,8 @@ impl Reader {
 
     /// A workspace that a line may name, by its id where it has a name of its own.
     fn workspace(&self, name: String) -> Result<String, String> {
-        if parse_workspace(&name).is_some() {
-            return Ok(name);
-        }
-        let known = self.society.workspace(&name).map(|id| id.to_string());
-        known.ok_or_else(|| {
+        let known = find_workspace(&self.society, &name).map(translate::workspace);
+        known.map_err(|_| {
             format!("workspace: `{name}` is not known; `klnode workspace list` shows which are")
         })
     }
@@ -200,9 +200,10 @@ impl Reader {
             return Err(forgotten().into());
         }
         // Further lines of an entry, and tombstones, do not say where it lives.
-        let is_elsewhere = |wanted: &String| line.workspace.as_ref() != Some(wanted);
         let tells = line.part.is_none() && !forgets;
-        if tells && self.query.workspace.as_ref().is_some_and(is_elsewhere) {
+        let wanted = self.query.workspace.clone().filter(|_| tells);
+        let wanted = wanted.map(|name| self.workspace(name)).transpose()?;
+        if wanted.is_some() && wanted != line.workspace {
             let told = "workspace: that of an exported entry is fixed; without its records it is \
                         a plain line and can go anywhere";
             return Err(told.to_owned().into());
@@ -232,9 +233,9 @@ impl Reader {
         entry: EntryId,
         forgets: bool,
     ) -> Result<Read, Unreadable> {
-        let overlay = self.overlay(line, entry)?;
+        let marks = self.marks(line, entry)?;
         if self.query.dry_run {
-            let is_new = overlay.is_some() || self.is_new(&records, entry)?;
+            let is_new = marks.is_some() || self.is_new(&records, entry)?;
             let waits = |record: &Record| {
                 matches!(inspect(record, Source::Peer(self.author)), Verdict::Quarantine(_))
             };
@@ -243,7 +244,7 @@ impl Reader {
         }
         let arrival = |record| Arrival { record, from: self.author };
         let mut commands = vec![Command::Ingest(records.into_iter().map(arrival).collect())];
-        commands.extend(overlay.map(|overlay| Command::Overlay { entry, overlay }));
+        commands.extend(marks.map(|marks| Command::Mark { entry, marks }));
         Ok(Read::Wanted { commands, forgets })
     }
 
@@ -263,14 +264,14 @@ impl Reader {
     }
 
     /// The marks to set: only those this node exported, and only where it has none.
-    fn overlay(&self, line: &Line, entry: EntryId) -> Result<Option<OverlayRow>, Unreadable> {
+    fn marks(&self, line: &Line, entry: EntryId) -> Result<Option<Marks>, Unreadable> {
         let is_own = self.query.node.as_deref() == Some(self.author.to_string().as_str());
         let Some(overlay) = line.overlay.as_ref().filter(|_| is_own) else { return Ok(None) };
         if let Some(why) = overlay.note.as_ref().and_then(|note| complaint("note", note)) {
             return Err(why.into());
         }
         let has_none = self.snapshot.overlay(entry)? == OverlayRow::default();
-        Ok(Some(overlay.to_row()).filter(|_| has_none))
+        Ok(Some(overlay.to_marks()).filter(|_| has_none))
     }
 
     fn plain(

@@ -2,6 +2,7 @@
 
 use super::stream;
 use super::types::BackupOrder;
+use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::Body;
 use crate::api::server::Service;
@@ -19,8 +20,13 @@ use zeroize::Zeroizing;
     responses((status = 200, content_type = "application/x-ndjson", body = String)))]
 pub(super) async fn backup(
     State(service): State<Service>,
+    caller: Caller,
     Body(order): Body<BackupOrder>,
 ) -> Result<Response, ApiError> {
+    if caller.uid.is_none() {
+        let message = "write a file for a caller over TCP";
+        return Err(ApiError::new(Kind::Refused, message, Some("ask over the socket")));
+    }
     let path = Path::new(&order.path).to_owned();
     if !path.is_absolute() {
         let message = format!("write the backup {}: it is no absolute path", path.display());
@@ -67,6 +73,9 @@ impl From<BackupError> for ApiError {
         match error {
             BackupError::Exists { .. } => {
                 Self::new(Kind::Invalid, message, Some("--force replaces it"))
+            }
+            BackupError::Foreign { .. } => {
+                Self::new(Kind::Invalid, message, Some("choose another name"))
             }
             _ => Self::new(Kind::Failed, message, None),
         }

@@ -6,12 +6,12 @@
 
 use crate::api::translate;
 use crate::api::types::NewEntry;
-use crate::engine;
+use crate::engine::{self, Marks};
 use crate::store::rows::OverlayRow;
 use data_encoding::BASE64;
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gset::Presence;
-use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::kind::{self, Kind};
 use klnode_crdt::lww::Register;
@@ -180,15 +180,14 @@ impl Overlay {
         Some(overlay).filter(|overlay| *overlay != Self::default())
     }
 
-    /// As the store keeps them.
-    pub fn to_row(&self) -> OverlayRow {
-        OverlayRow {
-            is_pinned: self.pinned,
-            is_muted: self.muted,
-            is_invalidated: self.invalidated,
+    /// As they are set. What was let in there may not be here: its operator decides.
+    pub fn to_marks(&self) -> Marks {
+        let on = |mark: bool| mark.then_some(true);
+        Marks {
+            pinned: on(self.pinned),
+            muted: on(self.muted),
+            invalidated: on(self.invalidated),
             note: self.note.clone(),
-            // What was let in there may not be here: its operator decides.
-            is_cleared: false,
         }
     }
 }
@@ -415,13 +414,4 @@ fn parse_link(text: &str) -> Result<Link, String> {
         let known = RELATIONS.map(|(_, name)| name).join(", ");
         format!("links: `{text}` is not RELATION:ID with one of {known}")
     })
-}
-
-/// The workspace of that name or id.
-pub fn parse_workspace(text: &str) -> Option<WorkspaceId> {
-    match text {
-        "main" => Some(WorkspaceId::MAIN),
-        "local" => Some(WorkspaceId::LOCAL),
-        id => WorkspaceId::from_hex(id),
-    }
 }

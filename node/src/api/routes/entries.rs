@@ -13,7 +13,7 @@ use crate::api::types::{
     Added, ConfirmQuery, Confirmed, Done, Edit, Entry, ForgetQuery, List, ListQuery, Named,
     NewEntry, Observe, Observed, Outcome, Overlay, ShareFlag, ShowQuery,
 };
-use crate::engine::{Command, Confirmation, Receipt, TaskAct, TaskDone};
+use crate::engine::{Command, Confirmation, Marks, Receipt, TaskAct, TaskDone};
 use crate::query::{Cancel, complaint};
 use axum::extract::{Path, State};
 use klnode_crdt::charter;
@@ -21,6 +21,7 @@ use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
 use klnode_crdt::tally::Observation;
+use klnode_crdt::writer::Claim;
 use klnode_scoring::outcome;
 
 /// Entries in one page of a listing.
@@ -144,8 +145,28 @@ pub(super) async fn edit(
 ) -> Answered<Named> {
     let claims = translate::edit(edit, &service.author.to_string(), (service.now)())?;
     let entry = resolve_for_change(&service, &entry)?;
+    has_withdrawn(&service, entry, &claims)?;
     service.submit(caller, Command::Claim { entry, claims }).await?;
     named(&service, entry)
+}
+
+/// Whoever takes back what this node never added would change nothing, and is told.
+fn has_withdrawn(service: &Service, entry: EntryId, claims: &[Claim]) -> Result<(), ApiError> {
+    let snapshot = service.snapshot()?;
+    let held = snapshot.entry(entry)?.to_entry();
+    let own = held.claims.get(&service.author);
+    for claim in claims {
+        let Claim::Withdraw(set, text) = claim else { continue };
+        let said = own.and_then(|own| own.texts.get(set));
+        if said.is_some_and(|said| said.present().any(|one| one == text)) {
+            continue;
+        }
+        let (code, set) = (held.code(entry), set.name().unwrap_or_default());
+        let message = format!("edit entry {code}: this node added no `{text}` to its {set}");
+        let hint = "`klnode show` lists what it has; what others added is theirs to withdraw";
+        return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
+    }
+    Ok(())
 }
 
 /// Counts an observation; in a task once for each entry, outside any task once for each entry, caller
@@ -335,20 +356,13 @@ pub(super) async fn overlay(
     Path(entry): Path<String>,
     Body(marks): Body<Overlay>,
 ) -> Answered<Named> {
-    let snapshot = service.snapshot()?;
-    let entry = resolve(&snapshot, &entry)?;
-    let mut overlay = snapshot.overlay(entry)?;
-    drop(snapshot);
-    overlay.is_pinned = marks.pinned.unwrap_or(overlay.is_pinned);
-    overlay.is_muted = marks.muted.unwrap_or(overlay.is_muted);
-    overlay.is_invalidated = marks.invalidated.unwrap_or(overlay.is_invalidated);
+    let entry = resolve(&service.snapshot()?, &entry)?;
     if let Some(why) = marks.note.as_ref().and_then(|note| complaint("note", note)) {
         return Err(ApiError::new(Kind::Invalid, format!("annotate the entry: {why}"), None));
     }
-    if let Some(note) = marks.note {
-        overlay.note = Some(note).filter(|note| !note.is_empty());
-    }
-    service.submit(caller, Command::Overlay { entry, overlay }).await?;
+    let Overlay { pinned, muted, invalidated, note } = marks;
+    let marks = Marks { pinned, muted, invalidated, note };
+    service.submit(caller, Command::Mark { entry, marks }).await?;
     named(&service, entry)
 }
 

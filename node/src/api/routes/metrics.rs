@@ -23,8 +23,8 @@ pub(super) async fn metrics(
     let mut given = vec![
         (
             "klnode_entries",
-            "Entries held, forgotten ones included.",
-            snapshot.entry_count()? as f64,
+            "Entries that say something: no forgotten ones, no charters of workspaces.",
+            service.society(&snapshot)?.entries(&snapshot)? as f64,
         ),
         ("klnode_feed_head_position", "The newest position of the feed.", snapshot.head().0 as f64),
         (

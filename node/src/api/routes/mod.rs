@@ -34,6 +34,7 @@ use super::{person, portable};
 use crate::engine::Looks;
 use crate::query::{GitCheckout, Reference, ReferenceError};
 use crate::store::Snapshot;
+use axum::extract::DefaultBodyLimit;
 use axum::{Router, middleware};
 use klnode_crdt::charter;
 use klnode_crdt::ids::EntryId;
@@ -126,6 +127,8 @@ pub(super) fn router(service: Service) -> Router {
             let hint = "/v1/openapi.json says which methods there are";
             ApiError::new(Kind::NotFound, "find that path by this method", Some(hint))
         })
+        // How large a request may be is said once, where it is received.
+        .layer(DefaultBodyLimit::disable())
         .with_state(service)
 }
 
@@ -190,9 +193,6 @@ impl Service {
         let mut read = translate::whole_entry(&found, &reading)?;
         read.flags = translate::flags(reading.share_flags(&found)?);
         read.checked = looked.as_ref().and_then(translate::checked);
-        if let Some(origin) = &found.view.origin {
-            read.workspace = reading.society.name(origin.workspace());
-        }
         read.promotion = snapshot.promotion(entry)?.map(|row| PromotionOf {
             source: row.source.to_string(),
             at: row.at.as_millis(),

@@ -46,12 +46,12 @@ pub(super) async fn invite(
         }
     };
     let ticket = made?;
+    let snapshot = service.snapshot()?;
+    let society = service.society(&snapshot)?;
     let entries = match &ticket.offer {
-        Offer::Mine => service.snapshot()?.entry_count()?,
+        Offer::Mine => society.entries(&snapshot)?,
         Offer::Member(id, _) => {
-            let (snapshot, id) = (service.snapshot()?, *id);
-            let society = service.society(&snapshot)?;
-            crate::api::sharing::workspace(&snapshot, &society, &service.reader.numbers, id)?
+            crate::api::sharing::workspace(&snapshot, &society, &service.reader.numbers, *id)?
                 .entries
         }
     };
@@ -227,7 +227,7 @@ fn weigh(
         egress: Some(filter(out_new.as_ref().unwrap_or(&out), &society)),
         ingress: Some(filter(back_new.as_ref().unwrap_or(&back), &society)),
     };
-    Ok((preview(service, &snapshot, &seen, shown)?, out_new, back_new))
+    Ok((preview(service, &snapshot, &society, &seen, shown)?, out_new, back_new))
 }
 
 /// Replicates now, waits for it, and says what it came to.

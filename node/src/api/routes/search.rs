@@ -8,6 +8,7 @@ use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::search::{self, Search, SearchAnswer};
 use crate::api::served::{Given, served};
 use crate::api::server::Service;
+use crate::api::sharing::find_workspace;
 use crate::engine::Command;
 use crate::query::{Hit, TAIL_RECORDS_MAX, redacted};
 use crate::store::rows::{Seq, ServedRow};
@@ -28,8 +29,14 @@ pub(super) async fn search(
     caller: Caller,
     Body(mut search): Body<Search>,
 ) -> Answered<SearchAnswer> {
-    for name in &mut search.workspaces {
-        *name = service.workspace_for(Some(name))?;
+    if !search.workspaces.is_empty() {
+        let society = service.society(&service.snapshot()?)?;
+        for name in &mut search.workspaces {
+            *name = find_workspace(&society, name)?.to_string();
+        }
+        // Each is looked for once, however often it was named.
+        search.workspaces.sort();
+        search.workspaces.dedup();
     }
     let task = search.task.as_deref().map(|name| open_task(&service, name)).transpose()?;
     let mut question = search.question(service.seed(), &service.reader.numbers)?;

@@ -1,5 +1,6 @@
 //! How the node is.
 
+use crate::api::apart::apart;
 use crate::api::exchange::{Answer, Answered};
 use crate::api::server::Service;
 use crate::api::types::{IndexStatus, Rebuild, Status};
@@ -23,19 +24,24 @@ fn index(service: &Service, head: Seq) -> IndexStatus {
 /// Says how the node is.
 #[utoipa::path(get, path = "/v1/status", responses((status = 200, body = Status)))]
 pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
-    let snapshot = service.snapshot()?;
-    let (addresses, peers) = service.peers_now()?;
-    Ok(Answer(Status {
-        node: service.author.to_string(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        home: service.home.display().to_string(),
-        entries: snapshot.entry_count()?,
-        head: snapshot.head().0,
-        quarantined: snapshot.quarantine()?.count() as u64,
-        index: index(&service, snapshot.head()),
-        addresses,
-        peers,
-        is_unprotected: service.person.is_absent(),
-        as_of: (service.now)().as_millis(),
-    }))
+    // What passed between this node and each peer is counted row by row.
+    apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let (addresses, peers) = service.peers_now()?;
+        Ok(Status {
+            node: service.author.to_string(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            home: service.home.display().to_string(),
+            entries: service.society(&snapshot)?.entries(&snapshot)?,
+            head: snapshot.head().0,
+            quarantined: snapshot.quarantine()?.count() as u64,
+            index: index(&service, snapshot.head()),
+            addresses,
+            peers,
+            is_unprotected: service.person.is_absent(),
+            as_of: (service.now)().as_millis(),
+        })
+    })
+    .await
+    .map(Answer)
 }

@@ -17,10 +17,13 @@ use axum::extract::{Path, State};
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::time::WallTime;
 use klnode_scoring::outcome::{self, Credit, Reason, Verdict};
+use std::collections::BTreeSet;
 
 /// Tasks in one answer.
 const LIST_LIMIT_DEFAULT: usize = 50;
 const LIST_LIMIT_MAX: usize = 1_000;
+/// Entries that one task can have used.
+const USED_MAX: usize = 1_000;
 /// The quality of work of which nobody says how good it was: neither good nor bad.
 const QUALITY_DEFAULT: f64 = 0.5;
 
@@ -126,9 +129,17 @@ pub(super) async fn finish(
     let task = task_named(&task)?;
     let FinishTask { outcome, quality, used, cost, rounds, strategy } = finish;
     clean("strategy", strategy.as_deref().unwrap_or_default())?;
+    // Each counts once, however often it was named.
+    let names: BTreeSet<String> = used.into_iter().collect();
+    if names.len() > USED_MAX {
+        let message =
+            format!("finish the task: used names {}; {USED_MAX} are allowed", names.len());
+        return Err(ApiError::new(Kind::Invalid, message, None));
+    }
     let used = {
         let snapshot = service.snapshot()?;
-        used.iter().map(|name| resolve(&snapshot, name)).collect::<Result<Vec<_>, ApiError>>()?
+        let found = names.iter().map(|name| resolve(&snapshot, name));
+        found.collect::<Result<BTreeSet<_>, ApiError>>()?.into_iter().collect()
     };
     let verdict = match outcome {
         Outcome::Success => Verdict::Success,

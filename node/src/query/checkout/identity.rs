@@ -133,7 +133,8 @@ pub struct Repository {
     unread_refs: Option<String>,
 }
 
-/// Where the roots of commits are remembered: what leads from a commit to its root never changes.
+/// Where the roots of commits are remembered, for each folder of objects: what leads from a commit to
+/// its root there never changes.
 #[derive(Debug, Default)]
 pub struct Roots(Mutex<BTreeMap<String, Option<String>>>);
 
@@ -241,31 +242,33 @@ fn folders(root: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
 
 impl Roots {
     /// Follows first parents from a commit to the end, or to where somebody has been before; none
-    /// if that is too far, or not there.
+    /// if that is too far, takes too much, or is not there.
     fn root(&self, objects: &Objects, commit: &str) -> Option<String> {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = commit.to_owned();
         let mut found = None;
         for _ in 0..COMMITS_MAX {
-            let before = known().get(&at).cloned();
+            let before = known().get(&objects.here(&at)).cloned();
             if let Some(root) = before {
                 found = root;
                 break;
             }
-            // What cannot be read now may be mended later: it is not remembered.
-            match objects.first_parent(&at)? {
-                Some(parent) => at = parent,
-                None => {
+            match objects.first_parent(&at) {
+                Some(Some(parent)) => at = parent,
+                Some(None) => {
                     found = Some(at);
                     break;
                 }
+                None if objects.is_spent() => break,
+                // What cannot be read now may be mended later: it is not remembered.
+                None => return None,
             }
         }
         let mut known = known();
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
-        known.insert(commit.to_owned(), found.clone());
+        known.insert(objects.here(commit), found.clone());
         found
     }
 }

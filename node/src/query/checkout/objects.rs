@@ -9,6 +9,7 @@
 use super::{plain, within};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit as inflate;
 use rustix::fs::{Dir, Mode, OFlags, fstat, openat};
+use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::Read;
@@ -40,8 +41,15 @@ const COMMIT: u8 = 1;
 const OFFSET_DELTA: u8 = 6;
 const NAMED_DELTA: u8 = 7;
 
+/// What one look may read, unpack and put together, in bytes: tens of thousands of usual commits.
+const WORK_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// The objects of one repository.
 pub(super) struct Objects {
+    /// Which folder they are in, as long as it is there.
+    place: String,
+    /// What is left of the work that one look may take.
+    left: Cell<usize>,
     /// Where those lie that have a file of their own.
     folders: Vec<OwnedFd>,
     packs: Vec<Pack>,
@@ -59,7 +67,10 @@ impl Objects {
     /// The objects below git's common folder; nothing where they cannot be told.
     pub(super) fn open(common: &OwnedFd) -> Option<Self> {
         let own = within(common, "objects", OFlags::DIRECTORY).ok()?;
-        let (mut objects, mut known) = (Self { folders: vec![], packs: vec![] }, BTreeSet::new());
+        let place = fstat(&own).map(|stat| format!("{}:{}", stat.st_dev, stat.st_ino)).ok()?;
+        let left = Cell::new(WORK_BYTES_MAX);
+        let mut objects = Self { place, left, folders: vec![], packs: vec![] };
+        let mut known = BTreeSet::new();
         let mut next = VecDeque::from([(own, 0)]);
         while let Some((folder, depth)) = next.pop_front() {
             let stat = fstat(&folder).ok()?;
@@ -77,6 +88,23 @@ impl Objects {
             objects.folders.push(folder);
         }
         Some(objects)
+    }
+
+    /// A commit of this repository, apart from those of the same name in others: names are not
+    /// checked, so that anybody's folder may hold anything under them.
+    pub(super) fn here(&self, commit: &str) -> String {
+        format!("{}/{commit}", self.place)
+    }
+
+    /// Whether it took more than a look may take.
+    pub(super) fn is_spent(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    fn spend(&self, bytes: usize) -> Option<()> {
+        let left = self.left.get().checked_sub(bytes);
+        self.left.set(left.unwrap_or(0));
+        left.map(|_| ())
     }
 
     /// The first parent of a commit, by its name in hex: none if it is a root. Nothing at all if
@@ -99,6 +127,7 @@ impl Objects {
         let mut folders = self.folders.iter();
         let packed = folders.find_map(|folder| file(folder, &path, OBJECT_BYTES_MAX as u64))?;
         let whole = inflate(&packed, OBJECT_BYTES_MAX).ok()?;
+        self.spend(packed.len() + whole.len())?;
         let end = whole.iter().position(|byte| *byte == 0)?;
         whole[..end].starts_with(b"commit ").then(|| whole[end + 1..].to_vec())
     }
@@ -137,11 +166,12 @@ impl Objects {
             }
             _ => return None,
         };
-        let data = pack.inflated(at.checked_add(used as u64)?, size)?;
-        match base {
-            None => Some(data),
-            Some(base) => applied(&base, &data),
-        }
+        let (data, read) = pack.inflated(at.checked_add(used as u64)?, size)?;
+        self.spend(read + data.len())?;
+        let Some(base) = base else { return Some(data) };
+        let whole = applied(&base, &data)?;
+        self.spend(whole.len())?;
+        Some(whole)
     }
 }
 
@@ -244,13 +274,13 @@ impl Pack {
         Some(count)
     }
 
-    /// What is packed at a place, of which the size is known.
-    fn inflated(&self, at: u64, size: usize) -> Option<Vec<u8>> {
+    /// What is packed at a place, of which the size is known, and how much was read for it.
+    fn inflated(&self, at: u64, size: usize) -> Option<(Vec<u8>, usize)> {
         for count in READ_BYTES {
             let mut packed = vec![0; count];
             let read = self.read_at(&mut packed, at)?;
             if let Ok(whole) = inflate(&packed[..read], size) {
-                return (whole.len() == size).then_some(whole);
+                return (whole.len() == size).then_some((whole, read));
             }
             if read < count {
                 break;

@@ -3,6 +3,7 @@
 use super::Finding;
 use crate::store::Layout;
 use klnode_crdt::person::LockedKey;
+use rustix::fs::{Access, access};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -22,16 +23,27 @@ pub fn home(layout: &Layout) -> Vec<Finding> {
         }
     };
     let mut findings = vec![
-        closed("home", layout.home(), &folder),
+        owned("home", layout.home(), &folder),
         key(layout),
         person(layout),
         room(layout),
         leftovers(layout),
     ];
     if let Ok(store) = fs::metadata(layout.store_file()) {
-        findings.push(closed("store file", &layout.store_file(), &store));
+        findings.push(owned("store file", &layout.store_file(), &store));
     }
     findings
+}
+
+/// Whether the node can write there, and nobody else.
+fn owned(check: &str, path: &Path, metadata: &Metadata) -> Finding {
+    match access(path, Access::READ_OK | Access::WRITE_OK) {
+        Ok(()) => closed(check, path, metadata),
+        Err(error) => {
+            let says = format!("{} cannot be written: {error}", path.display());
+            Finding::fail(check, says, "a node cannot start before it can; see who owns it")
+        }
+    }
 }
 
 fn closed(check: &str, path: &Path, metadata: &Metadata) -> Finding {

@@ -18,7 +18,7 @@ mod restore;
 pub use restore::{Identity, InPlace, Restore, RestoreError, Restored};
 
 use super::Examined;
-use super::copy::{self, Watch};
+use super::copy::{self, Watch, Without};
 use super::error::{Error, OpenError};
 use super::frozen::{FrozenMedium, Seen};
 use super::snapshot::Snapshot;
@@ -29,7 +29,6 @@ use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
 use redb::{Builder, StorageBackend};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
@@ -104,6 +103,12 @@ pub enum BackupError {
         /// The file.
         path: PathBuf,
     },
+    /// What is there was not made by a backup.
+    #[error("replace {path}: it is no backup of klnode")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file system said no.
     #[error("use the backup {path}: {source}")]
     Io {
@@ -154,6 +159,18 @@ impl BackupError {
     }
 }
 
+/// Whether a backup may take the place of what is there: nothing, an empty file, another backup. The
+/// node writes as its user, for whoever asks: nothing else of the user's is lost by it.
+fn may_replace(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        file => file?,
+    };
+    let mut begins = [0; MAGIC.len()];
+    Ok(file.metadata()?.len() == 0
+        || (file.read_exact_at(&mut begins, 0).is_ok() && begins[..] == MAGIC[..]))
+}
+
 /// Writes a backup of what a snapshot holds, whole or not at all.
 pub fn write(
     snapshot: &Snapshot,
@@ -163,6 +180,9 @@ pub fn write(
     watch: Watch<'_>,
 ) -> Result<Manifest, BackupError> {
     let io = || BackupError::io(path);
+    if !may_replace(path).map_err(io())? && existing == Existing::Replace {
+        return Err(BackupError::Foreign { path: path.into() });
+    }
     let target = Unfinished::create(path, existing).map_err(io())?;
     target.file().set_len(HEAD_BYTES as u64).map_err(io())?;
     let inside = Inside { file: target.file().try_clone().map_err(io())? };
@@ -171,7 +191,7 @@ pub fn write(
         other => BackupError::damaged(path, other.to_string()),
     };
     let mut database = builder().create_with_backend(inside).map_err(full)?;
-    copy::copy(snapshot, &database, &BTreeSet::new(), watch)?;
+    copy::copy(snapshot, &database, &Without::default(), watch)?;
     database.compact().map_err(Error::from)?;
     drop(database);
     let (store_bytes, digest) = digest(target.file(), watch).map_err(|error| error.at(path))?;

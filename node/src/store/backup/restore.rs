@@ -10,14 +10,14 @@
 
 use super::{Backup, BackupError, builder};
 use crate::store::batch::{Batch, Durability};
-use crate::store::copy::{self, Watch, tell};
+use crate::store::copy::{self, Watch, Without, tell};
 use crate::store::error::{Error, OpenError};
 use crate::store::frozen::FrozenMedium;
 use crate::store::layout::Layout;
 use crate::store::rows::ViewRow;
 use crate::store::snapshot::Snapshot;
 use crate::store::unfinished::{sync_folder, write_private};
-use klnode_crdt::ids::{AuthorId, Boot, EntryId};
+use klnode_crdt::ids::{AuthorId, Boot};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
@@ -216,9 +216,11 @@ impl Restore {
         let database = builder()
             .create(path)
             .map_err(|error| RestoreError::Backup(BackupError::damaged(path, error.to_string())))?;
-        let buried: BTreeSet<EntryId> =
-            self.tombstones.iter().map(|(tombstone, _)| tombstone.entry()).collect();
-        copy::copy(&snapshot, &database, &buried, watch)?;
+        let without = Without {
+            entries: self.tombstones.iter().map(|(tombstone, _)| tombstone.entry()).collect(),
+            peers: self.author != Some(self.backup.node()),
+        };
+        copy::copy(&snapshot, &database, &without, watch)?;
         let batch = Batch::begin(&database, Durability::Durable)?;
         batch.hand_over(self.author)?;
         batch.begin_epoch(boot, now)?;

@@ -7,7 +7,7 @@ use super::super::snapshot::Snapshot;
 use super::rows::{Approval, PeerRow};
 use klnode_crdt::charter::{self, Charter};
 use klnode_crdt::entry::Entry;
-use klnode_crdt::ids::{AuthorId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::Entitlement;
 use klnode_federation::proto::filter::Acquaintance;
@@ -140,6 +140,22 @@ impl Society {
                 named.map(|(id, _)| *id)
             }
         }
+    }
+
+    /// How many entries are held that say something: neither forgotten ones, of which a tombstone is
+    /// left, nor the charters of workspaces.
+    pub fn entries(&self, snapshot: &Snapshot) -> Result<u64, Error> {
+        let mut entries = snapshot.entry_count()?.saturating_sub(snapshot.forgotten_count()?);
+        for id in self.workspaces.keys() {
+            let is_held = snapshot.view_row(charter::entry(*id))?.is_some();
+            entries = entries.saturating_sub(u64::from(is_held));
+        }
+        Ok(entries)
+    }
+
+    /// Whether an entry is the charter of a workspace.
+    pub fn is_charter(&self, entry: EntryId) -> bool {
+        self.workspaces.keys().any(|id| charter::entry(*id) == entry)
     }
 
     /// What a workspace is called here.

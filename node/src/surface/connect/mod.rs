@@ -78,6 +78,8 @@ pub struct Target {
     pub part: Part,
     /// The file, as the client names it.
     pub path: PathBuf,
+    /// It belongs to a project: others may have written it.
+    pub is_shared: bool,
 }
 
 /// What becomes of a file.
@@ -120,8 +122,10 @@ pub struct Standing {
 impl Target {
     /// The files of a client.
     pub fn of(client: Client, scope: &Scope) -> Vec<Self> {
-        let server = client.file(scope).map(|path| Self { client, part: Part::Server, path });
-        let hooks = client.hooks_file(scope).map(|path| Self { client, part: Part::Hooks, path });
+        let is_shared = matches!(scope, Scope::Project(_));
+        let target = |part, path| Self { client, part, path, is_shared };
+        let server = client.file(scope).map(|path| target(Part::Server, path));
+        let hooks = client.hooks_file(scope).map(|path| target(Part::Hooks, path));
         server.into_iter().chain(hooks).collect()
     }
 
@@ -202,7 +206,8 @@ impl Target {
             }
             Part::Server => {
                 let mut entry = program.entry();
-                if let Some(old) = self.found(text)? {
+                // What came with a project may be anybody's, and is not handed on to a node.
+                if let Some(old) = self.found(text)?.filter(|_| !self.is_shared) {
                     entry.args.extend(own_args(&old.args));
                 }
                 self.put_entry(text, &entry)
@@ -360,7 +365,7 @@ mod tests {
     use super::*;
 
     fn target(folder: &Path, client: Client, part: Part) -> Target {
-        Target { client, part, path: folder.join("settings") }
+        Target { client, part, path: folder.join("settings"), is_shared: false }
     }
 
     fn program() -> Program {

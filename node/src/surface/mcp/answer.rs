@@ -3,6 +3,7 @@
 use super::quote::{NOTICE, clean, inline, quote};
 use crate::api::search::{Hit, SearchAnswer};
 use crate::api::types::{Citation, Entry};
+use klnode_crdt::kind::Kind;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -113,7 +114,7 @@ impl<'a> From<&'a Hit> for Shown<'a> {
         Self {
             code: &hit.code,
             id: &hit.id,
-            kind: &hit.kind,
+            kind: known(&hit.kind),
             status: &hit.status,
             mean: hit.mean,
             observations: hit.observations,
@@ -150,7 +151,7 @@ impl<'a> From<&'a Entry> for Shown<'a> {
         Self {
             code: &entry.code,
             id: &entry.id,
-            kind: &entry.kind,
+            kind: known(&entry.kind),
             status: &entry.status,
             mean: entry.mean,
             observations: entry.observations,
@@ -167,6 +168,11 @@ impl<'a> From<&'a Entry> for Shown<'a> {
             tags: &entry.tags,
         }
     }
+}
+
+/// A type that is known here. Any other is a word of whoever wrote the entry.
+fn known(kind: &str) -> &'static str {
+    Kind::parse(kind).map_or("entry", Kind::name)
 }
 
 /// What an author is called, or its key.

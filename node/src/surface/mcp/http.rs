@@ -3,11 +3,11 @@
 
 use super::Settings;
 use super::server::Server;
-use crate::api::{ApiError, Token};
-use axum::Router;
+use crate::api::{ApiError, Busy, Seat, Seats, Steady, Token};
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -15,7 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -26,12 +26,14 @@ pub const PATH: &str = "/mcp";
 
 /// Sessions at once.
 const SESSIONS_MAX: usize = 256;
-/// Connections at once; more wait.
+/// Connections at once; for one more, the longest idle that never showed the token goes.
 const CONNECTIONS_MAX: usize = 512;
 /// How long a session is kept of which nothing is heard: an agent may think for long.
 const SESSION_IDLE_TIME_MAX: Duration = Duration::from_secs(3_600);
 /// How long a connection may be open without a whole head of a request.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long what is written may stand unread.
+const UNREAD_TIME_MAX: Duration = Duration::from_secs(30);
 /// Bytes in the body of one request.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// The wait after the system could not hand over a connection.
@@ -79,27 +81,39 @@ impl Bound {
     /// Serves for ever.
     pub async fn serve(self, settings: &Settings, token: Token) {
         let app = router(settings, token);
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let seats = Seats::new(CONNECTIONS_MAX);
         loop {
-            let Ok(place) = places.clone().acquire_owned().await else { return };
             let Ok((stream, _)) = self.listener.accept().await else {
                 // What is short, most likely files, comes back.
+                seats.evict();
                 sleep(ACCEPT_AGAIN_AFTER).await;
                 continue;
             };
             // Answers are small and waited for; an error costs no more than a delay.
             let _ = stream.set_nodelay(true);
+            let guest = Arc::new(Guest { admitted: OnceLock::new(), seat: seats.take().await });
+            let app = app.clone().layer(Extension(guest.clone()));
+            let stream = TokioIo::new(Steady::new(stream, UNREAD_TIME_MAX));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIME_MAX)
-                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app.clone()));
+                .serve_connection(stream, TowerToHyperService::new(app));
             tokio::spawn(async move {
-                // An error is the client's: it hung up, was too slow, or spoke no HTTP.
-                let _ = connection.await;
-                drop(place);
+                tokio::select! {
+                    // An error is the client's: it hung up, was too slow, or spoke no HTTP.
+                    _ = connection => {}
+                    () = guest.seat.told_to_leave() => {}
+                }
             });
         }
     }
+}
+
+/// Who is on the other end of a connection. Whoever has not shown the token goes when a seat is
+/// wanted; whoever has stays, however long an agent thinks.
+struct Guest {
+    admitted: OnceLock<Busy>,
+    seat: Seat,
 }
 
 fn router(settings: &Settings, token: Token) -> Router {
@@ -124,9 +138,11 @@ fn router(settings: &Settings, token: Token) -> Router {
 /// Lets in who shows the token and comes from here.
 async fn guard(
     State(token): State<Token>,
+    Extension(guest): Extension<Arc<Guest>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     token.admits(request.headers())?;
+    guest.admitted.get_or_init(|| guest.seat.work());
     Ok(next.run(request).await)
 }

@@ -31,7 +31,7 @@ pub(super) fn resources(workspaces: &[String]) -> Vec<Resource> {
         .with_description("How the node is: entries, peers, index")
         .with_mime_type("application/json");
     let briefing = |name: &String| {
-        Resource::new(format!("{BRIEFING}{}", escape(name)), format!("briefing: {name}"))
+        Resource::new(format!("{BRIEFING}{}", escape(name)), format!("briefing: {}", inline(name)))
             .with_description("What this workspace knows that matters now")
             .with_mime_type("text/plain")
     };
