@@ -16,11 +16,13 @@ shift
 task=$($klnode task begin --agent agent-loop --goal "$goal")
 echo "task $task"
 
-# In a pipe the answer is gated: only what may speak unasked. Nothing found ends with 1, and is fine.
-known=$($klnode search "$goal" --task "$task" --tier summary | cat) || true
-if [ -n "$known" ]; then
+# In a pipe the answer is gated: only what may speak unasked. Nothing found is told, too; it ends
+# with 1, and is fine.
+if known=$($klnode search "$goal" --task "$task" --tier summary); then
   echo "known before:"
   echo "$known" | sed 's/^/  | /'
+else
+  known=
 fi
 
 # The work. What is known goes to it as data, in its environment.

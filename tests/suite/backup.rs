@@ -38,7 +38,7 @@ fn sound(file: &Path) -> bool {
 }
 
 /// Whether these bytes are in any file of a folder.
-fn lies_in(folder: &Path, bytes: &[u8]) -> Option<PathBuf> {
+pub(crate) fn lies_in(folder: &Path, bytes: &[u8]) -> Option<PathBuf> {
     for file in fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
         if path.is_dir() {
@@ -356,6 +356,22 @@ fn a_home_keeps_its_key_and_another_nodes_backup_comes_only_as_another_authors()
     printed(&run(&fresh, &["restore", keyless]));
     fs::write(one.join("node.key"), b"short").unwrap();
     assert!(told(&run(&one, &["restore", whole])).contains("is not a key of 32 bytes"));
+}
+
+#[test]
+fn a_backup_replaces_no_file_but_another_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, file) = (folder.path().join("home"), folder.path().join("letter"));
+    let (_node, _) = start(&home);
+    fs::write(&file, "Dear reader,").unwrap();
+    let refused = run(&home, &["backup", file.to_str().unwrap(), "--force"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+    assert!(told(&refused).contains("it is no backup of klnode"), "{}", told(&refused));
+    assert_eq!(fs::read(&file).unwrap(), b"Dear reader,");
+    fs::write(&file, "").unwrap();
+    back_up(&home, &file);
+    back_up(&home, &file);
+    assert!(sound(&file));
 }
 
 #[test]

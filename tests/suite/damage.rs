@@ -10,8 +10,10 @@ use klnode_crdt::charter;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
+use klnode_crdt::lww::Register;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::tally::Observation;
+use klnode_crdt::writer::Claim;
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::message::{Answer, Item};
 use klnode_federation::sim::Knobs;
@@ -243,6 +245,84 @@ fn a_damaged_row_is_never_read_as_another_nor_sent_and_comes_back() {
         }
     }
     assert!(noticed > 10, "{noticed}");
+}
+
+#[test]
+fn what_is_damaged_and_covered_meanwhile_goes() {
+    let mut nodes = Cluster::new(3, 2, Knobs::calm());
+    nodes.pair(0, 1, true);
+    let entry = nodes.create(0, lesson("before"));
+    settle(&mut nodes);
+    let whole = record(&mut nodes, 1, entry);
+    nodes.crash(1);
+    let disk = nodes.disk(1);
+    damage(&disk, &whole, 40);
+    // The author says something else, and has nothing left of what was damaged.
+    let claims = vec![Claim::Set(Register::TITLE, "after".into())];
+    nodes.run(0, Command::Claim { entry, claims }).unwrap();
+    nodes.restart_on(1, disk);
+    assert!(nodes.snapshot(1).entry(entry).is_err(), "it is damaged");
+    settle(&mut nodes);
+    assert_eq!(nodes.digests(1, entry), nodes.digests(0, entry));
+    assert!(nodes.snapshot(1).check().unwrap().is_empty());
+    assert!(is_equal(&mut nodes, 1, 0) && is_equal(&mut nodes, 0, 1));
+}
+
+/// Flips a byte of the row of a store's file that says something.
+fn strike_file(home: &Path, says: &[u8]) {
+    let database = Database::open(home.join("store.redb")).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut rows = transaction.open_table(RECORDS).unwrap();
+        let is_it = |row: &[u8]| row.windows(says.len()).any(|part| part == says);
+        let all: Vec<([u8; 8], Vec<u8>)> = rows
+            .iter()
+            .unwrap()
+            .map(|row| row.unwrap())
+            .map(|(at, row)| (*at.value(), row.value().to_vec()))
+            .collect();
+        let (at, mut row) = all.into_iter().find(|(_, row)| is_it(row)).expect("it is held");
+        let place = row.windows(says.len()).position(|part| part == says).unwrap();
+        row[place] ^= 0x20;
+        rows.insert(&at, row.as_slice()).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn one_damaged_record_costs_one_entry_and_no_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, backup) = (folder.path().join("home"), folder.path().join("backup"));
+    let (mut node, _) = start(&home);
+    let mut ids = Vec::new();
+    for title in ["struck", "whole", "also whole"] {
+        let content = format!("What there is to say of the {title} lamp.");
+        let words = ["add", "--title", title, "--content", &content, "--evidence", "doc:a"];
+        ids.push(crate::portable::json(&home, &words)["id"].as_str().unwrap().to_owned());
+    }
+    let file = backup.to_str().unwrap();
+    assert!(run(&home, &["backup", file]).status.success());
+    let good = fs::read(&backup).unwrap();
+    // It is in the index by then.
+    assert!(run(&home, &["search", "struck lamp", "--all"]).status.success());
+    signal(&node.0, "TERM");
+    assert!(node.0.wait().unwrap().success());
+    strike_file(&home, b"of the struck lamp");
+    let (_node, _) = start(&home);
+    let listed = crate::portable::json(&home, &["list"]);
+    assert_eq!(listed["entries"].as_array().map(Vec::len), Some(2), "{listed}");
+    let found = run(&home, &["search", "lamp", "--all"]);
+    assert!(found.status.success(), "{}", told(&found));
+    assert!(run(&home, &["briefing"]).status.success());
+    let exported = run(&home, &["export"]);
+    assert_eq!(exported.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&exported.stdout).into_owned();
+    assert!(text.contains("also whole") && !text.contains("struck"), "{text}");
+    let refused = run(&home, &["backup", file, "--force"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", told(&refused));
+    assert_eq!(fs::read(&backup).unwrap(), good, "the good one stays");
+    let forgotten = run(&home, &["forget", &ids[0], "--now"]);
+    assert!(!forgotten.status.success(), "nothing whole tells whose it is");
 }
 
 #[test]

@@ -277,6 +277,13 @@ fn a_real_disk_that_fills_up_loses_nothing_and_goes_on_when_there_is_room() {
     assert!(refused.status >= 500, "{}", refused.text());
     assert!(refused.text().contains("the disk is full"), "{}", refused.text());
     expect_all(&socket, &written, "while the disk is full");
+    // Not a byte is left, not even to open the store again: it is read all the same.
+    disk.shell("cat /dev/zero > \"$0/more\" 2> /dev/null; true");
+    for number in 0..3 {
+        assert!(add(&socket, 2 * FILLING_MAX + number).is_err());
+    }
+    expect_all(&socket, &written, "while no byte is left");
+    disk.shell("rm \"$0/more\"");
     disk.ballast(0);
     for number in 0..10 {
         let id = add(&socket, FILLING_MAX + number);

@@ -16,6 +16,7 @@ mod connect;
 mod crash;
 mod damage;
 mod doctor;
+mod erased;
 mod eval;
 mod examples;
 mod findings;

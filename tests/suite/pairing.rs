@@ -175,12 +175,45 @@ fn a_member_of_a_workspace_is_one_hop_away_and_is_trusted_as_a_stranger() {
     assert_eq!(there.type_in(&["show", &private]).status.code(), Some(1), "main stays home");
     let listed = there.json(&["workspace", "show", "team"]);
     assert_eq!(listed["members"].as_array().map(Vec::len), Some(2));
+    // Whoever owns the workspace has the last word in it.
+    let unwanted = there.add("said by a member", &["--workspace", "team"]);
+    here.found("said by a member", &unwanted);
+    let refused = there.type_in(&["forget", &shared]);
+    assert!(told(&refused).contains("only the node that wrote it, or"), "{}", told(&refused));
+    here.json(&["forget", &unwanted]);
+    eventually("it is forgotten there", || {
+        (there.type_in(&["show", &unwanted]).status.code() == Some(1)).then_some(())
+    });
     // What is observed there is heard here.
     there.json(&["observe", &shared, "--success"]);
     eventually("the observation comes back", || {
         let shown = here.json(&["show", &shared]);
         (shown["observations"].as_f64()? > 0.0).then_some(())
     });
+}
+
+#[test]
+fn ones_own_second_machine_has_the_workspaces_and_all_that_is_in_them() {
+    let (here, there) = (Peer::start(), Peer::start());
+    here.json(&["workspace", "new", "team"]);
+    let raw = here.add("a raw signal", &["--type", "signal"]);
+    let old = here.add("an archived lesson", &["--workspace", "team"]);
+    here.json(&["archive", &old]);
+    there.json(&["join", &here.ticket(&["--mine"])]);
+    eventually("its name is known there", || {
+        let all = there.json(&["workspace", "list"]);
+        let all = all["workspaces"].as_array()?.clone();
+        all.into_iter().find(|one| one["name"] == "team")
+    });
+    for id in [&raw, &old] {
+        eventually("everything arrives", || {
+            there.type_in(&["show", id]).status.success().then_some(())
+        });
+    }
+    let added = there.add("written on the second machine", &["--workspace", "team"]);
+    here.found("written on the second machine", &added);
+    let shown = here.json(&["show", &added]);
+    assert_eq!(shown["workspace"], "team");
 }
 
 #[test]
@@ -273,10 +306,28 @@ fn a_node_that_knocks_waits_until_the_operator_says_yes() {
     assert!(cleared["would_end"].as_array().unwrap().iter().any(|one| one["id"] == entry.as_str()));
     let file = here.home.join("note.jsonl");
     std::fs::write(&file, "{\"title\": \"a note\", \"content\": \"About it.\"}").unwrap();
-    let import =
-        |workspace: &str| here.json(&["import", file.to_str().unwrap(), "--workspace", workspace]);
-    assert_eq!(import("closed")["taken"], 0, "there is no such workspace");
-    assert_eq!(import("open")["taken"], 1);
+    let words = ["import", file.to_str().unwrap(), "--workspace"];
+    let closed = here.type_in(&[&words[..], &["closed"]].concat());
+    assert_eq!(closed.status.code(), Some(1), "there is no such workspace");
+    assert_eq!(here.json(&[&words[..], &["open"]].concat())["taken"], 1);
+}
+
+#[test]
+fn a_backup_taken_as_another_authors_brings_none_of_its_acquaintances() {
+    let (here, there) = (Peer::start(), Peer::start());
+    there.json(&["join", &here.ticket(&["--mine"])]);
+    let kept = here.add("kept in a backup", &[]);
+    there.found("kept in a backup", &kept);
+    let file = here.home.join("backup");
+    here.json(&["backup", file.to_str().unwrap()]);
+    let mut third = Peer::start();
+    third.stop();
+    let words = ["restore", file.to_str().unwrap(), "--as-this-node", "--yes"];
+    let restored = third.type_in(&words);
+    assert!(restored.status.success(), "{}", told(&restored));
+    third.run();
+    assert_eq!(third.json(&["show", &kept])["title"], "kept in a backup");
+    assert_eq!(third.json(&["peer", "list"])["peers"].as_array().map(Vec::len), Some(0));
 }
 
 #[test]

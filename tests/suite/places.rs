@@ -480,3 +480,42 @@ fn what_names_something_of_the_house_is_flagged_where_others_will_have_it() {
         assert_eq!(add(alone)["flags"], Value::Null, "{alone:?}");
     }
 }
+
+/// The file of an object that git keeps by itself.
+fn object(folder: &Path, name: &str) -> PathBuf {
+    folder.join(".git/objects").join(&name[..2]).join(&name[2..])
+}
+
+#[test]
+fn what_a_folder_says_of_a_commit_is_said_of_no_other_folder() {
+    let ground = Ground::new();
+    ground.repository("victim", None, 3);
+    ground.repository("forged", None, 1);
+    let head = ground.git("victim", &["rev-parse", "HEAD"]);
+    let root = ground.git("forged", &["rev-parse", "HEAD"]);
+    // A root of its own under the name of the other's newest commit.
+    let forged = ground.path("forged");
+    std::fs::create_dir_all(object(&forged, &head).parent().unwrap()).unwrap();
+    std::fs::copy(object(&forged, &root), object(&forged, &head)).unwrap();
+    std::fs::write(forged.join(".git/refs/heads/main"), format!("{head}\n")).unwrap();
+    let roots = Roots::default();
+    let identity = |name: &str| Repository::open(&ground.path(name)).unwrap().identity(&roots);
+    assert_eq!(identity("forged").roots(), &[head].into());
+    assert_eq!(identity("victim"), ground.identity("victim"));
+}
+
+#[test]
+fn a_history_that_takes_too_much_to_follow_has_no_root() {
+    let ground = Ground::new();
+    ground.repository("padded", None, 1);
+    let padding = ground.path("message");
+    std::fs::write(&padding, "pad ".repeat(200_000)).unwrap();
+    for _ in 0..50 {
+        let file = padding.to_str().unwrap();
+        ground.git("padded", &["commit", "-q", "--allow-empty", "-F", file]);
+    }
+    assert_eq!(ground.identity("padded").roots().len(), 1);
+    // Each commit is made of all that are packed before it.
+    ground.git("padded", &["repack", "-adq", "--depth=50", "--window=60"]);
+    assert!(ground.identity("padded").roots().is_empty());
+}

@@ -163,6 +163,18 @@ fn mistakes_in_the_configuration_are_named_all_at_once_with_the_nearest_key() {
 }
 
 #[test]
+fn a_file_that_is_no_socket_is_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("letter");
+    std::fs::write(&file, "Dear reader,").unwrap();
+    let set = format!("api.socket={}", file.display());
+    let refused = klnode(home.path()).args(["--set", &set]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(told(&refused).contains("it is there, and no socket"), "{}", told(&refused));
+    assert_eq!(std::fs::read(&file).unwrap(), b"Dear reader,");
+}
+
+#[test]
 fn a_node_that_goes_away_before_it_answers_is_no_node() {
     let home = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(home.path().join("klnode.sock")).unwrap();

@@ -57,7 +57,7 @@ fn every_mistake_gets_a_sentence_a_way_out_and_an_exit_code() {
     let list = home.join("list.json");
     std::fs::write(&list, r#"[{"title": "t", "content": "c"}]"#).unwrap();
     let list = list.to_str().unwrap();
-    let cases: [(&[&str], i32, &str); 24] = [
+    let cases: [(&[&str], i32, &str); 26] = [
         (&["show", "L-ZZZZZZZZ"], 1, "cannot find entry L-ZZZZZZZZ: this node does not hold it"),
         (&["show", "what is this"], 2, "it is neither an id (hex) nor a code such as L-7F3KQ2MX"),
         (&["show", ""], 2, "a code, an id or its beginning is wanted"),
@@ -82,6 +82,8 @@ fn every_mistake_gets_a_sentence_a_way_out_and_an_exit_code() {
         ),
         (&["add", "--type", "note", "--title", "t"], 2, "type is `note`; it must be one of skill"),
         (&["add", "/nowhere.json"], 2, "cannot read /nowhere.json: No such file"),
+        (&["workspace", "use", "local"], 2, "klnode add --workspace local"),
+        (&["add", "--title", "a\nb", "--content", "c"], 2, "title has more than one line"),
         (&["add", list], 2, "it is a list; `klnode import` takes many, each on a line"),
         (&["add", "-"], 2, "cannot write the entry: title is empty"),
         (&["edit", "AAAA", "--field", "colour=red"], 2, "there is no such field"),
@@ -105,21 +107,22 @@ fn what_would_change_nothing_is_told() {
     let (_node, _) = start(home);
     let add = ["add", "--title", "t", "--content", "c", "--evidence", "run:1", "--tag", "a"];
     let code = answer(home, &add).1.split_whitespace().next().unwrap().to_owned();
-    let steps: [(&[&str], i32, &str); 6] = [
+    let steps: [(&[&str], i32, &str); 9] = [
         (&["edit", &code, "--untag", "b"], 2, "this node added no `b` to its tags"),
         (&["edit", &code, "--untag", "a"], 0, "edited"),
         (&["edit", &code, "--untag", "a"], 2, "this node added no `a` to its tags"),
         (&["edit", &code, "--title", "u", "--remove-anchor", "x"], 2, "no `x` to its anchors"),
         (&["annotate", &code, "see the incident"], 0, "  annotated here"),
         (&["annotate", &code, ""], 0, "  no longer annotated here"),
+        (&["show", &code, "--json"], 0, r#""title": "t""#),
+        (&["retract", &code], 0, ""),
+        (&["edit", &code, "--title", "v"], 2, "what it said was taken back"),
     ];
     for (arguments, expected, part) in steps {
         let (ended, said, told) = answer(home, arguments);
         assert_eq!(ended, expected, "{arguments:?}: {told}");
         assert!(said.contains(part) || told.contains(part), "{arguments:?}: {said}{told}");
     }
-    let shown = answer(home, &["show", &code, "--json"]).1;
-    assert!(shown.contains(r#""title": "t""#), "a change is whole or none: {shown}");
 }
 
 /// One mistake, one code: what the node does not know ends with 1, whichever verb is asked for it.
@@ -412,6 +415,8 @@ fn a_node_on_tcp_says_where_and_keeps_its_token_to_itself() {
             served::ask(TcpStream::connect(address).unwrap(), "GET", "/v1/status", headers, b"")
         };
         assert_eq!(asked(&[("Authorization", &header)]).status, 200);
+        let lower = header.replace("Bearer", "bearer");
+        assert_eq!(asked(&[("authorization", &lower)]).status, 200);
         assert_eq!(asked(&[]).status, 401);
         tokens.push(token);
     }
@@ -431,4 +436,127 @@ fn a_socket_left_behind_by_a_killed_node_is_no_obstacle() {
     assert!(home.path().join("klnode.sock").exists());
     let (_node, _) = start(home.path());
     assert_eq!(answer(home.path(), &["status"]).0, 0);
+}
+
+/// The code of what was written, or the name of the task that was begun.
+fn made(home: &Path, arguments: &[&str]) -> String {
+    let (code, said, told) = answer(home, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {told}");
+    said.split_whitespace().next().expect("it is named").to_owned()
+}
+
+#[test]
+fn what_is_typed_is_taken_as_it_is_meant() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (_node, _) = start(home);
+    let file = home.join("marked.json");
+    let entry = r#"{"title": "Marked", "content": "c", "evidence": ["run:1"]}"#;
+    std::fs::write(&file, format!("\u{feff}{entry}")).unwrap();
+    let marked = made(home, &["add", file.to_str().unwrap()]);
+    let texts = ["add", "--title", "-Wall finds it", "--content", "- one\n- two"];
+    let dashed = made(home, &[&texts[..], &["--evidence", "run:1"]].concat());
+    made(home, &["observe", &dashed, "--failure"]);
+    made(home, &["edit", &dashed, "--summary", "- in short"]);
+    made(home, &["annotate", &dashed, "- see the incident", "--json"]);
+    let shown = answer(home, &["show", &dashed]).1;
+    for part in ["-Wall finds it\n", "- one\n- two\n", " - in short\n", " - see the incident\n"] {
+        assert!(shown.contains(part), "{part:?}: {shown}");
+    }
+    assert!(shown.contains("candidate: nothing has helped yet\n"), "{shown}");
+    let task = made(home, &["task", "begin", "--agent", "a", "--goal", "--fix the build"]);
+    let used = format!("{dashed}, {marked} ,");
+    let finished = answer(home, &["task", "finish", &task, "--success", "--used", &used]);
+    assert!(finished.1.contains(&dashed) && finished.1.contains(&marked), "{finished:?}");
+    let unmap = answer(home, &["workspace", "unmap", "--help"]).1;
+    assert!(unmap.contains("Also take back") && !unmap.contains("Also tell"), "{unmap}");
+    let none = answer(home, &["search", "Wall finds it", "--all", "--budget", "0"]);
+    assert!(none.0 == 1 && none.1.contains(" found, and none fits.\n"), "{none:?}");
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (_node, _) = start(home);
+    let add = ["add", "--title", "t", "--content", "c", "--evidence", "run:1"];
+    let code = made(home, &add);
+    let task = made(home, &["task", "begin", "--agent", "a", "--goal", "g"]);
+    let finish = ["task", "finish", &task, "--success"];
+    let (tagged, number) = ([&add[..], &["--tag", "/a//b/"]].concat(), "it must be a number");
+    let (good, cost) = (["--quality", "nan"], ["--cost", "inf"]);
+    let (good, cost) = ([&finish[..], &good].concat(), [&finish[..], &cost].concat());
+    let promoted = format!("promote entry {code}: it is in `main` already");
+    let cases: [(&[&str], &str); 9] = [
+        (&["archive", &code, "--workspace", "main"], "cannot be used with"),
+        (&["unarchive", &code, "--workspace", "main"], "cannot be used with"),
+        (&good, number),
+        (&cost, number),
+        (&["peer", "filter", "nobody", "--min-confidence", "NaN"], number),
+        (&tagged, "a part of it is empty; write it as a/b"),
+        (&["edit", &code, "--tag", "/"], "a part of it is empty; leave it out"),
+        (&["workspace", "new", "--", "-x"], "the first a letter or digit"),
+        (&["promote", &code], &promoted),
+    ];
+    for (arguments, part) in cases {
+        let (code, _, told) = answer(home, arguments);
+        assert_eq!(code, 2, "{arguments:?}: {told}");
+        assert!(told.contains(part), "{arguments:?}: {told}");
+    }
+    let short = answer(home, &["show", "L-7"]).2;
+    assert!(short.contains("of which the first 2 digits or more will do"), "{short}");
+}
+
+#[test]
+fn what_is_set_to_its_default_is_not_changed_and_an_empty_file_resets() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (_node, _) = start(home);
+    let rows: serde_json::Value =
+        serde_json::from_str(&answer(home, &["config", "trust.hop_max", "--json"]).1).unwrap();
+    let set = format!("trust.hop_max={}", rows[0]["default"].as_str().unwrap());
+    let changed = answer(home, &["--set", &set, "config", "--changed"]).1;
+    assert_eq!(changed, "Nothing differs from the defaults.\n");
+    let doctor = answer(home, &["--set", &set, "doctor"]).1;
+    assert!(doctor.contains("every setting has its default"), "{doctor}");
+    made(home, &["workspace", "new", "team"]);
+    let file = home.join("weights.toml");
+    let weights = "[weights]\nsemantic = 0.48\nthompson = 0.15\n";
+    for (text, from) in [(weights, "by the workspace's settings"), ("", "by the configuration")] {
+        std::fs::write(&file, text).unwrap();
+        made(home, &["workspace", "settings", "team", file.to_str().unwrap()]);
+        let shown = answer(home, &["workspace", "show", "team"]).1;
+        assert!(shown.contains(from), "{shown}");
+    }
+}
+
+#[test]
+fn a_restored_node_without_the_persons_key_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let [home, other] = ["home", "other"].map(|name| folder.path().join(name));
+    let file = folder.path().join("backup");
+    let file = file.to_str().unwrap();
+    let (_node, _) = start(&home);
+    made(&home, &["backup", file]);
+    let restore = || klnode(&other).args(["restore", file, "--yes"]).output().unwrap();
+    let said = String::from_utf8(restore().stdout).unwrap();
+    assert!(said.contains("the node is unprotected"), "{said}");
+    std::fs::write(other.join("person.key"), "kept elsewhere").unwrap();
+    let said = String::from_utf8(restore().stdout).unwrap();
+    assert!(said.contains("restored from") && !said.contains("unprotected"), "{said}");
+}
+
+#[test]
+fn the_shell_loop_hands_on_nothing_where_nothing_is_known() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/agent_loop.sh");
+    let program = env!("CARGO_BIN_EXE_klnode-under-test");
+    let mut shell = std::process::Command::new("sh");
+    shell.args([script, "cut a release", "--", "sh", "-c", "echo \"told: [$KLNODE_KNOWN]\""]);
+    shell.env("KLNODE", format!("{program} --home {}", home.path().display()));
+    let output = shell.output().unwrap();
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(text.contains("told: []\n"), "{text}{}", told(&output));
+    assert!(!text.contains("known before"), "{text}");
 }

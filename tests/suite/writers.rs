@@ -1,9 +1,10 @@
 //! Many callers, one writer, a real file.
 
-use klnode::engine::{Command, Engine, Limits, Receipt, Rejection, spawn};
+use klnode::engine::{Command, Engine, Limits, Receipt, Rejection, Setup, Source, Verdict, spawn};
 use klnode::store::{FileMedium, Options, Store};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, StoreId};
+use klnode_crdt::record::Record;
 use klnode_crdt::tally::Observation;
 use klnode_tests::node::{START, lesson, setup};
 use std::path::Path;
@@ -48,6 +49,31 @@ fn sixty_four_writers_with_five_hundred_observations_each_lose_none() {
     }
     drop(running.stop());
     assert_eq!(successes(&open(home.path()), entry), 64 * 500);
+}
+
+#[test]
+fn a_panic_in_the_middle_of_a_step_costs_that_step() {
+    let home = tempfile::tempdir().expect("a folder");
+    let medium = FileMedium::new(home.path().join("store.redb"));
+    let store = Store::open(Box::new(medium), &Options::new(StoreId::default())).expect("opens");
+    let judge = |record: &Record, _: Source| {
+        let bytes = record.to_raw().payload.unwrap_or_default();
+        assert!(!bytes.windows(5).any(|part| part == b"fatal"), "as a damaged page would");
+        Verdict::Admit
+    };
+    let setup = Setup { judge: Box::new(judge), ..setup(1, 1) };
+    let engine = Engine::start(store, setup, START).expect("starts");
+    let running = spawn(engine, Limits::default(), || START);
+    let create =
+        |title: &str| running.handle().submit_blocking(Command::Create(Box::new(lesson(title))));
+    let Ok(Receipt::Created(entry)) = create("before") else { panic!("not created") };
+    assert!(matches!(create("fatal"), Err(Rejection::Store(_))));
+    create("after").expect("it goes on");
+    let snapshot = running.handle().store().snapshot().expect("readable");
+    assert!(snapshot.view_row(entry).expect("readable").is_some());
+    assert_eq!(snapshot.entry_count().expect("readable"), 2);
+    drop(snapshot);
+    drop(running.stop());
 }
 
 #[test]

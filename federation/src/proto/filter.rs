@@ -43,6 +43,10 @@ pub struct Filter {
     pub statuses: BTreeSet<String>,
 }
 
+/// Every status that an entry can have.
+pub const STATUSES: [&str; 7] =
+    ["candidate", "active", "verified", "stale", "archived", "rejected", "retracted"];
+
 /// What a peer is to this node, as far as passing goes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Acquaintance {

@@ -40,7 +40,13 @@ impl Step<'_> {
         Ok(match ask {
             Ask::Hello(theirs) => {
                 let ours = self.greeting()?;
+                let is_again = self.session.theirs.is_some();
                 self.greeted(theirs)?;
+                if is_again {
+                    // Whoever begins anew does not know how far it was read.
+                    let is_asking = self.session.is_asking;
+                    (self.session.is_at_end, self.session.has_grown) = (false, is_asking);
+                }
                 Answer::Hello(ours)
             }
             Ask::Changes(cursor, max) => self.serve_changes(cursor, max)?,

@@ -130,11 +130,13 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// Whether a workspace may be called so: a word that shows as it is, and is no id of another.
+/// Whether a workspace may be called so: a word that is shown and typed as it is, and is no id of
+/// another.
 pub fn is_workspace_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let characters = name.chars().count();
     (1..=NAME_CHARS_MAX).contains(&characters)
+        && name.starts_with(char::is_alphanumeric)
         && name.chars().all(fits)
         && WorkspaceId::from_hex(name).is_none()
 }
@@ -201,6 +203,17 @@ mod tests {
         }
         assert_eq!("hello".parse::<Ticket>(), Err(BadTicket::NotATicket));
         assert_eq!(PREFIX.parse::<Ticket>(), Err(BadTicket::Damaged));
+    }
+
+    #[test]
+    fn a_workspace_is_called_by_a_word_that_begins_with_a_letter_or_digit() {
+        for right in ["team", "2nd-team", "Größe", "a.b_c-"] {
+            assert!(is_workspace_name(right), "{right}");
+        }
+        let (long, id) = ("x".repeat(NAME_CHARS_MAX + 1), "ab".repeat(16));
+        for wrong in ["", "-x", "--help", "_x", ".x", "a b", "a/b", &long, &id] {
+            assert!(!is_workspace_name(wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -69,7 +69,12 @@ pub struct Service {
 
 impl Service {
     pub(super) fn snapshot(&self) -> Result<Snapshot, store::Error> {
-        self.engine.store().snapshot()
+        let snapshot = self.engine.store().snapshot();
+        if matches!(snapshot, Err(store::Error::Closed)) {
+            // It is opened again before the next write: whoever only reads asks for one.
+            self.engine.note(Command::Peers(Vec::new()));
+        }
+        snapshot
     }
 
     /// A seed that no question before had.

@@ -15,7 +15,7 @@ use klnode_crdt::kind::{self, Kind as EntryKind};
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_federation::net;
-use klnode_federation::proto::filter::{Filter, Reach};
+use klnode_federation::proto::filter::{Filter, Reach, STATUSES};
 use klnode_federation::proto::{Offerer, SyncState};
 use std::collections::BTreeSet;
 
@@ -270,9 +270,6 @@ pub(super) fn filter(of: &Filter, society: &Society) -> types::Filter {
     }
 }
 
-const STATUSES: [&str; 7] =
-    ["candidate", "active", "verified", "stale", "archived", "rejected", "retracted"];
-
 fn known(field: &str, words: Vec<String>, all: &[&str]) -> Result<BTreeSet<String>, ApiError> {
     for word in &words {
         if !all.contains(&word.as_str()) {
@@ -335,7 +332,8 @@ pub(super) fn preview(
     filters: types::Filters,
 ) -> Result<types::Preview, ApiError> {
     let named = |entry: EntryId| -> Result<Previewed, ApiError> {
-        let found = service.reader.read(snapshot, entry, (service.now)())?;
+        let read = service.reader.read(snapshot, entry, (service.now)());
+        let found = crate::store::Error::unless_damaged(read)?.flatten();
         let text = |register| {
             let text = found.as_ref().and_then(|found| found.view.text(register));
             text.unwrap_or_default().to_owned()

@@ -28,8 +28,7 @@ impl Token {
     pub fn admits(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         comes_from_here(headers)?;
         let shown = header_text(headers, header::AUTHORIZATION).unwrap_or_default();
-        let shown = shown.strip_prefix("Bearer ").unwrap_or_default().trim();
-        if self.is_shown(shown) {
+        if self.is_shown(bearer(shown)) {
             return Ok(());
         }
         Err(not_shown())
@@ -40,6 +39,14 @@ impl Token {
         let (kept, shown) = (self.0.as_bytes(), shown.as_bytes());
         let differing = kept.iter().zip(shown).fold(0, |all, (one, other)| all | (one ^ other));
         kept.len() == shown.len() && std::hint::black_box(differing) == 0
+    }
+}
+
+/// What is shown as a token. The name of the scheme may be written in any case.
+fn bearer(shown: &str) -> &str {
+    match shown.split_once(' ') {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("Bearer") => rest.trim(),
+        _ => "",
     }
 }
 
@@ -119,6 +126,16 @@ mod tests {
             ["", ":7700", "example.org", "127.0.0.1.example.org", "10.0.0.1", "[::2]", "localhost."]
         {
             assert!(!is_local(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_scheme_is_read_in_any_case_and_no_other_is() {
+        for right in ["Bearer abcd", "bearer abcd", "BEARER  abcd "] {
+            assert_eq!(bearer(right), "abcd", "{right}");
+        }
+        for wrong in ["", "abcd", "Bearer", "Bearerabcd", "Basic abcd", " Bearer abcd"] {
+            assert_eq!(bearer(wrong), "", "{wrong}");
         }
     }
 

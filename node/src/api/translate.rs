@@ -17,6 +17,7 @@ use klnode_crdt::time::WallTime;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::confidence;
 use klnode_scoring::rank::signals::Check;
+use klnode_scoring::status::Reason;
 use std::collections::BTreeMap;
 
 /// Proposals that are listed with an entry; all are counted.
@@ -54,6 +55,7 @@ pub(super) fn new_entry(
     for text in new.anchors.iter().chain(&new.depends_on) {
         well_formed(text)?;
     }
+    new.tags.iter().try_for_each(|tag| well_formed_tag(tag))?;
     let registers = [
         (Register::SUMMARY, new.summary),
         (Register::SUB_TYPE, new.sub_type),
@@ -88,6 +90,20 @@ pub(super) fn well_formed(text: &str) -> Result<(), ApiError> {
     let Some(error) = malformed(text) else { return Ok(()) };
     let hint = "docs/predicates.md has the whole language; other words pass as they are";
     Err(ApiError::new(ErrorKind::Invalid, format!("{error}; given was `{text}`"), Some(hint)))
+}
+
+/// Refuses a topic with an empty part: no search for it would find the entry.
+fn well_formed_tag(tag: &str) -> Result<(), ApiError> {
+    let is_empty = |part: &str| part.trim().is_empty();
+    if !tag.split('/').any(is_empty) {
+        return Ok(());
+    }
+    let parts: Vec<&str> = tag.split('/').filter(|part| !is_empty(part)).collect();
+    let way_out = match parts.is_empty() {
+        true => "leave it out".to_owned(),
+        false => format!("write it as {}", parts.join("/")),
+    };
+    Err(invalid(format!("read the tag `{tag}`: a part of it is empty; {way_out}")))
 }
 
 /// A workspace by its name.
@@ -143,6 +159,7 @@ pub(super) fn edit(
     for text in edit.add_anchors.iter().chain(&edit.add_depends_on) {
         well_formed(text)?;
     }
+    edit.add_tags.iter().try_for_each(|tag| well_formed_tag(tag))?;
     let sets = [
         (TextSet::TAGS, edit.add_tags, edit.remove_tags),
         (TextSet::ANCHORS, edit.add_anchors, edit.remove_anchors),
@@ -203,7 +220,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         mean: posterior.mean(),
         observations: found.judged.confidence.effective_observations,
         status: format!("{:?}", standing.status).to_lowercase(),
-        status_reason: reason(standing.reason),
+        status_reason: reason(found),
         author: author.map(|by| by.author.to_string()).unwrap_or_default(),
         author_name: author.map(|by| by.name.clone()).unwrap_or_default(),
         author_reason: author.map(Standing::why).unwrap_or_default(),
@@ -346,9 +363,13 @@ fn bounded(bound: confidence::Bound) -> &'static str {
     }
 }
 
-fn reason(reason: klnode_scoring::status::Reason) -> String {
-    use klnode_scoring::status::Reason;
-    match reason {
+fn reason(found: &Found) -> String {
+    match found.judged.standing.reason {
+        // Nothing tells whether anybody whose word is shown ever said it.
+        Reason::TakenBack if !found.view.proposals.is_empty() => {
+            "nobody whose word is shown here says it; `klnode accept` takes what others propose"
+                .into()
+        }
         Reason::TakenBack => "its author took it back".into(),
         Reason::Finding(severity) => format!("the scan found something {severity:?}"),
         Reason::NotAdmitted => "it was not admitted".into(),
@@ -359,7 +380,7 @@ fn reason(reason: klnode_scoring::status::Reason) -> String {
         Reason::Proven => "evidence is ample and good".into(),
         Reason::LocalSuccess => "it has helped here".into(),
         Reason::HeldBack => "admission held it back".into(),
-        Reason::Unproven => "nothing has been observed yet".into(),
+        Reason::Unproven => "nothing has helped yet".into(),
     }
 }
 

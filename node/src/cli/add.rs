@@ -1,5 +1,6 @@
 //! `klnode add`: a new entry.
 
+use super::harmless::printable;
 use super::{Reply, VerbError, anchors, front_matter};
 use crate::api::Client;
 use crate::api::types::{Added, NewEntry};
@@ -15,10 +16,10 @@ pub struct Add {
     /// object, or `-` for standard input; flags are laid over it.
     pub file: Option<PathBuf>,
     /// One line that says what it is about.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub title: Option<String>,
     /// The knowledge itself.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub content: Option<String>,
     /// lesson, skill, experience, spike, finding, norm, entity, relation, signal, friction,
     /// calibration or playbook [default: lesson].
@@ -70,7 +71,7 @@ impl Add {
             true => String::new(),
             false => format!("  (in {})", added.workspace),
         };
-        let text = format!("{}  {}{place}\n", added.code, new.title);
+        let text = format!("{}  {}{place}\n", added.code, printable(&new.title));
         let cited = added.cited.iter().map(|cited| format!("It cites {cited} by itself.\n"));
         let offered = added.offered.iter().map(|name| {
             format!(
@@ -92,12 +93,13 @@ impl Add {
             None => NewEntry::default(),
             Some(path) => {
                 let text = read(path)?;
+                let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
                 let read = match text.trim_start().as_bytes().first() {
-                    Some(b'{') => serde_json::from_str(&text).map_err(|error| error.to_string()),
-                    Some(b'[') if serde_json::from_str::<Vec<IgnoredAny>>(&text).is_ok() => {
+                    Some(b'{') => serde_json::from_str(text).map_err(|error| error.to_string()),
+                    Some(b'[') if serde_json::from_str::<Vec<IgnoredAny>>(text).is_ok() => {
                         Err("it is a list; `klnode import` takes many, each on a line".to_owned())
                     }
-                    _ => front_matter::read(&text),
+                    _ => front_matter::read(text),
                 };
                 read.map_err(|problem| {
                     VerbError::Input(format!("read {} as an entry: {problem}", name(path)))

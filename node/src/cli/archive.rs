@@ -16,7 +16,7 @@ pub struct Archive {
     #[arg(long)]
     pub thread: Option<String>,
     /// Only of this workspace.
-    #[arg(long, requires = "thread")]
+    #[arg(long, requires = "thread", conflicts_with = "entry")]
     pub workspace: Option<String>,
 }
 

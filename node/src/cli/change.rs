@@ -178,13 +178,13 @@ pub struct Edit {
     /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// A new title.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub title: Option<String>,
     /// A new content.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub content: Option<String>,
     /// A new summary.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub summary: Option<String>,
     /// Any other field: sub_type, polarity, decay_class, thread, outcome, failed_work.
     #[arg(long = "field", value_name = "NAME=VALUE")]
@@ -288,6 +288,7 @@ pub struct Note {
     /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
     /// The note; empty removes it.
+    #[arg(allow_hyphen_values = true)]
     pub note: String,
 }
 

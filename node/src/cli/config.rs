@@ -36,7 +36,7 @@ pub fn show(args: &Args, layered: &Layered) -> Option<Reply> {
     if rows.is_empty() {
         return None;
     }
-    rows.retain(|row| !args.changed || row.origin != Origin::Default);
+    rows.retain(|row| !args.changed || is_changed(row));
     let mut text = String::new();
     if rows.is_empty() {
         text.push_str("Nothing differs from the defaults.\n");
@@ -50,12 +50,20 @@ pub fn show(args: &Args, layered: &Layered) -> Option<Reply> {
         }
         let _ = write!(text, "{} = {}", row.key, row.value);
         if row.origin != Origin::Default {
-            let _ = write!(text, "    # from {}, not {}", row.origin, row.default);
+            let _ = write!(text, "    # from {}", row.origin);
+        }
+        if is_changed(row) {
+            let _ = write!(text, ", not {}", row.default);
         }
         text.push('\n');
     }
     let rows: Vec<Row<'_>> = rows.iter().map(row).collect();
     Some(Reply::new(&rows, text))
+}
+
+/// Whether a value differs from its default, wherever it comes from.
+pub(super) fn is_changed(row: &Explained) -> bool {
+    row.origin != Origin::Default && row.value != row.default
 }
 
 /// The same of the defaults, where what was set cannot be read, and why.

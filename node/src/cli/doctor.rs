@@ -1,11 +1,12 @@
 //! `klnode doctor`: is everything in order, and what to do where it is not.
 
+use super::config::is_changed;
 use super::{Progress, Reply, VerbError};
 use crate::api::{Client, ClientError};
 use crate::query::doctor::{self, Finding, Verdict};
 use crate::store::Layout;
 use hyper::Method;
-use klnode_config::{Layered, Origin};
+use klnode_config::Layered;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
@@ -65,7 +66,7 @@ pub fn settings(set: Result<&Layered, String>) -> Finding {
             return Finding::fail("config", format!("cannot {why}"), way_out);
         }
     };
-    let changed = layered.explain().into_iter().filter(|row| row.origin != Origin::Default);
+    let changed = layered.explain().into_iter().filter(is_changed);
     let changed: Vec<String> = changed.map(|row| row.key).collect();
     match changed.as_slice() {
         [] => Finding::ok("config", "every setting has its default"),

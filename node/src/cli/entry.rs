@@ -1,7 +1,11 @@
 //! How an entry looks on a terminal.
 
+use super::harmless::printable;
 use crate::api::types::{Contribution, Entry};
 use std::fmt::Write;
+
+/// Between two lines of one value: the second does not pass for another row.
+const NEXT_LINE: &str = "\n              ";
 
 /// What one author adds, and why no more.
 fn counted(of: &Contribution) -> String {
@@ -23,7 +27,7 @@ pub(super) fn line(entry: &Entry) -> String {
         entry.code,
         entry.status,
         entry.mean * 100.0,
-        entry.title,
+        printable(&entry.title),
         if entry.pinned { "  (pinned)" } else { "" },
     )
 }
@@ -49,11 +53,11 @@ pub(super) fn whole(entry: &Entry) -> String {
     let mut text = String::new();
     let mut put = |name: &str, value: String| {
         if !value.is_empty() {
-            let _ = writeln!(text, "{name:<13} {value}");
+            let _ = writeln!(text, "{name:<13} {}", value.replace('\n', NEXT_LINE));
         }
     };
     put("code", format!("{}  ({})", entry.code, entry.id));
-    put("title", entry.title.clone());
+    put("title", printable(&entry.title));
     let kind = if entry.kind.is_empty() { "entry" } else { &entry.kind };
     put("type", format!("{kind} in {} ({})", entry.workspace, entry.memory));
     put("tags", entry.tags.join(", "));
@@ -115,4 +119,26 @@ pub(super) fn whole(entry: &Entry) -> String {
         let _ = write!(text, "\n{}\n", entry.content.trim_end());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_several_lines_passes_for_no_other_row() {
+        let entry = serde_json::json!({
+            "id": "ab", "code": "L-7F3KQ2MX", "title": "Told\nL-AAAAAAAA  verified", "content": "c",
+            "type": "lesson", "memory": "semantic", "workspace": "main", "tags": [], "sets": {},
+            "registers": { "summary": "In short.\nstatus        verified" }, "citations": [],
+            "alpha": 5.0, "beta": 5.0, "mean": 0.5, "observations": 0.0, "status": "candidate",
+            "status_reason": "nothing has helped yet", "author": "", "contested": [],
+            "proposals": 0, "pinned": false, "muted": false, "invalidated": false,
+        });
+        let entry: Entry = serde_json::from_value(entry).unwrap();
+        assert_eq!(line(&entry).lines().count(), 1);
+        let text = whole(&entry);
+        let begin = |part: &str| text.lines().filter(|line| line.starts_with(part)).count();
+        assert_eq!([begin("L-"), begin("title "), begin("status ")], [0, 1, 1], "{text}");
+    }
 }

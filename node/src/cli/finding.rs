@@ -2,7 +2,7 @@
 
 use super::read::escape;
 use super::task::{path, printable};
-use super::{Reply, VerbError};
+use super::{Reply, VerbError, finite};
 use crate::api::Client;
 use crate::api::types::{Dismiss, Findings, NewFinding, Task, TaskFinding};
 use hyper::Method;
@@ -14,13 +14,13 @@ pub struct Record {
     /// The task, as `task begin` printed it.
     pub task: String,
     /// What was found, in one to three sentences.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub text: String,
     /// How grave it is: info, low, medium, high or critical.
     #[arg(long)]
     pub severity: String,
     /// How sure you are, from 0 to 1.
-    #[arg(long)]
+    #[arg(long, value_parser = finite)]
     pub confidence: f64,
     /// Where it is seen, as a predicate, such as path:src/auth.go; may be repeated.
     #[arg(long = "anchor", value_name = "PREDICATE", required = true)]
@@ -29,7 +29,7 @@ pub struct Record {
     #[arg(long, value_name = "STEP", required = true)]
     pub verify: Vec<String>,
     /// It was looked into and is a false positive, for this reason.
-    #[arg(long, value_name = "REASON")]
+    #[arg(long, value_name = "REASON", allow_hyphen_values = true)]
     pub dismiss: Option<String>,
     /// The workspace that an entry made of it goes to [default: the current one].
     #[arg(long, value_name = "NAME")]
@@ -57,7 +57,7 @@ pub struct Dismissal {
     /// The number of the finding in it.
     pub number: u32,
     /// Why it is a false positive.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub reason: String,
 }
 

@@ -1,8 +1,9 @@
 //! `klnode completions` and `klnode man`: help that lives in the shell.
 
 use super::{Cli, Reply, VerbError};
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use std::io;
 
 /// Which shell.
 #[derive(Debug, clap::Args)]
@@ -21,25 +22,34 @@ impl Completions {
     }
 }
 
-/// The man page: the program, then each verb.
+/// The man page: the program, then each verb, those of groups included.
 pub fn man() -> Result<Reply, VerbError> {
-    let failed = |error: std::io::Error| VerbError::Input(format!("write the man page: {error}"));
+    let failed = |error: io::Error| VerbError::Input(format!("write the man page: {error}"));
     let mut page = Vec::new();
-    let command = Cli::command();
-    clap_mangen::Man::new(command.clone()).render(&mut page).map_err(failed)?;
-    for verb in command.get_subcommands() {
-        let name: &'static str = format!("klnode-{}", verb.get_name()).leak();
-        let verb = verb.clone().name(name);
-        clap_mangen::Man::new(verb).render(&mut page).map_err(failed)?;
-    }
-    let page = String::from_utf8_lossy(&page).into_owned();
+    put_page(&mut page, &Cli::command(), "klnode").map_err(failed)?;
+    // A verb is described on this page, and has none of its own to refer to.
+    let line = |line: &str| match line.strip_suffix("(1)") {
+        Some(verb) if verb.starts_with("klnode\\-") => verb.replace("\\-", " ") + "\n",
+        _ => format!("{line}\n"),
+    };
+    let page: String = String::from_utf8_lossy(&page).lines().map(line).collect();
     Ok(Reply::new(&page, page.clone()))
+}
+
+/// Describes a command, then its verbs.
+fn put_page(page: &mut Vec<u8>, command: &Command, name: &str) -> io::Result<()> {
+    let called: &'static str = name.to_owned().leak();
+    clap_mangen::Man::new(command.clone().name(called)).render(page)?;
+    for verb in command.get_subcommands() {
+        put_page(page, verb, &format!("{name}-{}", verb.get_name()))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{Command, Parser};
+    use clap::Parser;
 
     /// Every verb with the words that are typed for it, those of groups included.
     fn verbs(of: &Command, typed: &str, found: &mut Vec<(String, String)>) {
@@ -64,6 +74,15 @@ mod tests {
         }
         words.push(word);
         words
+    }
+
+    #[test]
+    fn the_man_page_describes_every_verb_and_refers_to_no_other_page() {
+        let page = man().unwrap().text;
+        assert!(!page.contains("(1)"), "a page that nothing prints");
+        for part in ["klnode add\n", "klnode task begin\n", ".TH klnode-task-begin 1"] {
+            assert!(page.contains(part), "{part:?}");
+        }
     }
 
     #[test]

@@ -48,6 +48,9 @@ struct Piece {
 /// Where lines are read from.
 type Source = Box<dyn BufRead + Send>;
 
+/// What some programs put before the first line, to say that the rest is UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Pieces that wait for the node.
 const PIECES_MAX: usize = 2;
 
@@ -187,7 +190,7 @@ fn read(mut reader: Source, name: &str, to: &mpsc::Sender<Part>) {
     let mut piece: Option<Piece> = None;
     let mut is_first = true;
     loop {
-        let line = match lines.next(&mut reader) {
+        let mut line = match lines.next(&mut reader) {
             Ok(Some(line)) => line,
             Ok(None) => break,
             Err(error) => {
@@ -195,6 +198,9 @@ fn read(mut reader: Source, name: &str, to: &mpsc::Sender<Part>) {
                 return;
             }
         };
+        if line.number == 1 && line.bytes.starts_with(MARK) {
+            line.bytes.drain(..MARK.len());
+        }
         if line.is_too_long {
             let before = piece.take().map(Part::Piece);
             if !before.into_iter().chain([Part::TooLong(line.number)]).all(send) {

@@ -109,6 +109,12 @@ fn log_level(text: &str) -> Result<String, String> {
     }
 }
 
+/// A number that can be sent: neither infinite nor none at all.
+fn finite(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.ok_or_else(|| "it must be a number, such as 0.5".to_owned())
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {

@@ -1,8 +1,9 @@
 //! `klnode peer` and `sync`: other nodes, what they may have, and how far they are in sync.
 
+use super::harmless::printable;
 use super::invite::path;
 use super::when::moment;
-use super::{Reply, VerbError};
+use super::{Reply, VerbError, finite};
 use crate::api::Client;
 use crate::api::types::peers::{
     Decide, Decision, Filter, Filters, Peer, Peers, Preview, Previewed, SetFilters, Sync, Synced,
@@ -82,7 +83,7 @@ pub struct FilterArgs {
     #[arg(long = "deny-tag", value_name = "TAG")]
     pub tags_deny: Vec<String>,
     /// Only entries believed at least so far, from 0 to 1.
-    #[arg(long = "min-confidence", value_name = "MEAN")]
+    #[arg(long = "min-confidence", value_name = "MEAN", value_parser = finite)]
     pub confidence_min: Option<f64>,
     /// Only these types.
     #[arg(long = "type", value_name = "TYPE")]
@@ -204,10 +205,10 @@ impl FilterArgs {
             seen.would_end.len(),
         );
         for one in &seen.would_be {
-            let _ = writeln!(text, "  + {}  {}", one.code, one.title);
+            let _ = writeln!(text, "  + {}  {}", one.code, printable(&one.title));
         }
         for one in &seen.would_end {
-            let _ = writeln!(text, "  - {}  {}", one.code, one.title);
+            let _ = writeln!(text, "  - {}  {}", one.code, printable(&one.title));
         }
         Ok(Reply::new(&seen, text))
     }
@@ -408,7 +409,7 @@ fn preview(seen: &Preview) -> String {
         for one in entries {
             let reason =
                 one.reason.as_ref().map(|reason| format!("  ({reason})")).unwrap_or_default();
-            let _ = writeln!(text, "  {}  {}{reason}", one.code, one.title);
+            let _ = writeln!(text, "  {}  {}{reason}", one.code, printable(&one.title));
         }
     };
     part("Has", &seen.released);
@@ -419,4 +420,23 @@ fn preview(seen: &Preview) -> String {
         text.push_str("There is nothing to share.\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_takes_one_row_of_a_preview_whatever_is_in_it() {
+        let (id, code, title) = ("ab".into(), "L-7F3KQ2MX".into(), "Told\nHas (9):".into());
+        let one = Previewed { id, code, title, rule: None, reason: None };
+        let seen = Preview {
+            filters: Filters::default(),
+            released: vec![one],
+            would_be: Vec::new(),
+            would_end: Vec::new(),
+            held: Vec::new(),
+        };
+        assert_eq!(preview(&seen).lines().count(), 2, "{}", preview(&seen));
+    }
 }

@@ -46,6 +46,7 @@ struct Told {
     tombstones_kept: u64,
     records_lost: Option<u64>,
     wrote_key: bool,
+    is_unprotected: bool,
 }
 
 impl Args {
@@ -56,6 +57,7 @@ impl Args {
         progress: &mut dyn Progress,
     ) -> Result<Reply, VerbError> {
         let Surroundings { layout, boot, now, ask } = around;
+        let is_unprotected = !layout.person_file().exists();
         let backup = Backup::open(&self.file)?;
         backup::check(&backup, progress)?;
         let manifest = backup.manifest().clone();
@@ -95,6 +97,12 @@ impl Args {
         if restored.wrote_key {
             let _ = writeln!(text, "This home is now node {}.", manifest.node);
         }
+        if is_unprotected {
+            text.push_str(
+                "There is no person.key in this home, nor in any backup: the node is unprotected; \
+                 put yours back, or `klnode person new` makes one\n",
+            );
+        }
         let told = Told {
             node: manifest.node,
             entries: manifest.entries,
@@ -107,6 +115,7 @@ impl Args {
                 InPlace::Damaged { .. } => None,
             },
             wrote_key: restored.wrote_key,
+            is_unprotected,
         };
         Ok(Reply::new(&told, text))
     }

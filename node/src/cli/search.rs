@@ -130,7 +130,8 @@ fn text(answer: &SearchAnswer) -> String {
         let _ = writeln!(text, "{DIM}Weights by {from}.{DIM:#}");
     }
     if !answer.left_out.is_empty() {
-        let _ = writeln!(text, "{DIM}{} more did not fit.{DIM:#}", answer.left_out.len());
+        let what = if answer.hits.is_empty() { "found, and none fits" } else { "more did not fit" };
+        let _ = writeln!(text, "{DIM}{} {what}.{DIM:#}", answer.left_out.len());
     }
     text
 }

@@ -3,7 +3,7 @@
 use super::finding;
 use super::read::{at_least_one, part};
 use super::when::moment;
-use super::{Reply, VerbError};
+use super::{Reply, VerbError, finite};
 use crate::api::Client;
 use crate::api::types::{FinishTask, FinishedTask, NewTask, Outcome, Task, Tasks};
 use hyper::Method;
@@ -60,7 +60,7 @@ pub struct Begin {
     #[arg(long, value_name = "NAME")]
     pub agent: String,
     /// What for.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub goal: String,
     /// The thread it belongs to.
     #[arg(long)]
@@ -83,19 +83,19 @@ pub struct Finish {
     #[arg(long)]
     pub failure: bool,
     /// How good the work was, from 0 to 1 [default: 0.5].
-    #[arg(long, value_name = "QUALITY")]
+    #[arg(long, value_name = "QUALITY", value_parser = finite)]
     pub quality: Option<f64>,
     /// The entries that were of use, separated by commas.
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     pub used: Vec<String>,
     /// What it cost, in whatever you count.
-    #[arg(long)]
+    #[arg(long, value_parser = finite)]
     pub cost: Option<f64>,
     /// How many rounds it took.
     #[arg(long)]
     pub rounds: Option<u32>,
     /// How you went about it.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub strategy: Option<String>,
 }
 
@@ -155,6 +155,8 @@ impl Finish {
     async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let outcome = if self.success { Outcome::Success } else { Outcome::Failure };
         let Self { task, quality, used, cost, rounds, strategy, .. } = self;
+        let used = used.iter().map(|code| code.trim().to_owned());
+        let used = used.filter(|code| !code.is_empty()).collect();
         let finish = FinishTask { outcome, quality, used, cost, rounds, strategy };
         let done: FinishedTask =
             client.send_json(Method::POST, &path(&task, "/finish")?, &finish).await?;
@@ -256,7 +258,7 @@ fn whole(task: &Task) -> String {
     put("strategy", printable(task.strategy.as_deref().unwrap_or_default()));
     for entry in &task.entries {
         let counted = if entry.observed { "  (counted)" } else { "" };
-        put("served", format!("{}  {}{counted}", entry.code, entry.title));
+        put("served", format!("{}  {}{counted}", entry.code, printable(&entry.title)));
     }
     if task.entries.is_empty() {
         put("served", "nothing yet; `klnode search --task` asks in it".to_owned());

@@ -40,7 +40,7 @@ pub enum WorkspaceVerb {
     /// Map a checkout no longer.
     ///
     /// Example: klnode workspace unmap team --checkout ~/src/shop
-    Unmap(Map),
+    Unmap(Unmap),
     /// Show who belongs to one; its owner and admins may take somebody out.
     ///
     /// Example: klnode workspace members team --remove alice
@@ -72,6 +72,19 @@ pub struct Map {
     pub offer: bool,
 }
 
+/// A checkout and the workspace it is to be mapped to no longer.
+#[derive(Debug, clap::Args)]
+pub struct Unmap {
+    /// The workspace's name.
+    pub name: String,
+    /// A folder in the checkout [default: the current folder].
+    #[arg(long, value_name = "PATH")]
+    pub checkout: Option<PathBuf>,
+    /// Also take back what told all members which repository it is. Owner and admins may.
+    #[arg(long)]
+    pub offer: bool,
+}
+
 /// Who belongs to a workspace.
 #[derive(Debug, clap::Args)]
 pub struct Members {
@@ -96,7 +109,8 @@ impl WorkspaceVerb {
         match self {
             Self::List | Self::Use(_) | Self::Show(_) => false,
             Self::Members(members) => members.remove.is_some(),
-            Self::Map(map) | Self::Unmap(map) => map.offer,
+            Self::Map(map) => map.offer,
+            Self::Unmap(unmap) => unmap.offer,
             Self::New(_) | Self::Settings(_) => true,
         }
     }
@@ -127,7 +141,9 @@ impl WorkspaceVerb {
                 Ok(Reply::new(&one, text))
             }
             Self::Map(map) => map.run(client, Mapping::Made).await,
-            Self::Unmap(map) => map.run(client, Mapping::Ended).await,
+            Self::Unmap(Unmap { name, checkout, offer }) => {
+                Map { name, checkout, offer }.run(client, Mapping::Ended).await
+            }
             Self::Members(Members { name, remove }) => {
                 let one = match remove {
                     None => client.get(&path(&name)?).await?,
@@ -143,7 +159,9 @@ impl WorkspaceVerb {
                 let settings = std::fs::read_to_string(&file).map_err(|error| {
                     VerbError::Input(format!("read {}: {error}", file.display()))
                 })?;
-                let settings = Some(settings);
+                // Nothing would be no word; a comment is one, and sets nothing.
+                let is_empty = settings.trim().is_empty();
+                let settings = Some(if is_empty { "# none\n".to_owned() } else { settings });
                 let change = ChangeWorkspace { settings, ..ChangeWorkspace::default() };
                 let one = change_one(client, &name, &change).await?;
                 let text = format!("{}  settings set\n", one.name);

@@ -99,7 +99,8 @@ pub enum Command {
     Upkeep(Box<UpkeepAct>),
     /// Notes what concerns peers, all of it or nothing.
     Peers(Vec<PeerAct>),
-    /// Gives unused pages back to the file system, once the rest of its group is committed.
+    /// Writes the store anew, once the rest of its group is committed: nothing that was erased is
+    /// left in it.
     Compact,
     /// Does something on behalf of a caller, and notes who it was with the records it writes.
     As {
@@ -386,7 +387,7 @@ pub enum Rejection {
         problem: String,
     },
     /// Not this node's to forget.
-    #[error("forget entry {0}: only its creator, or owner or admin of its workspace, may")]
+    #[error("forget entry {0}: only the node that wrote it, or its workspace's owner, may")]
     NotEntitled(String),
     /// The judge did not admit it.
     #[error("write the entry: {0}")]

@@ -65,7 +65,7 @@ impl Ingest<'_> {
             return Ok(Ingested::Forgotten);
         }
         if source != Source::Local {
-            batch.drop_damaged(record)?;
+            batch.drop_damaged(record.entry(), record.author(), beside(record))?;
         }
         if ask == Ask::Judge
             && let Some(reason) = self.crowds(batch, record, source)?
@@ -130,15 +130,11 @@ impl Ingest<'_> {
         record: &Record,
         source: Source,
     ) -> Result<Holding, Error> {
-        let facets: &[Facet] = match record.header().facet {
-            Facet::Tally => &[Facet::Tally],
-            _ => &[Facet::Claims, Facet::Retraction],
-        };
         let damage = match source {
             Source::Local => Damage::Told,
             Source::Peer(_) => Damage::PassedOver,
         };
-        batch.holding(record.entry(), record.author(), facets, damage)
+        batch.holding(record.entry(), record.author(), beside(record), damage)
     }
 
     fn apply(
@@ -295,6 +291,14 @@ impl Ingest<'_> {
 /// Whether a record takes something back: it goes wherever its entry has been.
 pub(crate) fn takes_back(record: &Record) -> bool {
     matches!(record.header().facet, Facet::Retraction | Facet::Tombstone)
+}
+
+/// The facets that the merge of a record looks at.
+fn beside(record: &Record) -> &'static [Facet] {
+    match record.header().facet {
+        Facet::Tally => &[Facet::Tally],
+        _ => &[Facet::Claims, Facet::Retraction],
+    }
 }
 
 #[cfg(test)]

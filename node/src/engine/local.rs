@@ -5,6 +5,7 @@ use super::ingest::Ingest;
 use super::validate;
 use crate::store::rows::UseRow;
 use crate::store::{Batch, Damage};
+use klnode_crdt::charter::{self, Charter};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
@@ -126,14 +127,31 @@ impl Ingest<'_> {
         grounds: Option<Grounds>,
     ) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
-        let held = held(batch, entry)?;
+        // What is damaged can be forgotten, as long as something tells whose it is.
+        let records = batch.whole_records(entry)?;
+        let held = Entry::assemble(records.iter());
         let refused = || Rejection::NotEntitled(held.code(entry));
         let origin = held.origin.clone().ok_or_else(refused)?;
-        let tombstone = Tombstone { origin, grounds: grounds.unwrap_or(Grounds::Origin) };
+        let grounds = match grounds {
+            Some(grounds) => grounds,
+            None => self.grounds(batch, &origin)?,
+        };
+        let tombstone = Tombstone { origin, grounds };
         if tombstone.authority(self.writer.key.author(), entry) == Authority::None {
             return Err(refused());
         }
         self.write(batch, entry, |writer, stamp| writer.forget(tombstone.clone(), stamp))
+    }
+
+    /// Why this node may forget what it did not create: it owns the workspace.
+    fn grounds(&self, batch: &Batch, origin: &Origin) -> Result<Grounds, Rejection> {
+        let (own, workspace) = (self.writer.key.author(), origin.workspace());
+        if origin.creator() == Some(own) || workspace.is_personal() {
+            return Ok(Grounds::Origin);
+        }
+        let charter = Charter::read(workspace, &held(batch, charter::entry(workspace))?, self.now);
+        let nonce = charter.owner.filter(|(owner, _)| *owner == own).map(|(_, nonce)| nonce);
+        Ok(nonce.map_or(Grounds::Origin, Grounds::Owner))
     }
 
     pub(super) fn must_hold(&self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {

@@ -10,6 +10,7 @@ use super::upkeep::UpkeepDone;
 use crate::store::Store;
 use crate::store::rows::Seq;
 use klnode_crdt::time::WallTime;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -224,7 +225,13 @@ fn serve(
         }
         let answers = match commands.is_empty() {
             true => Vec::new(),
-            false => engine.step(&commands, now()),
+            false => {
+                let stepped = catch_unwind(AssertUnwindSafe(|| engine.step(&commands, now())));
+                stepped.unwrap_or_else(|_| {
+                    tracing::error!("the writer met something damaged, and goes on");
+                    engine.recover(commands.len())
+                })
+            }
         };
         published.tell(&engine, &commands, &answers);
         answer(waiting, answers.into_iter());

@@ -174,10 +174,22 @@ impl Engine {
             }
             Err(error) => {
                 self.fault = fault_of(&error);
+                // At once, since nothing can be read until then; what stays closed is tried again
+                // before the next command.
+                let _ = self.heal();
                 let rejection = Rejection::from(error);
                 commands.iter().map(|_| Err(rejection.clone())).collect()
             }
         }
+    }
+
+    /// Goes on after a panic in the middle of a step, whose answers are lost: a damaged page can make
+    /// redb panic. What was begun is not committed, and the store is opened again.
+    pub(super) fn recover(&mut self, commands: usize) -> Vec<Result<Receipt, Rejection>> {
+        self.fault = Some(Fault::Full);
+        let _ = self.heal();
+        let panicked = Error::damaged("a page", "what is on it contradicts itself");
+        vec![Err(Rejection::from(panicked)); commands]
     }
 
     /// Opens the store again if a fault closed it: redb writes nothing more until then.
@@ -249,7 +261,7 @@ impl Engine {
         self.deferred = if durability == Durability::Deferred { self.deferred + 1 } else { 0 };
         let compacts = |command: &Command| matches!(command.act(), Command::Compact);
         if commands.iter().any(compacts) {
-            let compacted = self.store.compact().map_err(Arc::new);
+            let compacted = self.store.rewrite().map_err(Arc::new);
             self.fault = compacted.as_ref().err().and_then(|error| fault_of(error));
             let answers = commands.iter().zip(&mut receipts);
             for (_, answer) in answers.filter(|(command, _)| compacts(command)) {

@@ -27,11 +27,20 @@ fn one_of(field: &'static str, value: &str, known: &[&str]) -> Result<(), Reject
     Err(invalid(field, format!("is `{value}`; it must be one of {}", known.join(", "))))
 }
 
+/// Refuses a text that would be shown as more than one line.
+fn one_line(field: &'static str, text: &str) -> Result<(), Rejection> {
+    match text.contains(['\n', '\r', '\u{B}', '\u{C}', '\u{85}', '\u{2028}', '\u{2029}']) {
+        true => Err(invalid(field, "has more than one line; the rest belongs into the content")),
+        false => Ok(()),
+    }
+}
+
 /// Refuses an entry that says nothing.
 pub fn check_texts(title: &str, content: &str) -> Result<(), Rejection> {
     if title.trim().is_empty() {
         return Err(invalid("title", "is empty; give it one line that says what it is about"));
     }
+    one_line("title", title)?;
     if content.trim().is_empty() {
         return Err(invalid("content", "is empty; say what was learned"));
     }
@@ -87,6 +96,7 @@ pub(super) fn short(field: &'static str, text: &str) -> Result<(), Rejection> {
 fn register(register: Register, text: &str) -> Result<(), Rejection> {
     match register {
         Register::TITLE if text.trim().is_empty() => Err(invalid("title", "is empty")),
+        Register::TITLE => one_line("title", text),
         Register::CONTENT if text.trim().is_empty() => Err(invalid("content", "is empty")),
         Register::TYPE => {
             let known: Vec<&str> = Kind::ALL.iter().map(|row| row.1).collect();

@@ -87,6 +87,23 @@ impl Document {
     }
 }
 
+#[cfg(test)]
+impl Document {
+    /// An entry of this content and nothing else.
+    pub(super) fn plain(number: u8, content: &str) -> Self {
+        let scope = Scope {
+            workspace: WorkspaceId::MAIN,
+            memory: Memory::Semantic,
+            kind: None,
+            thread: None,
+            tags: Vec::new(),
+        };
+        let (entry, content) = (EntryId::from_bytes([number; 16]), content.to_owned());
+        let (title, labels) = (String::new(), String::new());
+        Self { entry, title, content, labels, scope, is_outside: false }
+    }
+}
+
 impl Scope {
     /// What a view is filtered by; nothing while its origin is unknown.
     pub fn of(view: &View) -> Option<Self> {

@@ -8,7 +8,7 @@ use super::document::Document;
 use super::entitled::Entitled;
 use super::keyword::{self, Keyword, KeywordError};
 use super::mark::Mark;
-use super::meaning::{Job, Made, Progress, Reading};
+use super::meaning::{Job, Made, Meaning, Progress, Reading};
 use super::{IndexError, Shared, Wakes};
 use crate::store::peers::Society;
 use crate::store::rows::Seq;
@@ -17,6 +17,7 @@ use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{EntryId, StoreId};
 use klnode_crdt::time::WallTime;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,8 @@ const QUIET_TIME: Duration = Duration::from_secs(1);
 const QUIET_WAIT_MAX: Duration = Duration::from_secs(60);
 /// After a failure it is tried again so much later.
 const RETRY_TIME: Duration = Duration::from_secs(10);
+/// What it cannot do after a panic, of its own or of what it stands on.
+const FALLEN: &str = "go on: it met something damaged";
 
 /// What the follower works with.
 pub(super) struct Follower {
@@ -65,14 +68,36 @@ struct Stretch {
     mark: Mark,
     /// The entries it names, as they are now; nothing for those that are not to be found.
     documents: BTreeMap<EntryId, Option<Document>>,
-    /// Whether text was taken back or forgotten, and must leave the files.
-    is_erasing: bool,
+    /// The entries of which text was taken back or forgotten and must leave the files, and where
+    /// that was said last.
+    erased: BTreeMap<EntryId, Seq>,
+}
+
+/// Follows the feed until told to stop. A panic on the way, as of a store whose pages are damaged,
+/// is told, and it is tried again as after any other fault: what was begun is read from the feed
+/// once more.
+pub(super) fn follow(mut follower: Follower, mut stop: oneshot::Receiver<()>) {
+    let mut first = Instant::now();
+    loop {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.expect("a timer needs nothing");
+        let run = || runtime.block_on(follower.run(&mut stop, first));
+        if catch_unwind(AssertUnwindSafe(run)).is_ok() {
+            break;
+        }
+        tracing::error!("the index has fallen over and will try again");
+        follower.shared.state.send_modify(|state| state.fault = Some(FALLEN.to_owned()));
+        first = Instant::now() + RETRY_TIME;
+    }
+    if let Some(job) = follower.job.take() {
+        job.cancel();
+    }
 }
 
 impl Follower {
-    /// Follows the feed until told to stop.
-    pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
-        let mut wake = Some(Instant::now());
+    /// Follows the feed until told to stop, from a moment on or when something happens.
+    async fn run(&mut self, stop: &mut oneshot::Receiver<()>, first: Instant) {
+        let mut wake = Some(first);
         loop {
             let pause = async {
                 match wake {
@@ -81,7 +106,7 @@ impl Follower {
                 }
             };
             tokio::select! {
-                _ = &mut stop => break,
+                _ = &mut *stop => break,
                 changed = self.wakes.head.changed() => if changed.is_err() { break },
                 changed = self.wakes.society.changed() => {
                     if changed.is_err() {
@@ -109,14 +134,13 @@ impl Follower {
                 }
             };
         }
-        if let Some(job) = self.job.take() {
-            job.cancel();
-        }
     }
 
     /// Does what is due; returns when to look again even if nothing happens.
     fn turn(&mut self) -> Result<Option<Instant>, IndexError> {
+        // First of all: a job that is done and not taken would wake it again at once.
         self.take_job()?;
+        self.mend()?;
         let head = *self.wakes.head.borrow_and_update();
         let behind = self.keyword_at.min(self.meaning_at);
         if behind >= head {
@@ -156,6 +180,21 @@ impl Follower {
         Ok(if is_behind { Some(Instant::now()) } else { rest_at })
     }
 
+    /// Does what was left undone before, and drops vectors that are of no use any more.
+    fn mend(&mut self) -> Result<(), IndexError> {
+        if self.keyword.owes_wipe() {
+            self.keyword.wipe()?;
+            self.publish();
+        }
+        if self.shared.meaning().is_some_and(|meaning| !meaning.fits()) {
+            tracing::info!("the embedder gives vectors of another length: all are made anew");
+            Meaning::discard(&self.shared.folder)?;
+            self.shared.replace_meaning(None);
+            self.publish();
+        }
+        Ok(())
+    }
+
     /// Nothing is to be taken in: what quiet is for. Returns when to look again.
     fn rest(&mut self) -> Result<Option<Instant>, IndexError> {
         let (job_at, settle_at) = (self.consider_job()?, self.consider_settling()?);
@@ -182,6 +221,7 @@ impl Follower {
         while self.keyword_at < snapshot.head() {
             let from = self.keyword_at;
             let stretch = self.read(snapshot, society, from)?;
+            self.erase_meaning(&stretch)?;
             self.put_words(&stretch)?;
             self.keyword_at = stretch.mark.seq;
             if self.meaning_at == from && missing.is_ok() {
@@ -216,7 +256,7 @@ impl Follower {
                 chunk.iter().map(|entry| (*entry, None)).collect();
             let documents = read_documents(snapshot, society, documents, now)?;
             let mark = Mark::at(store, snapshot, self.keyword_at)?;
-            let stretch = Stretch { mark, documents, is_erasing: false };
+            let stretch = Stretch { mark, documents, erased: BTreeMap::new() };
             self.put_words(&stretch)?;
             if let Some(meaning) = self.shared.meaning() {
                 let mark = Mark::at(store, snapshot, self.meaning_at)?;
@@ -240,9 +280,21 @@ impl Follower {
                 None => self.keyword.remove(*entry),
             }
         }
+        if !stretch.erased.is_empty() {
+            self.keyword.owe_wipe();
+        }
         self.keyword.commit(&stretch.mark)?;
         self.is_settled = false;
-        if stretch.is_erasing { self.keyword.wipe() } else { self.keyword.tidy() }
+        if self.keyword.owes_wipe() { self.keyword.wipe() } else { self.keyword.tidy() }
+    }
+
+    /// Takes out of the vectors what must leave the files and is not in them as it is now. To be
+    /// called before words are committed, however far vectors are behind: then nothing of it is in
+    /// any file up to where words are, though the embedder may be away.
+    fn erase_meaning(&self, stretch: &Stretch) -> Result<(), IndexError> {
+        let Some(meaning) = self.shared.meaning() else { return Ok(()) };
+        let newer = stretch.erased.iter().filter(|(_, seq)| **seq > self.meaning_at);
+        Ok(meaning.erase(newer.map(|(entry, _)| *entry))?)
     }
 
     fn put_meaning(&mut self, stretch: &Stretch) -> Result<(), IndexError> {
@@ -261,8 +313,10 @@ impl Follower {
         let rebuild = rebuild.or_else(|| self.due_since.map(|_| due()));
         self.shared.state.send_modify(|state| {
             (state.keyword, state.vectors, state.rebuild) = (keyword, vectors, rebuild);
-            // Words are wiped before they are published, vectors when they are written.
-            state.wiped = keyword.min(self.meaning_at);
+            // Vectors are wiped before words are committed, words before they are published.
+            if !self.keyword.owes_wipe() {
+                state.wiped = keyword;
+            }
             state.is_settled = self.is_settled;
         });
     }
@@ -299,7 +353,7 @@ impl Follower {
         let snapshot = self.store.snapshot()?;
         meaning.remove_all(&erased_since(&snapshot, mark.seq)?);
         meaning.take_place(&self.shared.folder, &mark)?;
-        self.shared.replace_meaning(meaning);
+        self.shared.replace_meaning(Some(meaning));
         self.meaning_at = mark.seq;
         // Where others are entitled by now, words and vectors are renewed together.
         (self.entitled, self.is_compared) = (entitled, false);
@@ -359,8 +413,8 @@ fn read_stretch(
     society: &Society,
     now: WallTime,
 ) -> Result<Stretch, Error> {
-    let (mut upto, mut erases) = (snapshot.head(), false);
-    let mut documents = BTreeMap::new();
+    let mut upto = snapshot.head();
+    let (mut documents, mut erased) = (BTreeMap::new(), BTreeMap::new());
     for (count, change) in snapshot.changes_since(from)?.enumerate() {
         let change = match change {
             Ok(change) => change,
@@ -369,7 +423,9 @@ fn read_stretch(
             Err(error) => return Err(error),
         };
         let facet = change.record.header().facet;
-        erases |= is_erasing(facet);
+        if is_erasing(facet) {
+            erased.insert(change.record.entry(), change.seq);
+        }
         if facet != Facet::Tally {
             documents.insert(change.record.entry(), None);
         }
@@ -379,7 +435,7 @@ fn read_stretch(
         }
     }
     let documents = read_documents(snapshot, society, documents, now)?;
-    Ok(Stretch { mark: Mark::at(store, snapshot, upto)?, documents, is_erasing: erases })
+    Ok(Stretch { mark: Mark::at(store, snapshot, upto)?, documents, erased })
 }
 
 fn read_documents(

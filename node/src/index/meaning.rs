@@ -2,7 +2,8 @@
 //!
 //! A generation is replaced as a whole, by a `Job` on a thread of its own: because another model
 //! was chosen, or because the store has doubled and its words are to be weighed anew. Meanwhile the
-//! old one answers; where there is none, words alone do.
+//! old one answers; where there is none, words alone do. What stands in the folder and is of no use
+//! is deleted at once: nobody would take out of it what is forgotten.
 
 use super::Shared;
 use super::calibrate::calibrate;
@@ -33,6 +34,8 @@ const BATCH_TEXTS: usize = 128;
 /// and whenever that many have doubled: below it the weights of the training corpus are the better
 /// guess.
 const FIT_DOCUMENTS_MIN: u64 = 100;
+/// A text that every server takes which takes any.
+const HARMLESS: &str = "text";
 
 /// Why there are no vectors.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +56,14 @@ pub enum MeaningError {
     #[error("write {path}: {source}")]
     Weights {
         /// Where.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// Vectors that are of no use any more cannot be deleted.
+    #[error("delete the old vectors in {path}: {source}")]
+    Discard {
+        /// The folder.
         path: PathBuf,
         /// What the file system said.
         source: io::Error,
@@ -92,81 +103,120 @@ impl Reading {
 }
 
 impl Meaning {
-    /// Opens what stands in the folder, if it was made by this model and is of this feed.
+    /// Opens what stands in the folder, if this model made it and it is of this feed; if not, it is
+    /// deleted. Nobody is asked for that: how long vectors are is in their file.
     pub(super) fn open(
         folder: &Path,
         model: &Arc<dyn Embedder>,
         limits: Limits,
         (store, snapshot): (&Store, &Snapshot),
         reading: &Reading,
-    ) -> Result<Option<(Self, Seq)>, Error> {
+    ) -> Result<Option<(Self, Seq)>, MeaningError> {
         let kept = fs::read(weights_file(folder)).ok();
         let kept = kept.and_then(|bytes| Weights::from_bytes(&bytes).ok());
         let embedder = kept.and_then(|weights| model.resume(weights));
         let embedder = embedder.unwrap_or_else(|| Arc::clone(model));
-        let opened = embedder.dims().map_err(|error| error.to_string()).and_then(|dims| {
-            let opened = Vectors::open(folder, embedder.identity(), dims, limits);
-            opened.map_err(|stale| stale.to_string())
-        });
-        let (vectors, note) = match opened {
-            Ok(opened) => opened,
-            Err(why) if snapshot.head() == Seq(0) => {
-                tracing::debug!(why, "there is nothing to make vectors of");
-                return Ok(None);
-            }
-            Err(why) => {
-                tracing::info!(why, "the vectors are made anew");
-                return Ok(None);
-            }
+        let dims = embedder.dims_at_hand().map_or_else(|| Vectors::dims_in(folder), Ok);
+        let opened = dims.and_then(|dims| Vectors::open(folder, embedder.identity(), dims, limits));
+        let why = match opened {
+            Ok((vectors, note)) => match read_note(&note) {
+                Some((mark, fitted)) if mark.is_of(store.id(), snapshot)? => {
+                    let (society, now) = (reading.society(snapshot)?, (reading.now)());
+                    let calibration = calibrate(&*embedder, &vectors, (snapshot, &society), now)?;
+                    return Ok(Some((Self { embedder, vectors, calibration, fitted }, mark.seq)));
+                }
+                _ => "they are of another feed".to_owned(),
+            },
+            Err(stale) => stale.to_string(),
         };
-        let Some((mark, fitted)) = read_note(&note) else { return Ok(None) };
-        if !mark.is_of(store.id(), snapshot)? {
-            return Ok(None);
+        match snapshot.head() {
+            Seq(0) => tracing::debug!(why, "there is nothing to make vectors of"),
+            _ => tracing::info!(why, "the vectors are made anew"),
         }
-        let society = reading.society(snapshot)?;
-        let calibration = calibrate(&*embedder, &vectors, (snapshot, &society), (reading.now)())?;
-        Ok(Some((Self { embedder, vectors, calibration, fitted }, mark.seq)))
+        Self::discard(folder)?;
+        Ok(None)
     }
 
-    /// Vectors of a store that holds nothing yet.
-    pub(super) fn empty(
-        folder: &Path,
-        model: &Arc<dyn Embedder>,
-        limits: Limits,
-    ) -> Result<Self, EmbedError> {
-        let vectors = Vectors::empty(folder, model.identity(), model.dims()?, limits);
+    /// Deletes what stands in the folder.
+    pub(super) fn discard(folder: &Path) -> Result<(), MeaningError> {
+        let discarded = Vectors::discard(folder);
+        discarded.map_err(|source| MeaningError::Discard { path: folder.into(), source })
+    }
+
+    /// Vectors of a store that holds nothing yet; none where somebody has to be asked how long they
+    /// are.
+    pub(super) fn empty(folder: &Path, model: &Arc<dyn Embedder>, limits: Limits) -> Option<Self> {
+        let vectors = Vectors::empty(folder, model.identity(), model.dims_at_hand()?, limits);
         let fitted = model.weights().map(|_| 0);
         let (embedder, calibration) = (Arc::clone(model), Calibration::BUILT_IN);
-        Ok(Self { embedder, vectors, calibration, fitted })
+        Some(Self { embedder, vectors, calibration, fitted })
     }
 
-    /// Takes documents in, and notes how far that reaches.
+    /// Whether vectors are as long as those that the model makes, as far as that is known: a server
+    /// may have come to another model under the same name.
+    pub(super) fn fits(&self) -> bool {
+        self.embedder.dims_at_hand().is_none_or(|dims| dims == self.vectors.dims())
+    }
+
+    /// Takes documents in, and notes how far that reaches. What is gone leaves the file before the
+    /// embedder is asked for anything, since it may not answer.
     pub(super) fn put(
         &self,
         documents: &BTreeMap<EntryId, Option<Document>>,
         mark: &Mark,
     ) -> Result<(), MeaningError> {
-        let (present, absent): (Vec<_>, Vec<_>) =
-            documents.iter().partition(|(_, document)| document.is_some());
-        let present: Vec<&Document> =
-            present.into_iter().filter_map(|(_, document)| document.as_ref()).collect();
+        let absent = documents.iter().filter(|(_, document)| document.is_none());
+        self.erase(absent.map(|(entry, _)| *entry))?;
+        let present: Vec<&Document> = documents.values().flatten().collect();
         for batch in present.chunks(BATCH_TEXTS) {
             self.embed(batch)?;
         }
-        for (entry, _) in absent {
-            self.vectors.remove(*entry);
-        }
         self.checkpoint(mark)
+    }
+
+    /// Takes entries out, and leaves nothing of them in the file.
+    pub(super) fn erase(
+        &self,
+        entries: impl IntoIterator<Item = EntryId>,
+    ) -> Result<(), MeaningError> {
+        for entry in entries {
+            self.vectors.remove(entry);
+        }
+        Ok(self.vectors.save()?)
     }
 
     fn embed(&self, documents: &[&Document]) -> Result<(), MeaningError> {
         let texts: Vec<String> = documents.iter().map(|document| document.meaning()).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let vectors = self.embedder.embed(&texts)?;
+        let vectors = match self.embedder.embed(&texts) {
+            Err(refusal) if refusal.may_be_of_a_text() => {
+                return self.embed_by_halves(documents, &refusal);
+            }
+            vectors => vectors?,
+        };
         for (document, vector) in documents.iter().zip(vectors) {
             self.vectors.upsert(document.entry, &vector, facts(document))?;
         }
         Ok(())
+    }
+
+    /// Embeds what a server did not take together, and leaves out the text that it does not take
+    /// alone: that is found by its words, and no other waits for it.
+    fn embed_by_halves(
+        &self,
+        documents: &[&Document],
+        refusal: &EmbedError,
+    ) -> Result<(), MeaningError> {
+        if let [document] = documents {
+            // Who refuses this as well refuses everything, and not because of the text.
+            self.embedder.embed(&[HARMLESS])?;
+            tracing::warn!(entry = %document.entry, why = %refusal, "a text has no vector");
+            self.vectors.remove(document.entry);
+            return Ok(());
+        }
+        let (first, second) = documents.split_at(documents.len() / 2);
+        self.embed(first)?;
+        self.embed(second)
     }
 
     /// Takes entries out, until the next checkpoint from memory alone.

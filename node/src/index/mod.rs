@@ -18,6 +18,9 @@ pub mod spelling;
 pub mod vectors;
 pub mod words;
 
+#[cfg(test)]
+mod tests;
+
 use crate::store::rows::Seq;
 use crate::store::{Error, Store};
 use embed::Embedder;
@@ -123,9 +126,9 @@ impl Shared {
         self.meaning.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn replace_meaning(&self, meaning: Meaning) {
+    fn replace_meaning(&self, meaning: Option<Meaning>) {
         let mut place = self.meaning.write().unwrap_or_else(PoisonError::into_inner);
-        *place = Some(Arc::new(meaning));
+        *place = meaning.map(Arc::new);
     }
 
     fn is_refit_due(&self, documents: u64, are_all: bool) -> bool {
@@ -184,6 +187,10 @@ pub struct Running {
 /// Opens the index of a store, or begins it anew, and follows the feed. What is missing is built
 /// in the background; this does not wait for it.
 pub fn start(setup: Setup, store: Store, wakes: Wakes) -> Result<Running, IndexError> {
+    Ok(spawn(open(setup, store, wakes)?))
+}
+
+fn open(setup: Setup, store: Store, wakes: Wakes) -> Result<Follower, IndexError> {
     let Setup { folder, model, limits, own, now } = setup;
     make_folder(&folder)?;
     let snapshot = store.snapshot()?;
@@ -193,8 +200,8 @@ pub fn start(setup: Setup, store: Store, wakes: Wakes) -> Result<Running, IndexE
     let opened = Meaning::open(&folder, &model, limits, (&store, &snapshot), &reading)?;
     let (meaning, meaning_at) = match opened {
         Some((meaning, at)) => (Some(meaning), at),
-        None if snapshot.head() == Seq(0) => (Meaning::empty(&folder, &model, limits).ok(), Seq(0)),
-        // A job makes them; until it is done there is nothing to keep up.
+        None if snapshot.head() == Seq(0) => (Meaning::empty(&folder, &model, limits), Seq(0)),
+        // A job makes them; until it is done there is nothing to keep up, and no file of any.
         None => (None, snapshot.head()),
     };
     drop(snapshot);
@@ -202,7 +209,8 @@ pub fn start(setup: Setup, store: Store, wakes: Wakes) -> Result<Running, IndexE
     let state = State {
         keyword: keyword_at,
         vectors: meaning.as_ref().map(|_| meaning_at),
-        wiped: keyword_at.min(meaning_at),
+        // What the last process was to wipe and did not is still there.
+        wiped: if writer.owes_wipe() { Seq(0) } else { keyword_at },
         ..State::default()
     };
     let shared = Arc::new(Shared {
@@ -215,8 +223,7 @@ pub fn start(setup: Setup, store: Store, wakes: Wakes) -> Result<Running, IndexE
         questions: AtomicU64::new(0),
         state: watch::Sender::new(state),
     });
-    let index = Index(Arc::clone(&shared));
-    let follower = Follower {
+    Ok(Follower {
         shared,
         store,
         wakes,
@@ -231,16 +238,17 @@ pub fn start(setup: Setup, store: Store, wakes: Wakes) -> Result<Running, IndexE
         text_at: Instant::now(),
         gather_until: None,
         is_settled: false,
-    };
+    })
+}
+
+fn spawn(follower: Follower) -> Running {
+    let index = Index(Arc::clone(&follower.shared));
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("klnode-index".into())
-        .spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-            runtime.expect("a timer needs nothing").block_on(follower.run(stopped));
-        })
+        .spawn(move || follow::follow(follower, stopped))
         .expect("the system has room for one more thread");
-    Ok(Running { index, stop, thread })
+    Running { index, stop, thread }
 }
 
 impl Running {
@@ -254,8 +262,9 @@ impl Running {
         // An error means that the thread has ended already.
         let _ = self.stop.send(());
         self.index.0.model.stop();
-        if let Err(panic) = self.thread.join() {
-            std::panic::resume_unwind(panic);
+        // Others have yet to be stopped, and lose nothing by it: what is here is built again.
+        if self.thread.join().is_err() {
+            tracing::error!("the index fell over at its end");
         }
     }
 }

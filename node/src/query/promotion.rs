@@ -38,7 +38,7 @@ impl Reading<'_> {
         let tags: BTreeSet<String> = scope.tags.into_iter().collect();
         let mut opposing = Vec::new();
         for candidate in found.best_first.iter().take(COMPARED_MAX) {
-            let Some(other) = self.read(candidate.entry)? else { continue };
+            let Some(other) = self.read_sound(candidate.entry)? else { continue };
             let Some(theirs) = Scope::of(&other.view) else { continue };
             let is_norm = theirs.kind == Some(Kind::Norm) && theirs.workspace == workspace;
             if !is_norm || !other.judged.standing.status.is_retrieved() {

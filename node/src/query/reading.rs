@@ -160,6 +160,11 @@ impl Reading<'_> {
         self.judged(Seen { entry, row, view, uses }).map(Some)
     }
 
+    /// The same, where many are read: what is damaged is passed over. The doctor tells of it.
+    pub fn read_sound(&self, entry: EntryId) -> Result<Option<Found>, Error> {
+        Ok(Error::unless_damaged(self.read(entry))?.flatten())
+    }
+
     /// How far a task is.
     pub(crate) fn task_state(&self, task: &TaskRow) -> TaskState {
         task.state(self.now, self.reader.numbers.task_expires_after())

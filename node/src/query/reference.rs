@@ -16,7 +16,10 @@ pub struct Reference {
 #[derive(Debug, thiserror::Error)]
 pub enum ReferenceError {
     /// Not a name at all.
-    #[error("read `{0}` as an entry: it is neither an id (hex) nor a code such as L-7F3KQ2MX")]
+    #[error(
+        "read `{0}` as an entry: it is neither an id (hex) nor a code such as L-7F3KQ2MX, of which \
+         the first {DIGITS_MIN} digits or more will do"
+    )]
     Malformed(String),
     /// Nothing has that name.
     #[error("find entry {0}: this node does not hold it")]

@@ -9,7 +9,7 @@ use super::rivals;
 use super::{Cancel, Found, GitCheckout, Reader, Reading};
 use crate::index::Index;
 use crate::index::document::{Scope, lineage};
-use crate::store::Snapshot;
+use crate::store::{self, Snapshot};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::View;
@@ -212,7 +212,9 @@ impl Reading<'_> {
         question: &Question,
         candidate: &Candidate,
     ) -> Result<Option<Read>, SearchError> {
-        let Some(found) = self.read_whole(candidate.entry)? else { return Ok(None) };
+        // What is damaged is not found; the rest is.
+        let found = store::Error::unless_damaged(self.read_whole(candidate.entry))?.flatten();
+        let Some(found) = found else { return Ok(None) };
         let status = found.judged.standing.status;
         // What has become stale is not, if a look shows that what it depends on holds.
         let may_be_shown = status == Status::Stale && question.checkout.is_some();

@@ -58,7 +58,7 @@ impl Reading<'_> {
             if !authors.into_iter().any(|author| entitlement.includes(author, origin)) {
                 continue;
             }
-            let Some(new) = self.read(entry)?.filter(is_standing) else { continue };
+            let Some(new) = self.read_sound(entry)?.filter(is_standing) else { continue };
             let by = new.view.links.get(&link);
             let may = |authors: &BTreeSet<_>| {
                 authors.iter().any(|author| entitlement.includes(*author, origin))
@@ -84,7 +84,7 @@ impl Reading<'_> {
             if !seen.insert(entry) {
                 continue;
             }
-            if let Some(found) = self.read(entry)? {
+            if let Some(found) = self.read_sound(entry)? {
                 let links = found.view.links.keys();
                 let older = links.filter(|link| link.relation == Relation::SUPERSEDES);
                 next.extend(older.map(|link| link.to));

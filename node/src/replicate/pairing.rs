@@ -18,6 +18,19 @@ use tokio::sync::oneshot;
 /// Nodes that may wait for the operator at once.
 const WAITING_MAX: usize = 32;
 
+/// What a node is told that the operator has refused, and what one that comes too late is.
+const REFUSED: &str = "its operator has refused yours";
+const TOO_MANY: &str = "too many nodes wait for its operator";
+
+/// Why a node was turned away, for the operator here: the other one is told by [`Answer::No`].
+fn said_here(told: &str) -> &str {
+    match told {
+        REFUSED => "you have refused it",
+        TOO_MANY => "too many nodes wait for you",
+        other => other,
+    }
+}
+
 /// Why pairing, or a decision about a peer, did not come about. Messages fit after "cannot".
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PairError {
@@ -62,7 +75,10 @@ pub enum PairError {
     )]
     NameTaken(String),
     /// Not a name.
-    #[error("call a workspace `{0}`: use 1 to {NAME_CHARS_MAX} letters, digits, `-`, `_` and `.`")]
+    #[error(
+        "call a workspace `{0}`: use 1 to {NAME_CHARS_MAX} letters, digits, `-`, `_` and `.`, the \
+         first a letter or digit"
+    )]
     BadName(String),
     /// Personal workspaces are nobody else's.
     #[error("share workspace `{0}`: it is personal; make another with `klnode workspace new NAME`")]
@@ -176,6 +192,7 @@ impl Core {
             }
         };
         if let Answer::No(reason) = &answer {
+            let reason = said_here(reason);
             tracing::warn!(%peer, reason, "turned away a node that wanted to pair");
             self.note_turned_away(peer, reason);
         }
@@ -247,13 +264,13 @@ impl Core {
             let waits = society.peers.values().filter(|row| row.approval == Approval::Waiting);
             match society.peers.get(&peer) {
                 Some(row) if row.approval == Approval::Refused => {
-                    return Ok(Answer::No("its operator has refused yours".into()));
+                    return Ok(Answer::No(REFUSED.into()));
                 }
                 Some(row) if row.approval == Approval::Approved => {
                     return Ok(Answer::Wait(self.card()));
                 }
                 None if waits.count() >= WAITING_MAX => {
-                    return Ok(Answer::No("too many nodes wait for its operator".into()));
+                    return Ok(Answer::No(TOO_MANY.into()));
                 }
                 _ => {}
             }
@@ -468,4 +485,17 @@ pub(super) fn free_name(society: &Society, id: WorkspaceId, wanted: &str) -> Str
         .chain(numbered)
         .find(|name| is_free(name))
         .unwrap_or_else(|| id.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_is_told_who_refused_whom() {
+        assert_eq!(said_here(REFUSED), "you have refused it");
+        assert_eq!(said_here(TOO_MANY), "too many nodes wait for you");
+        let used = TurnedAway::Used.to_string();
+        assert_eq!(said_here(&used), used);
+    }
 }

@@ -14,7 +14,7 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{State, View};
-use klnode_federation::proto::filter::{Filter, Reach, Rule, Subject, Verdict};
+use klnode_federation::proto::filter::{Filter, Reach, Rule, STATUSES, Subject, Verdict};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -64,12 +64,12 @@ impl Examiner {
 
     /// What is sent to a peer.
     pub fn egress(&self, row: &PeerRow, society: &Society) -> Filter {
-        row.egress.clone().unwrap_or_else(|| of_config(&self.egress, society))
+        row.egress.clone().unwrap_or_else(|| given(&self.egress, row, society))
     }
 
     /// What is taken from a peer.
     pub fn ingress(&self, row: &PeerRow, society: &Society) -> Filter {
-        row.ingress.clone().unwrap_or_else(|| of_config(&self.ingress, society))
+        row.ingress.clone().unwrap_or_else(|| given(&self.ingress, row, society))
     }
 
     /// Begins to read what is examined.
@@ -143,7 +143,8 @@ impl Examiner {
             if view.is_forgotten || view.is_parked() {
                 continue;
             }
-            let subject = self.subject(&reading, entry)?;
+            // What is damaged stays as it is.
+            let subject = Error::unless_damaged(self.subject(&reading, entry))?.flatten();
             let out = snapshot.release(peer, entry)?.out;
             match self.turn(subject.as_ref(), filter, society, peer, out) {
                 Turn::Open => preview.would_be.push(entry),
@@ -194,6 +195,21 @@ pub(super) fn hop(
     let said = snapshot.distances(author)?;
     let near = said.into_iter().filter(|(peer, _)| society.is_approved(*peer));
     Ok(near.map(|(_, hop)| hop.saturating_add(1).max(2)).min())
+}
+
+/// A filter for a peer of which the operator has said nothing. Between a person's own machines nothing
+/// stays behind for where it stands: what is raw, doubted or archived is the person's as well.
+fn given(from: &config::Filter, row: &PeerRow, society: &Society) -> Filter {
+    let filter = of_config(from, society);
+    if !row.counts_as_mine() {
+        return filter;
+    }
+    Filter {
+        confidence_min: 0.0,
+        memories: Memory::ALL.iter().map(|(memory, _)| memory.code()).collect(),
+        statuses: STATUSES.iter().map(|status| (*status).to_owned()).collect(),
+        ..filter
+    }
 }
 
 /// A filter from the configuration, its workspaces by id.

@@ -1,15 +1,18 @@
 //! A node's side of replication, whole, without threads, clocks or sockets.
 
 use super::deliver;
+use super::pairing::free_name;
 use super::release::{Examiner, Turn};
 use super::view::StoreView;
 use crate::engine::{self, Command, PeerAct, Receipt, Rejection};
 use crate::store::peers::Society;
-use crate::store::peers::rows::{Approval, Cursor};
+use crate::store::peers::rows::{Approval, Cursor, WorkspaceRow};
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
+use klnode_crdt::charter::{self, Charter};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
+use klnode_federation::proto::ticket::is_workspace_name;
 use klnode_federation::proto::{self, Delivery, Input, Offerer, Output, Replicator, SyncState};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -225,10 +228,15 @@ impl<W: Writer> Replica<W> {
             Ok(actions) => actions,
             Err(error) => {
                 tracing::warn!(%error, "replication could not read the store");
-                (self.has_missed, self.wait_until) = (true, at.saturating_add(RETRY_MS));
+                self.miss(at);
                 Vec::new()
             }
         }
+    }
+
+    /// Something that happened was lost: after a while everybody is met anew.
+    pub(super) fn miss(&mut self, at: u64) {
+        (self.has_missed, self.wait_until) = (true, at.saturating_add(RETRY_MS));
     }
 
     fn try_handle(
@@ -412,7 +420,8 @@ impl<W: Writer> Replica<W> {
             self.swept_at = at;
             self.sweep_for(approved.clone());
         }
-        let mut acts = self.decide(&snapshot, &society, &entries, &approved, now)?;
+        let mut acts = own_workspaces(&snapshot, &society, &entries, now)?;
+        acts.extend(self.decide(&snapshot, &society, &entries, &approved, now)?);
         let (more, swept) = self.sweep_on(&snapshot, &society, &approved, now)?;
         acts.extend(more);
         drop(snapshot);
@@ -524,4 +533,36 @@ fn changed(snapshot: &Snapshot, from: Seq) -> Result<(BTreeSet<EntryId>, Seq), E
         }
     }
     Ok((entries, snapshot.head()))
+}
+
+/// Workspaces of the same person's other machines, as their charters arrive: this one belongs to them
+/// by the charter, and calls them as it says.
+fn own_workspaces(
+    snapshot: &Snapshot,
+    society: &Society,
+    entries: &BTreeSet<EntryId>,
+    now: WallTime,
+) -> Result<Vec<PeerAct>, Error> {
+    let mut acts = Vec::new();
+    if society.mine.len() < 2 {
+        return Ok(acts);
+    }
+    for entry in entries {
+        let row = Error::unless_damaged(snapshot.view_row(*entry))?.flatten();
+        let workspace = row.and_then(|row| row.workspace);
+        let Some(id) = workspace.filter(|id| charter::entry(*id) == *entry) else { continue };
+        if society.workspaces.contains_key(&id) {
+            continue;
+        }
+        let Some(held) = Error::unless_damaged(snapshot.entry(*entry))? else { continue };
+        let charter = Charter::read(id, &held.to_entry(), now);
+        let is_own = charter.owner.is_some_and(|(owner, _)| society.mine.contains(&owner));
+        let name = charter.name.filter(|name| is_own && is_workspace_name(name));
+        if let Some(name) = name {
+            let name = free_name(society, id, &name);
+            let row = WorkspaceRow { name, since: now, is_current: false };
+            acts.push(PeerAct::NameWorkspace(id, row));
+        }
+    }
+    Ok(acts)
 }

@@ -15,7 +15,8 @@ use klnode_crdt::time::WallTime;
 use klnode_federation::net::{self, Protocol};
 use klnode_federation::proto::SyncState;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, RwLock};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -243,15 +244,26 @@ fn serve(
                 () = tokio::time::sleep(wait) => Next::Tick,
             }
         });
-        match next {
-            Next::Stop => break,
-            Next::Event(event) => core.happened(event),
-            Next::Call(call) => call(&mut core),
-            Next::Tick => core.step(Event::Tick),
-        }
-        core.read_again();
-        if let Ok(mut live) = live.write() {
-            *live = core.look();
+        let turn = AssertUnwindSafe(|| {
+            match next {
+                Next::Stop => return false,
+                Next::Event(event) => core.happened(event),
+                Next::Call(call) => call(&mut core),
+                Next::Tick => core.step(Event::Tick),
+            }
+            core.read_again();
+            let seen = core.look();
+            *live.write().unwrap_or_else(PoisonError::into_inner) = seen;
+            true
+        });
+        match catch_unwind(turn) {
+            Ok(true) => {}
+            Ok(false) => break,
+            // A damaged page can make redb panic. Whoever waited is answered by what is dropped.
+            Err(_) => {
+                tracing::error!("replication met something damaged, and goes on");
+                core.replica.miss(core.at());
+            }
         }
         publish.send_modify(|number| *number += 1);
     }

@@ -10,10 +10,11 @@ use super::rows::{
 };
 use super::tables::{
     CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD,
-    HeldKey, INVITATIONS, LEDGER, LEDGER_ROWS_MAX, META, META_AUTHOR, META_HEAD, OUTCOMES,
-    OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS,
-    RECORDS, REFUSALS, RELEASES, SAME, SERVICES, SESSIONS, STRETCHES, SUBJECTS, SUCCESSORS, TASKS,
-    TOMBSTONES, UNSETTLED, UPKEEP, USAGE, USES, VIEWS, WORKSPACES, held_key, key, part, span,
+    HeldKey, INVITATIONS, LEDGER, LEDGER_ROWS_MAX, META, META_AUTHOR, META_ERASED, META_HEAD,
+    OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE, QUEUED,
+    RECEIPTS, RECORDS, REFUSALS, RELEASES, SAME, SERVICES, SESSIONS, STRETCHES, SUBJECTS,
+    SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED, UPKEEP, USAGE, USES, VIEWS, WORKSPACES, held_key,
+    key, part, span,
 };
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;
@@ -198,6 +199,14 @@ impl Batch {
         Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
+    /// The same without what is damaged.
+    pub(crate) fn whole_records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
+        let held = self.transaction.open_table(HELD)?;
+        let records = self.transaction.open_table(RECORDS)?;
+        let found = read::records_of(&held, &records, entry.as_bytes(), Damage::PassedOver)?;
+        Ok(found.into_iter().map(|(_, record)| record).collect())
+    }
+
     pub(crate) fn tombstone(&self, entry: EntryId) -> Result<Option<Record>, Error> {
         let tombstones = self.transaction.open_table(TOMBSTONES)?;
         read::tombstone(&tombstones, &self.transaction.open_table(RECORDS)?, entry)
@@ -245,7 +254,7 @@ impl Batch {
         let mut records = self.transaction.open_table(RECORDS)?;
         blot(&mut records, seq.value())?;
         records.insert(seq.value(), row.as_slice())?;
-        Ok(())
+        self.put_meta(META_ERASED, &[])
     }
 
     /// Drops a live record and its place in the feed.
@@ -253,23 +262,40 @@ impl Batch {
         self.drop_held(&[held_key(record)])
     }
 
-    /// Drops a record that is held and damaged, so that a whole one can take its place.
-    pub(crate) fn drop_damaged(&self, record: &Record) -> Result<(), Error> {
-        let at = held_key(record);
-        let is_damaged = {
+    /// Drops what is held and damaged of an entry's author, in some facets. It counts as not held,
+    /// so that a whole one can take its place; what a newer one covers is never brought again.
+    pub(crate) fn drop_damaged(
+        &self,
+        entry: EntryId,
+        author: AuthorId,
+        facets: &[Facet],
+    ) -> Result<(), Error> {
+        let mut damaged = Vec::new();
+        {
             let held = self.transaction.open_table(HELD)?;
-            let Some(seq) = held.get(&at)? else { return Ok(()) };
-            let seq = Seq(u64::from_be_bytes(*seq.value()));
             let records = self.transaction.open_table(RECORDS)?;
-            Error::unless_damaged(read::record_at(&records, seq, record.digest()))?.is_none()
-        };
-        if !is_damaged {
+            for facet in facets {
+                let prefix: [u8; 49] = key(&[entry.as_bytes(), author.as_bytes(), &[facet.code()]]);
+                let (first, last) = span::<81>(&prefix);
+                for row in held.range::<&HeldKey>(&first..=&last)? {
+                    let (at, seq) = row?;
+                    let seq = Seq(u64::from_be_bytes(*seq.value()));
+                    let digest = Digest::from_bytes(part(at.value(), 49));
+                    let read = read::record_at(&records, seq, digest);
+                    if Error::unless_damaged(read)?.is_none() {
+                        damaged.push(*at.value());
+                    }
+                }
+            }
+        }
+        if damaged.is_empty() {
             return Ok(());
         }
-        self.drop_held(&[at])?;
-        if let Some(mut row) = self.view_row(record.entry())? {
-            row.records = row.records.saturating_sub(1);
-            self.put_view_row(record.entry(), &row)?;
+        self.drop_held(&damaged)?;
+        if let Some(mut row) = self.view_row(entry)? {
+            let dropped = u32::try_from(damaged.len()).unwrap_or(u32::MAX);
+            row.records = row.records.saturating_sub(dropped);
+            self.put_view_row(entry, &row)?;
         }
         Ok(())
     }
@@ -310,7 +336,8 @@ impl Batch {
     pub(crate) fn put_tombstone(&self, tombstone: &Record, row: &ViewRow) -> Result<Seq, Error> {
         let entry = tombstone.entry();
         self.drop_held(&self.held_keys(entry)?)?;
-        self.transaction.open_table(OVERLAYS)?.remove(entry.as_bytes())?;
+        self.put_meta(META_ERASED, &[])?;
+        self.put_overlay(entry, &OverlayRow::default())?;
         self.drop_quarantined_under(entry.as_bytes())?;
         self.forget_places(entry)?;
         // What was never held, or is forgotten already, has left nothing to look for.
@@ -365,7 +392,8 @@ impl Batch {
         let mut table = self.transaction.open_table(QUARANTINE)?;
         blot(&mut table, &held_key(record))?;
         table.remove(&held_key(record))?;
-        Ok(())
+        drop(table);
+        self.put_meta(META_ERASED, &[])
     }
 
     /// Takes everything out of quarantine whose place begins with a prefix.
@@ -392,6 +420,7 @@ impl Batch {
 
     pub(crate) fn put_overlay(&self, entry: EntryId, row: &OverlayRow) -> Result<(), Error> {
         let mut table = self.transaction.open_table(OVERLAYS)?;
+        blot(&mut table, entry.as_bytes())?;
         if *row == OverlayRow::default() {
             table.remove(entry.as_bytes())?;
         } else {

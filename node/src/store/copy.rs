@@ -10,8 +10,8 @@ use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::{
     CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD,
-    INVITATIONS, LEDGER, META, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED,
-    PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, SAME, SERVICES,
+    INVITATIONS, LEDGER, META, META_ERASED, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS,
+    PRIMED, PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, SAME, SERVICES,
     SESSIONS, STRETCHES, SUBJECTS, SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED, UPKEEP, USAGE, USES,
     VIEWS, WORKSPACES, part,
 };
@@ -65,7 +65,8 @@ pub(super) fn copy(
     let of = |key: &[u8]| without.contains(&EntryId::from_bytes(part(key, 0)));
     // Positions of the records that are left out, to leave out what points at them.
     let mut left_out = BTreeSet::new();
-    copy.table(META, |_, _| Ok(true))?;
+    // Nothing that was erased is copied.
+    copy.table(META, |name, _| Ok(*name != META_ERASED))?;
     copy.table(RECORDS, |seq, row| {
         if without.is_empty() {
             return Ok(true);

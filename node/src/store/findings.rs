@@ -176,7 +176,9 @@ fn quoting(
     let (mut quoting, mut echoes) = (BTreeSet::new(), Vec::new());
     for row in table.iter()? {
         let (at, row) = row?;
-        let (at, row) = (FindingKey::from_bytes(at.value()), decode(row.value())?);
+        let at = FindingKey::from_bytes(at.value());
+        // What cannot be read is told by the doctor, and stops no forgetting.
+        let Some(row) = Error::unless_damaged(decode(row.value()))? else { continue };
         let of = row.fate.as_ref().and_then(|fate| fate.of);
         echoes.extend(of.map(|of| (at, of)));
         if row.entries.iter().any(&is_gone) {

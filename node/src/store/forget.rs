@@ -55,8 +55,11 @@ impl Batch {
         for row in ledger.iter()? {
             let (at, row) = row?;
             looked += 1;
-            let row: ServedRow = rows::decode("ledger", row.value())?;
-            if row.entries.iter().any(|served| gone.contains(served)) {
+            // What cannot be read may quote anything: nothing of it is kept.
+            let row: Option<ServedRow> =
+                Error::unless_damaged(rows::decode("ledger", row.value()))?;
+            let row = row.unwrap_or_default();
+            if row == ServedRow::default() || row.entries.iter().any(|of| gone.contains(of)) {
                 quoting.push((*at.value(), row));
             }
         }

@@ -3,13 +3,14 @@
 //! The store opens its medium more than once in its life: after a fault redb refuses all further
 //! writes until it is opened again.
 
-use super::error::OpenError;
+use super::error::{Error, OpenError};
+use super::frozen::FrozenMedium;
 use super::unfinished::sync_folder;
-use redb::{Builder, Database, DatabaseError};
+use redb::{Builder, Database, DatabaseError, StorageError};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 /// Something that holds a store's bytes.
@@ -38,6 +39,21 @@ pub trait Medium: Send + Sync + fmt::Debug {
         Ok(())
     }
 
+    /// Opens what is there to be read and nothing else, where it cannot be opened to be written.
+    fn open_to_read(&self, builder: &Builder) -> Result<Database, DatabaseError> {
+        self.open(builder)
+    }
+
+    /// Puts a new store in the place of the one that is open, whole or not at all: `fill` fills the
+    /// empty database. False where that cannot be done.
+    fn replace(
+        &self,
+        _builder: &Builder,
+        _fill: &mut dyn FnMut(&Database) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     /// What to call it in a message.
     fn path(&self) -> PathBuf;
 }
@@ -50,6 +66,26 @@ impl FileMedium {
     /// The file at this path.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
+    }
+
+    /// Makes a file beside this one, and moves it into its place once it is durable. What is not
+    /// finished holds texts, and takes room: it goes.
+    fn by_copy<E: From<StorageError>>(
+        &self,
+        make: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let copy = self.0.with_extension("copy");
+        // Left by one that was killed; not being there is fine.
+        let _ = fs::remove_file(&copy);
+        let moved = make(&copy).and_then(|()| {
+            let synced = File::open(&copy).and_then(|file| file.sync_all());
+            let moved = synced.and_then(|()| fs::rename(&copy, &self.0));
+            moved.and_then(|()| sync_folder(&self.0)).map_err(|e| StorageError::Io(e).into())
+        });
+        if moved.is_err() {
+            let _ = fs::remove_file(&copy);
+        }
+        moved
     }
 
     fn io(&self) -> impl FnOnce(io::Error) -> OpenError + '_ {
@@ -98,11 +134,34 @@ impl Medium for FileMedium {
     }
 
     fn salvage(&self) -> Result<(), io::Error> {
-        let copy = self.0.with_extension("copy");
-        fs::copy(&self.0, &copy)?;
-        File::open(&copy)?.sync_all()?;
-        fs::rename(&copy, &self.0)?;
-        sync_folder(&self.0)
+        let copied = self.by_copy(|copy| {
+            fs::copy(&self.0, copy).map_err(StorageError::Io)?;
+            Ok(())
+        });
+        copied.map_err(|error: StorageError| match error {
+            StorageError::Io(error) => error,
+            other => io::Error::other(other),
+        })
+    }
+
+    fn open_to_read(&self, builder: &Builder) -> Result<Database, DatabaseError> {
+        FrozenMedium::inside(&self.0, File::open(&self.0)?, 0).open(builder)
+    }
+
+    fn replace(
+        &self,
+        builder: &Builder,
+        fill: &mut dyn FnMut(&Database) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        self.by_copy(|copy| {
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(copy);
+            drop(file.map_err(StorageError::Io)?);
+            fill(&builder.create(copy).map_err(|error| match error {
+                DatabaseError::Storage(error) => error.into(),
+                other => Error::damaged("the new file", &other),
+            })?)
+        })?;
+        Ok(true)
     }
 
     fn path(&self) -> PathBuf {

@@ -1,13 +1,16 @@
 //! Opening a store: create, check the schema, migrate, open again after a fault.
 
 use super::batch::{Batch, Durability};
+use super::copy::{self, Watch, Without};
 use super::error::{Error, OpenError};
 use super::medium::{self, Medium};
 use super::snapshot::Snapshot;
 use super::tables::{META, META_HEAD, META_SCHEMA, META_STORE_ID, OLD_OUTBOX, SCHEMA, part};
 use klnode_crdt::ids::{AuthorId, StoreId};
 use redb::{Builder, Database, ReadableDatabase};
-use std::sync::{Arc, RwLock};
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -118,22 +121,50 @@ impl Store {
     /// Opens the file again after a fault, from a copy if the disk itself failed. Snapshots taken
     /// before stay readable as far as their pages are in memory.
     pub(crate) fn reopen(&self, after: Fault) -> Result<(), OpenError> {
-        let mut database = self.shared.database.write().expect("no holder of the lock panics");
-        // The old one must be closed first: a file has one owner.
-        database.take();
         if after == Fault::Disk {
+            // What is open meanwhile is read as far as it is in memory.
             let salvaged = self.shared.medium.salvage();
             salvaged.map_err(|source| OpenError::Io { path: self.shared.medium.path(), source })?;
         }
-        let opened = medium::open(&*self.shared.medium, &builder(self.shared.cache_bytes_max))?;
-        *database = Some(Arc::new(opened));
+        self.open_again()
+    }
+
+    /// Opens what is there now. Where that fails it can be read all the same, if that is possible.
+    fn open_again(&self) -> Result<(), OpenError> {
+        let (medium, builder) = (&*self.shared.medium, builder(self.shared.cache_bytes_max));
+        let mut database = self.database_mut();
+        // The old one must be closed first: a file has one owner.
+        database.take();
+        match medium::open(medium, &builder) {
+            Ok(opened) => *database = Some(Arc::new(opened)),
+            Err(error) => {
+                let to_read = catch_unwind(AssertUnwindSafe(|| medium.open_to_read(&builder)));
+                *database = to_read.ok().and_then(Result::ok).map(Arc::new);
+                return Err(error);
+            }
+        }
         Ok(())
     }
 
-    /// Gives unused pages back to the file system. Needs the store for itself: nobody may hold a
-    /// snapshot.
-    pub(crate) fn compact(&self) -> Result<(), Error> {
-        let mut database = self.shared.database.write().expect("no holder of the lock panics");
+    /// Writes the store anew, row by row, so that nothing that was erased is left in it: a page that
+    /// nothing uses keeps what it held. Whoever reads goes on; the writer waits.
+    pub(crate) fn rewrite(&self) -> Result<(), Error> {
+        let snapshot = self.snapshot()?;
+        let fill = &mut |database: &Database| {
+            let watch: Watch<'_> = &mut |_, _| ControlFlow::Continue(());
+            copy::copy(&snapshot, database, &Without::default(), watch)
+        };
+        if !self.shared.medium.replace(&builder(self.shared.cache_bytes_max), fill)? {
+            drop(snapshot);
+            return self.compact();
+        }
+        // What is open is the old file, which has no name any more.
+        self.open_again().map_err(|_| Error::Closed)
+    }
+
+    /// Gives unused pages back. Needs the store for itself: nobody may hold a snapshot.
+    fn compact(&self) -> Result<(), Error> {
+        let mut database = self.database_mut();
         let held = database.take().ok_or(Error::Closed)?;
         let mut owned = match Arc::try_unwrap(held) {
             Ok(owned) => owned,
@@ -149,8 +180,13 @@ impl Store {
     }
 
     fn database(&self) -> Result<Arc<Database>, Error> {
-        let database = self.shared.database.read().expect("no holder of the lock panics");
+        // Whoever panicked beside it has left it open or closed, and either is whole.
+        let database = self.shared.database.read().unwrap_or_else(PoisonError::into_inner);
         database.clone().ok_or(Error::Closed)
+    }
+
+    fn database_mut(&self) -> RwLockWriteGuard<'_, Option<Arc<Database>>> {
+        self.shared.database.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,8 +9,8 @@ use super::rows::{
     self, CallerRow, OverlayRow, PairRow, QuarantineRow, Seq, ServedRow, UseRow, ViewRow,
 };
 use super::tables::{
-    CALLERS, DIGESTS, EPOCHS, EQUIVOCATIONS, HeldKey, LEDGER, META, META_AUTHOR, META_HEAD,
-    QUARANTINE, part, span,
+    CALLERS, DIGESTS, EPOCHS, EQUIVOCATIONS, HeldKey, LEDGER, META, META_AUTHOR, META_ERASED,
+    META_HEAD, QUARANTINE, part, span,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::{Facet, SignedHeader};
@@ -127,6 +127,12 @@ impl Snapshot {
     /// How many entries there are, forgotten ones included.
     pub fn entry_count(&self) -> Result<u64, Error> {
         Ok(self.views()?.len()?)
+    }
+
+    /// Whether something was erased of which pages that nothing uses may still tell.
+    pub fn has_erased(&self) -> Result<bool, Error> {
+        let meta = self.transaction.open_table(META)?;
+        Ok(meta.get(&META_ERASED)?.is_some())
     }
 
     /// How many entries of which only a tombstone is left.

@@ -144,6 +144,9 @@ pub(super) const SUBJECTS_MAX: u64 = 200_000;
 pub(super) const META_SCHEMA: [u8; 8] = *b"schema\0\0";
 pub(super) const META_STORE_ID: [u8; 8] = *b"store-id";
 pub(super) const META_HEAD: [u8; 8] = *b"head\0\0\0\0";
+/// There since something was erased: what it said may linger in pages that nothing uses, until the
+/// store is written anew.
+pub(super) const META_ERASED: [u8; 8] = *b"erased\0\0";
 /// Whose store it is: the key that it is written with.
 pub(super) const META_AUTHOR: [u8; 8] = *b"author\0\0";
 

@@ -207,6 +207,9 @@ fn known(
 
 /// Whether a row of the journal is about none of these entries.
 pub(super) fn is_about_none(row: &[u8], entries: &BTreeSet<EntryId>) -> Result<bool, Error> {
+    if entries.is_empty() {
+        return Ok(true);
+    }
     let row: UpkeepRow = rows::decode("upkeep", row)?;
     Ok(row.entries.iter().all(|entry| !entries.contains(entry)))
 }
@@ -356,7 +359,9 @@ impl Batch {
         let mut about = Vec::new();
         for row in table.iter()? {
             let (at, row) = row?;
-            let row: UpkeepRow = rows::decode("upkeep", row.value())?;
+            let row: Option<UpkeepRow> =
+                Error::unless_damaged(rows::decode("upkeep", row.value()))?;
+            let Some(row) = row else { continue };
             if row.entries.iter().any(|entry| gone.contains(entry)) {
                 about.push((*at.value(), row));
             }

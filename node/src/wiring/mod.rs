@@ -276,7 +276,10 @@ fn configuration(home: &Home, global: &Global) -> Result<Layered, Failure> {
     let path = global.config.clone().unwrap_or_else(|| home.layout().config_file());
     match fs::read_to_string(&path) {
         Ok(text) => layers = layers.file(path, text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && global.config.is_none() => {}
+        // A home that is none is told where it is used.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+                && global.config.is_none() => {}
         Err(source) => return Err(Failure::ConfigFile { path, source }),
     }
     Ok(layers.resolve()?)

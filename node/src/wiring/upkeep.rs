@@ -2,7 +2,7 @@
 //! passes with pauses between them, and ends when told.
 
 use crate::api::upkeep::{Mode, one_pass};
-use crate::engine::Handle;
+use crate::engine::{Command, Handle};
 use crate::index::Index;
 use crate::query::upkeep::Upkeep;
 use crate::store::Error;
@@ -76,7 +76,26 @@ impl Keeper {
                     return;
                 }
             }
+            if !self.wipe(stopped) {
+                return;
+            }
         }
+    }
+
+    /// Has the store written anew if something was erased since, once nobody asks. False once it is
+    /// told to stop.
+    fn wipe(&self, stopped: &Receiver<()>) -> bool {
+        let has_erased = || self.engine.store().snapshot()?.has_erased();
+        if !has_erased().unwrap_or_default() {
+            return true;
+        }
+        if !self.rest(stopped) {
+            return false;
+        }
+        if let Err(error) = self.engine.submit_blocking(Command::Compact) {
+            tracing::warn!(%error, "the store could not be written anew, which is tried again");
+        }
+        true
     }
 
     /// Works on one service as long as there is a reason to. False once it is told to stop.

@@ -88,10 +88,23 @@ impl Export {
         let node = self.node.to_string();
         let head = Head { klnode: FORMAT.into(), version: VERSION, node, entries };
         pieces.line(&json(&head))?;
+        let mut damaged = Vec::new();
         for entry in self.entries()? {
-            self.write_entry(entry?, pieces)?;
+            let entry = entry?;
+            match store::Error::unless_damaged(self.snapshot.entry(entry))? {
+                Some(held) => self.write_entry(entry, held, pieces)?,
+                None => damaged.push(entry.to_string()),
+            }
         }
-        Ok(pieces.flush()?)
+        pieces.flush()?;
+        // Whatever else there is comes first.
+        match damaged.first() {
+            None => Ok(()),
+            Some(first) => {
+                let what = format!("{} of the entries, the first {first},", damaged.len());
+                Err(store::Error::damaged(what, "the others were written").into())
+            }
+        }
     }
 
     /// Which entries go into the file.
@@ -122,8 +135,12 @@ impl Export {
         Ok(of == Some(wanted))
     }
 
-    fn write_entry(&self, entry: EntryId, pieces: &mut Pieces) -> Result<(), Stop> {
-        let held = self.snapshot.entry(entry)?;
+    fn write_entry(
+        &self,
+        entry: EntryId,
+        held: EntryRecords,
+        pieces: &mut Pieces,
+    ) -> Result<(), Stop> {
         let whole = held.to_entry();
         let workspace = whole.origin.as_ref().map(|origin| origin.workspace());
         let view = whole.view(END_OF_TIME, &self.society.entitlement(workspace));

@@ -29,6 +29,7 @@ use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::origin::Origin;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
+use std::collections::BTreeMap;
 
 /// The source format of exported lines that are learned anew.
 const NATIVE: &str = "klnode";
@@ -50,7 +51,8 @@ pub(super) async fn import(
     let snapshot = service.snapshot()?;
     let reading = tokio::task::spawn_blocking(move || {
         let society = Society::read(&snapshot, author, now)?;
-        let reader = Reader { snapshot, society, author, now, query };
+        let earlier = BTreeMap::new();
+        let mut reader = Reader { snapshot, society, author, now, query, earlier };
         reader.read(&body)
     });
     let broken = |_| ApiError::new(Kind::Failed, "read the lines: the node is stopping", None);
@@ -110,8 +112,9 @@ impl From<String> for Unreadable {
 /// What a line comes to.
 enum Read {
     Known,
-    /// It would be taken; nothing is written in a rehearsal.
-    Taken {
+    /// What would become of it; nothing is written in a rehearsal.
+    Rehearsed {
+        is_taken: bool,
         forgets: bool,
         waits: bool,
     },
@@ -127,11 +130,17 @@ struct Reader {
     author: AuthorId,
     now: WallTime,
     query: ImportQuery,
+    /// Plain lines that were read, with their numbers, by the entries they stand for.
+    earlier: BTreeMap<EntryId, (u64, Line)>,
 }
 
 impl Reader {
     /// Reads lines up to the limit, or up to the first that is refused if that is wanted.
-    fn read(&self, body: &[u8]) -> Result<(Imported, Vec<Wanted>), ApiError> {
+    fn read(&mut self, body: &[u8]) -> Result<(Imported, Vec<Wanted>), ApiError> {
+        // What is wrong for all lines is told once.
+        if let Some(name) = &self.query.workspace {
+            find_workspace(&self.society, name)?;
+        }
         let first = self.query.first_line.unwrap_or(1);
         let (mut imported, mut wanted) = (Imported::default(), Vec::new());
         let lines = body.split(|byte| *byte == b'\n').enumerate();
@@ -144,10 +153,9 @@ impl Reader {
             let number = first.saturating_add(at as u64);
             match self.line(line, number, &mut imported) {
                 Ok(Read::Known) => imported.known += 1,
-                Ok(Read::Taken { forgets, waits }) => {
-                    imported.taken += 1;
-                    imported.forgotten += u64::from(forgets);
-                    imported.quarantined += u64::from(waits);
+                Ok(Read::Rehearsed { is_taken, forgets, waits }) => {
+                    imported.forgotten += u64::from(forgets && is_taken);
+                    add_read(&mut imported, is_taken, waits);
                 }
                 Ok(Read::Wanted { commands, forgets }) => {
                     wanted.push(Wanted { number, commands, forgets });
@@ -173,15 +181,24 @@ impl Reader {
         })
     }
 
-    fn line(&self, bytes: &[u8], number: u64, count: &mut Imported) -> Result<Read, Unreadable> {
+    /// Where a line stands, for what cites itself.
+    fn context(&self, number: u64) -> String {
+        format!("{}#{number}", self.query.source.as_deref().unwrap_or("import"))
+    }
+
+    fn line(
+        &mut self,
+        bytes: &[u8],
+        number: u64,
+        count: &mut Imported,
+    ) -> Result<Read, Unreadable> {
         let mut line = Line::parse(bytes)?;
         count.entries += u64::from(line.part.is_none());
-        let context = format!("{}#{number}", self.query.source.as_deref().unwrap_or("import"));
         if line.records.is_empty() {
             let key = line.source_key();
             let named = self.query.workspace.clone().or(line.workspace);
             line.workspace = named.map(|name| self.workspace(name)).transpose()?;
-            return self.plain(line, PLAIN, key, &context);
+            return self.plain(line, PLAIN, key, number);
         }
         let records = self.verified(&line)?;
         let entry = records.first().expect("there is one").entry();
@@ -193,7 +210,7 @@ impl Reader {
             line.records.clear();
             return match line.part {
                 Some(_) => Ok(Read::Known),
-                None => self.plain(line, NATIVE, entry.to_string(), &context),
+                None => self.plain(line, NATIVE, entry.to_string(), number),
             };
         }
         if is_forgotten && !forgets {
@@ -235,12 +252,10 @@ impl Reader {
     ) -> Result<Read, Unreadable> {
         let marks = self.marks(line, entry)?;
         if self.query.dry_run {
-            let is_new = marks.is_some() || self.is_new(&records, entry)?;
-            let waits = |record: &Record| {
-                matches!(inspect(record, Source::Peer(self.author)), Verdict::Quarantine(_))
-            };
-            let waits = is_new && records.iter().any(waits);
-            return Ok(if is_new { Read::Taken { forgets, waits } } else { Read::Known });
+            let new = self.unheld(&records, entry)?;
+            let waiting = new.iter().filter(|record| self.waits(record)).count();
+            let is_taken = marks.is_some() || waiting < new.len();
+            return Ok(Read::Rehearsed { is_taken, forgets, waits: waiting > 0 });
         }
         let arrival = |record| Arrival { record, from: self.author };
         let mut commands = vec![Command::Ingest(records.into_iter().map(arrival).collect())];
@@ -248,19 +263,25 @@ impl Reader {
         Ok(Read::Wanted { commands, forgets })
     }
 
-    /// Whether one of the records is not held. Asked by their places: what came without its payload
+    /// Those of the records that are not held. Asked by their places: what came without its payload
     /// is not found by its digest.
-    fn is_new(&self, records: &[Record], entry: EntryId) -> Result<bool, Error> {
+    fn unheld<'r>(&self, records: &'r [Record], entry: EntryId) -> Result<Vec<&'r Record>, Error> {
+        let mut unheld = Vec::new();
         if self.snapshot.tombstone(entry)?.is_some() {
-            return Ok(false);
+            return Ok(unheld);
         }
         for record in records {
             let held = self.snapshot.holding(entry, record.author())?;
             if held.get(record.digest()).is_none() {
-                return Ok(true);
+                unheld.push(record);
             }
         }
-        Ok(false)
+        Ok(unheld)
+    }
+
+    /// Whether a record would wait for the operator.
+    fn waits(&self, record: &Record) -> bool {
+        matches!(inspect(record, Source::Peer(self.author)), Verdict::Quarantine(_))
     }
 
     /// The marks to set: only those this node exported, and only where it has none.
@@ -275,53 +296,92 @@ impl Reader {
     }
 
     fn plain(
-        &self,
+        &mut self,
         line: Line,
         format: &str,
         key: String,
-        context: &str,
+        number: u64,
     ) -> Result<Read, Unreadable> {
         // Who belongs to a workspace is told by signed records, or by what needs the person.
         if format == charter::FORMAT {
             return Err(format!("source: `{format}` is of no other program").into());
         }
-        let mut new = line.into_entry(self.author, self.now, context).map_err(short)?;
+        let (said, context) = (line.clone(), self.context(number));
+        let mut new = line.into_entry(self.author, self.now, &context).map_err(short)?;
         let source = self.source(&new, format, key)?;
+        let entry = id(&new, &source);
+        let is_repeated = self.is_repeated(&said, entry, &source)?;
         if self.query.dry_run || self.query.strict {
-            let record = rehearse(&new, &source).map_err(|error| short(error.to_string()))?;
-            if let Verdict::Refuse(why) = inspect(&record, Source::Local) {
-                return Err(why.into());
-            }
-            let entry = record.entry();
-            if self.snapshot.tombstone(entry)?.is_some() {
-                return Err(forgotten().into());
-            }
-            if self.query.dry_run {
-                let own = self.snapshot.holding(entry, self.author)?.to_entry();
-                let is_known = own.claims.values().any(|claims| !claims.is_empty());
-                let taken = Read::Taken { forgets: false, waits: false };
-                return Ok(if is_known { Read::Known } else { taken });
-            }
+            self.rehearsed(&new, &source)?;
+        }
+        if !is_repeated {
+            self.earlier.insert(entry, (number, said));
+        }
+        if self.query.dry_run {
+            let own = self.snapshot.holding(entry, self.author)?.to_entry();
+            let is_known = is_repeated || own.claims.values().any(|claims| !claims.is_empty());
+            return Ok(Read::Rehearsed { is_taken: !is_known, forgets: false, waits: false });
         }
         new.source = Some(source);
         let commands = vec![Command::Create(Box::new(new))];
         Ok(Read::Wanted { commands, forgets: false })
     }
 
+    /// Whether an earlier line says the same of an entry. What says something else is refused,
+    /// unless the earlier line is refused itself.
+    fn is_repeated(
+        &self,
+        line: &Line,
+        entry: EntryId,
+        source: &SourceKey,
+    ) -> Result<bool, Unreadable> {
+        let Some((number, first)) = self.earlier.get(&entry) else { return Ok(false) };
+        if first == line {
+            return Ok(true);
+        }
+        let other = first.clone().into_entry(self.author, self.now, &self.context(*number));
+        match self.rehearsed(&other.map_err(short)?, source) {
+            Ok(()) => {}
+            Err(Unreadable::Line(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        let field = match (&line.key, &line.id) {
+            (Some(_), _) => "key",
+            (None, Some(_)) => "id",
+            (None, None) => "content",
+        };
+        Err(format!("{field}: line {number} has it already").into())
+    }
+
+    /// Refuses what the writer would refuse.
+    fn rehearsed(&self, new: &NewEntry, source: &SourceKey) -> Result<(), Unreadable> {
+        let record = rehearse(new, source).map_err(|error| short(error.to_string()))?;
+        if let Verdict::Refuse(why) = inspect(&record, Source::Local) {
+            return Err(why.into());
+        }
+        match self.snapshot.tombstone(record.entry())? {
+            Some(_) => Err(forgotten().into()),
+            None => Ok(()),
+        }
+    }
+
     /// The name of the entry in its source; the next one that was not forgotten, if that is wanted.
     fn source(&self, new: &NewEntry, format: &str, key: String) -> Result<SourceKey, Unreadable> {
         let mut source = SourceKey { format: format.into(), key };
         for renewal in 1..=RENEWALS_MAX {
-            let SourceKey { format: named, key } = source.clone();
-            let (workspace, memory) = (new.workspace, new.memory);
-            let entry = Origin::Imported { workspace, memory, format: named, key }.id();
-            if !self.query.as_new || self.snapshot.tombstone(entry)?.is_none() {
+            if !self.query.as_new || self.snapshot.tombstone(id(new, &source))?.is_none() {
                 return Ok(source);
             }
             source.format = format!("{format}+{renewal}");
         }
         Err(format!("key: it was forgotten more than {RENEWALS_MAX} times").into())
     }
+}
+
+/// The entry that a plain line stands for.
+fn id(new: &NewEntry, source: &SourceKey) -> EntryId {
+    let SourceKey { format, key } = source.clone();
+    Origin::Imported { workspace: new.workspace, memory: new.memory, format, key }.id()
 }
 
 fn forgotten() -> String {
@@ -361,7 +421,7 @@ fn conclude(
                     match of {
                         Ingested::Known => {}
                         Ingested::Merged(_) => is_taken = true,
-                        Ingested::Quarantined(_) => (is_taken, waits) = (true, true),
+                        Ingested::Quarantined(_) => waits = true,
                         Ingested::Forgotten => problem = Some(forgotten()),
                         Ingested::Refused(why) | Ingested::Deferred(why) => {
                             problem = Some(format!("records: {why}"));
@@ -377,10 +437,18 @@ fn conclude(
         }
     }
     match problem {
-        Some(message) => imported.refuse(number, &message),
-        None if is_taken => imported.taken += 1,
-        None => imported.known += 1,
+        Some(message) => {
+            imported.refuse(number, &message);
+            imported.quarantined += u64::from(waits);
+        }
+        None => add_read(imported, is_taken, waits),
     }
-    imported.quarantined += u64::from(waits);
     Ok(())
+}
+
+/// Counts a line that is not refused. What only waits for the operator is neither taken nor known.
+fn add_read(imported: &mut Imported, is_taken: bool, waits: bool) {
+    imported.taken += u64::from(is_taken);
+    imported.known += u64::from(!is_taken && !waits);
+    imported.quarantined += u64::from(waits);
 }

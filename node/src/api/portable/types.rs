@@ -89,7 +89,7 @@ pub struct Imported {
     pub refused: u64,
     /// Of those taken: lines that forgot an entry here.
     pub forgotten: u64,
-    /// Of those taken: lines of which something waits for the operator.
+    /// Lines of which something waits for the operator; what only waits is neither taken nor known.
     pub quarantined: u64,
     /// Why, for the first that were refused.
     pub problems: Vec<Problem>,

@@ -143,7 +143,7 @@ fn page(
             continue;
         }
         count += 1;
-        found.extend(reading.read(entry)?.filter(is_checked));
+        found.extend(reading.read_sound(entry)?.filter(is_checked));
     }
     let looked = reading.look_at_all(&found, &checkout);
     let mut answer = AnchorsChecked {

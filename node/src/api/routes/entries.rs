@@ -17,6 +17,7 @@ use crate::engine::{Command, Confirmation, Marks, Receipt, TaskAct, TaskDone};
 use crate::query::{Cancel, complaint};
 use axum::extract::{Path, State};
 use klnode_crdt::charter;
+use klnode_crdt::claims::Claims;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
@@ -106,7 +107,7 @@ fn page(service: &Service, query: ListQuery, cancel: &Cancel) -> Result<List, Ap
             next = entries.last().map(|last: &Entry| last.id.clone());
             break;
         }
-        entries.extend(reading.read(entry)?.map(|found| translate::entry(&found)));
+        entries.extend(reading.read_sound(entry)?.map(|found| translate::entry(&found)));
     }
     Ok(List { entries, next })
 }
@@ -145,16 +146,21 @@ pub(super) async fn edit(
 ) -> Answered<Named> {
     let claims = translate::edit(edit, &service.author.to_string(), (service.now)())?;
     let entry = resolve_for_change(&service, &entry)?;
-    has_withdrawn(&service, entry, &claims)?;
+    check_edit(&service, entry, &claims)?;
     service.submit(caller, Command::Claim { entry, claims }).await?;
     named(&service, entry)
 }
 
-/// Whoever takes back what this node never added would change nothing, and is told.
-fn has_withdrawn(service: &Service, entry: EntryId, claims: &[Claim]) -> Result<(), ApiError> {
+/// Whoever takes back what this node never added would change nothing, and is told; so is whoever
+/// changes what nobody says any more.
+fn check_edit(service: &Service, entry: EntryId, claims: &[Claim]) -> Result<(), ApiError> {
     let snapshot = service.snapshot()?;
     let held = snapshot.entry(entry)?.to_entry();
     let own = held.claims.get(&service.author);
+    if held.claims.values().all(Claims::is_empty) {
+        let message = format!("edit entry {}: what it said was taken back", held.code(entry));
+        return Err(ApiError::new(Kind::Invalid, message, Some("`klnode add` says it anew")));
+    }
     for claim in claims {
         let Claim::Withdraw(set, text) = claim else { continue };
         let said = own.and_then(|own| own.texts.get(set));
@@ -338,11 +344,11 @@ pub(super) async fn forget(
         done(&service, caller, entry, Command::Forget { entry, grounds: None }).await?
     };
     if now {
-        service.engine.submit(Command::Compact).await?;
         let mut index = service.index.watch();
         let head = forgotten.0.head;
         // The index ends only with the node, and then nobody is answered.
         let _ = index.wait_for(|state| state.keyword.0 >= head && state.wiped.0 >= head).await;
+        service.engine.submit(Command::Compact).await?;
     }
     Ok(forgotten)
 }

@@ -242,7 +242,10 @@ fn of_thread(
             continue;
         }
         let entitlement = reading.society.entitlement(row.workspace);
-        let view = snapshot.entry(entry)?.to_entry().view((service.now)(), &entitlement);
+        let Some(held) = crate::store::Error::unless_damaged(snapshot.entry(entry))? else {
+            continue;
+        };
+        let view = held.to_entry().view((service.now)(), &entitlement);
         let is_archived = view.archived_by.contains_key(&service.author);
         if view.text(Register::THREAD) == Some(&ask.thread) && is_archived == ask.undo {
             entries.push(entry);

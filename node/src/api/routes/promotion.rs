@@ -17,7 +17,7 @@ use crate::query::{Found, Reading};
 use axum::extract::{Path, State};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::kind::Kind as EntryKind;
+use klnode_crdt::kind::{self, Kind as EntryKind};
 use klnode_crdt::limits::SET_ELEMENTS_MAX;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
@@ -116,10 +116,12 @@ fn plan(
 ) -> Result<(NewEntry, String), ApiError> {
     let snapshot = service.snapshot()?;
     let reading = service.reader.at(&snapshot, (service.now)())?;
-    let found = reading.read(source)?.filter(|found| found.view.state == Shown::Live);
+    let found = reading.read(source)?;
+    let code = found.as_ref().map_or_else(|| kind::code_digits(source), translate::code);
+    let found = found.filter(|found| found.view.state == Shown::Live);
     let origin = found.as_ref().and_then(|found| found.view.origin.clone());
     let (Some(found), Some(origin)) = (found, origin) else {
-        return Err(invalid(format!("promote entry {source}: it has no text that stands")));
+        return Err(invalid(format!("promote entry {code}: it has no text that stands")));
     };
     let target = match ask.to.as_deref() {
         Some(name) => find_workspace(&reading.society, name)?,
@@ -129,8 +131,7 @@ fn plan(
     let is_threaded = found.view.text(Register::THREAD).is_some_and(|name| !name.is_empty());
     if target == origin.workspace() && memory == origin.memory() && !is_threaded {
         let name = reading.society.name(target);
-        let message =
-            format!("promote entry {source}: it is in `{name}` already, and in no thread");
+        let message = format!("promote entry {code}: it is in `{name}` already, and in no thread");
         let hint = "name another workspace with --to, or another memory with --memory";
         return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
     }
@@ -142,7 +143,7 @@ fn plan(
     let new = remade(service, &found, (target, memory, kind), ask)?;
     let needs_proof = origin.memory() == Memory::Episodic || memory == Memory::Procedural;
     if needs_proof && new.citations.iter().all(|citation| citation.is_context) {
-        let message = format!("promote entry {source}: citations are missing; it needs evidence");
+        let message = format!("promote entry {code}: citations are missing; it needs evidence");
         let hint = "say what it rests on, such as --evidence commit:1a2b3c";
         return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
     }

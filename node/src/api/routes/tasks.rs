@@ -96,7 +96,7 @@ pub(super) async fn show(
         parts.sort_by_key(|(_, part)| part.order);
         let mut entries = Vec::with_capacity(parts.len());
         for (entry, part) in parts {
-            let Some(found) = reading.read(entry)? else { continue };
+            let Some(found) = reading.read_sound(entry)? else { continue };
             let read = translate::entry(&found);
             entries.push(TaskEntry {
                 id: read.id,

@@ -158,6 +158,12 @@ pub(super) async fn make_current(
     let snapshot = service.snapshot()?;
     let id = find_workspace(&service.society(&snapshot)?, &name)?;
     drop(snapshot);
+    if id == WorkspaceId::LOCAL {
+        let message = "have all new entries stay in `local`: what is kept there is never shared";
+        let hint = "`klnode add --workspace local` keeps one there, and `klnode workspace map local` \
+                    what is written in a checkout";
+        return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
+    }
     service.replication()?.call(move |core| core.use_workspace(id)).await??;
     one(service, id).await
 }

@@ -86,6 +86,17 @@ impl EmbedError {
             _ => false,
         }
     }
+
+    /// Whether one of the texts may be why: the others may be taken without it.
+    #[must_use]
+    pub fn may_be_of_a_text(&self) -> bool {
+        match self {
+            // Another key, another address, another time.
+            Self::Refused { status: 401 | 404 | 408 | 429, .. } => false,
+            Self::Refused { status, .. } => (400..500).contains(status),
+            _ => false,
+        }
+    }
 }
 
 fn meaning(status: u16) -> &'static str {

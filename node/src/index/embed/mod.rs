@@ -38,6 +38,11 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     /// How many numbers a vector has. A server is asked once, and has to be there for it.
     fn dims(&self) -> Result<usize, EmbedError>;
 
+    /// How many numbers a vector has, where that is known without asking anyone.
+    fn dims_at_hand(&self) -> Option<usize> {
+        self.dims().ok()
+    }
+
     /// One vector for each text, of length one, or all zeros for a text without a known word.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
 

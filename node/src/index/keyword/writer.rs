@@ -2,7 +2,8 @@
 //!
 //! A deleted document stays in its segment's files until the segment is merged. For what was
 //! forgotten that is not good enough, so [`Writer::wipe`] merges every segment that has lost
-//! something and removes the old files.
+//! something and removes the old files. That it is owed stands in the commit itself
+//! ([`Writer::owe_wipe`]), so that whoever opens the index after a crash knows it, too.
 
 use super::question::texts;
 use super::{Fields, Keyword, KeywordError, LAYOUT, terms_of};
@@ -10,6 +11,10 @@ use crate::index::document::Document;
 use crate::index::mark::Mark;
 use klnode_crdt::ids::EntryId;
 use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 use tantivy::index::{SegmentId, SegmentMeta};
 use tantivy::merge_policy::NoMergePolicy;
@@ -31,6 +36,9 @@ const WIPE_PAUSE: Duration = Duration::from_millis(20);
 const WIPE_TRIES_MAX: usize = 500;
 /// tantivy's list of what the index is made of.
 const META_FILE: &str = "meta.json";
+/// What a commit ends in that takes out what must leave the files. It may stand there after that is
+/// done: whether it is can be seen in the files.
+const UNWIPED: &str = " unwiped";
 
 /// Puts documents in and takes them out.
 pub struct Writer {
@@ -38,6 +46,8 @@ pub struct Writer {
     writer: IndexWriter,
     /// A merge that is under way.
     settling: Option<FutureResult<Option<SegmentMeta>>>,
+    /// Whether what was taken out must leave the files, and may not have.
+    owes_wipe: bool,
 }
 
 impl Writer {
@@ -47,7 +57,8 @@ impl Writer {
         let writer: IndexWriter = writer.map_err(|source| keyword.failed(source))?;
         // Merging in the background would get into the way of wiping.
         writer.set_merge_policy(Box::new(NoMergePolicy));
-        Ok(Self { keyword: keyword.clone(), writer, settling: None })
+        let owes_wipe = keyword.owes_wipe().map_err(|source| keyword.failed(source))?;
+        Ok(Self { keyword: keyword.clone(), writer, settling: None, owes_wipe })
     }
 
     /// Puts a document in, in place of the one that stands there.
@@ -76,11 +87,22 @@ impl Writer {
         self.writer.delete_term(term);
     }
 
+    /// What is taken out by the next commit must leave the files, too.
+    pub fn owe_wipe(&mut self) {
+        self.owes_wipe = true;
+    }
+
+    /// Whether there is something to wipe that has not been wiped, by this process or the last.
+    pub fn owes_wipe(&self) -> bool {
+        self.owes_wipe
+    }
+
     /// Makes all changes durable and visible, and notes how far they reach.
     pub fn commit(&mut self, mark: &Mark) -> Result<(), KeywordError> {
         let mut commit = || -> tantivy::Result<()> {
             let mut prepared = self.writer.prepare_commit()?;
-            prepared.set_payload(&format!("{LAYOUT}/{mark}"));
+            let unwiped = if self.owes_wipe { UNWIPED } else { "" };
+            prepared.set_payload(&format!("{LAYOUT}/{mark}{unwiped}"));
             prepared.commit()?;
             self.keyword.reader.reload()
         };
@@ -138,14 +160,8 @@ impl Writer {
     pub fn wipe(&mut self) -> Result<(), KeywordError> {
         let settling = self.settling.take();
         let wipe = || -> tantivy::Result<bool> {
-            settling.map(FutureResult::wait).transpose()?;
-            // No more than their names: tantivy keeps the files of every segment that is held.
-            let lossy: Vec<SegmentId> = {
-                let segments = self.keyword.index.searchable_segment_metas()?;
-                let lossy = segments.iter().filter(|segment| segment.num_deleted_docs() > 0);
-                lossy.map(|segment| segment.id()).collect()
-            };
-            for segment in lossy {
+            settling.map(wait).transpose()?;
+            for segment in self.keyword.lossy()? {
                 self.writer.merge(&[segment]).wait()?;
             }
             self.keyword.reader.reload()?;
@@ -159,9 +175,32 @@ impl Writer {
             Ok(false)
         };
         match wipe() {
-            Ok(true) => Ok(()),
+            Ok(true) => {
+                self.owes_wipe = false;
+                Ok(())
+            }
             Ok(false) => Err(KeywordError::InUse { path: self.keyword.path.clone() }),
             Err(source) => Err(self.keyword.failed(source)),
+        }
+    }
+}
+
+/// Waits on this thread for something that may have been awaited before it was ready: tantivy's own
+/// way to wait panics then.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    struct Waiting(Thread);
+    impl Wake for Waiting {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Waiting(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => thread::park(),
         }
     }
 }
@@ -180,6 +219,21 @@ impl Keyword {
     fn segments(&self) -> Result<Vec<(u32, SegmentId)>, KeywordError> {
         let metas = self.index.searchable_segment_metas().map_err(|source| self.failed(source))?;
         Ok(metas.iter().map(|segment| (segment.num_docs(), segment.id())).collect())
+    }
+
+    /// The segments that have lost something. No more than their names: tantivy keeps the files of
+    /// every segment that is held.
+    fn lossy(&self) -> tantivy::Result<Vec<SegmentId>> {
+        let segments = self.index.searchable_segment_metas()?;
+        let lossy = segments.iter().filter(|segment| segment.num_deleted_docs() > 0);
+        Ok(lossy.map(SegmentMeta::id).collect())
+    }
+
+    /// Whether the last commit was to be followed by a wipe, and something is left to do for it.
+    fn owes_wipe(&self) -> tantivy::Result<bool> {
+        let payload = self.index.load_metas()?.payload.unwrap_or_default();
+        let is_noted = payload.ends_with(UNWIPED);
+        Ok(is_noted && !(self.lossy()?.is_empty() && self.leftovers()? == 0))
     }
 
     /// Files of segments that are no longer part of the index.
@@ -202,6 +256,83 @@ impl Keyword {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tantivy::directory::{Directory, META_LOCK};
+
+    fn document(number: u8) -> Document {
+        Document::plain(number, &format!("word{number}"))
+    }
+
+    fn mark() -> Mark {
+        format!("{} 0 7", "00".repeat(16)).parse().unwrap()
+    }
+
+    /// An index of segments with two documents each, and its writer.
+    fn filled(folder: &tempfile::TempDir, segments: u8) -> (Keyword, Writer) {
+        let keyword = Keyword::create(folder.path()).unwrap();
+        let mut writer = Writer::new(&keyword).unwrap();
+        for segment in 0..segments {
+            writer.put(&document(2 * segment)).unwrap();
+            writer.put(&document(2 * segment + 1)).unwrap();
+            writer.commit(&mark()).unwrap();
+        }
+        (keyword, writer)
+    }
+
+    #[test]
+    fn a_wipe_waits_for_a_merge_that_was_looked_at_before_it_was_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keyword, mut writer) = filled(&folder, 2);
+        // A merge needs this lock at its end: it cannot be done before it is looked at.
+        let lock = keyword.index.directory().acquire_lock(&META_LOCK).unwrap();
+        assert!(writer.settle().unwrap());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(pin!(writer.is_settled()).poll(&mut context).is_pending());
+        drop(lock);
+        writer.remove(document(0).entry);
+        writer.owe_wipe();
+        writer.commit(&mark()).unwrap();
+        writer.wipe().unwrap();
+        assert_eq!(keyword.look().documents(), 3);
+        assert!(keyword.lossy().unwrap().is_empty());
+        assert_eq!(keyword.leftovers().unwrap(), 0);
+    }
+
+    #[test]
+    fn a_wipe_that_a_crash_came_before_is_still_owed_and_one_that_nobody_asked_for_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (keyword, mut writer) = filled(&folder, 2);
+        // What was only replaced may stay until it is merged away.
+        writer.put(&document(0)).unwrap();
+        writer.commit(&mark()).unwrap();
+        assert_eq!(keyword.lossy().unwrap().len(), 1);
+        drop((keyword, writer));
+        let reopened = || {
+            let (keyword, found) = Keyword::open(folder.path()).unwrap().unwrap();
+            assert_eq!(found, Some(mark()));
+            let writer = Writer::new(&keyword).unwrap();
+            (keyword, writer)
+        };
+        let (keyword, mut writer) = reopened();
+        assert!(!writer.owes_wipe());
+        writer.remove(document(2).entry);
+        writer.owe_wipe();
+        writer.commit(&mark()).unwrap();
+        drop((keyword, writer));
+        let (keyword, mut writer) = reopened();
+        assert!(writer.owes_wipe());
+        // Another commit does not make up for it.
+        writer.put(&document(4)).unwrap();
+        writer.commit(&mark()).unwrap();
+        drop((keyword, writer));
+        let (keyword, mut writer) = reopened();
+        assert!(writer.owes_wipe());
+        writer.wipe().unwrap();
+        assert!(!writer.owes_wipe() && keyword.lossy().unwrap().is_empty());
+        drop((keyword, writer));
+        let (keyword, writer) = reopened();
+        assert!(!writer.owes_wipe());
+        assert_eq!(keyword.look().documents(), 4);
+    }
 
     #[test]
     fn segments_are_merged_from_the_first_that_the_smaller_ones_come_near() {

@@ -70,15 +70,7 @@ impl Dump {
 
     /// Deletes the graphs of all other models of the folder.
     pub(super) fn remove_others(&self) {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        for entry in entries {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with(NAME_START) && !name.starts_with(&self.name) {
-                // Only disk space is lost when it stays.
-                let _ = fs::remove_file(entry.path());
-            }
-        }
+        remove_where(&self.folder, |name| !name.starts_with(&self.name));
     }
 
     /// Deletes this graph. The points go first: without them the rest is not looked at.
@@ -206,6 +198,23 @@ impl Dump {
         }
         let fingerprints = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
         Ok(([*first, *second], fingerprints))
+    }
+}
+
+/// Deletes the graphs of all models of a folder.
+pub(super) fn remove_all(folder: &Path) {
+    remove_where(folder, |_| true);
+}
+
+fn remove_where(folder: &Path, is_meant: impl Fn(&str) -> bool) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(NAME_START) && is_meant(&name) {
+            // Only disk space is lost when it stays.
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 

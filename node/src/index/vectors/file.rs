@@ -71,6 +71,10 @@ pub(super) struct Dirty {
 }
 
 impl Dirty {
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
     pub(super) fn mark(&mut self, row: usize) {
         let word = row / 64;
         if word >= self.words.len() {
@@ -110,6 +114,8 @@ pub(super) struct Disk {
     file: Option<File>,
     /// The checksum of each slot.
     sums: Vec<u64>,
+    /// What the last checkpoint was given.
+    cursor: Vec<u8>,
 }
 
 impl Disk {
@@ -117,12 +123,18 @@ impl Disk {
     pub(super) fn new(path: PathBuf, identity: &str, dims: usize) -> Self {
         // What a killed process had begun may hold vectors that have since been removed.
         let _ = fs::remove_file(temporary(&path));
-        Self { path, identity: identity.to_owned(), dims, file: None, sums: Vec::new() }
+        let (identity, sums, cursor) = (identity.to_owned(), Vec::new(), Vec::new());
+        Self { path, identity, dims, file: None, sums, cursor }
     }
 
     /// Whether there is a file of these rows.
     pub(super) fn exists(&self) -> bool {
         self.file.is_some()
+    }
+
+    /// What the last checkpoint was given.
+    pub(super) fn cursor(&self) -> &[u8] {
+        &self.cursor
     }
 
     /// Makes the file say what the rows say. `dirty` names the rows written since the last time.
@@ -146,7 +158,9 @@ impl Disk {
             }
             None => self.write_anew(rows, cursor),
         };
-        done.map_err(|source| CheckpointError::Io { path, source })
+        done.map_err(|source| CheckpointError::Io { path, source })?;
+        self.cursor = cursor.to_vec();
+        Ok(())
     }
 
     fn write_anew(&mut self, rows: &RwLock<impl AsRows>, cursor: &[u8]) -> io::Result<()> {
@@ -247,6 +261,36 @@ fn total(sums: &[u64]) -> u64 {
     sums.iter().fold(0, |total, sum| total.wrapping_add(*sum))
 }
 
+/// Deletes a file of rows, if there is one, and what a killed process had begun of one.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    for path in [path, &temporary(path)] {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// How many numbers the vectors of a file have, whoever made them.
+pub(super) fn dims(path: &Path) -> Result<usize, Stale> {
+    let mut file = open(path)?;
+    Ok(read_header(&mut file)?.dims)
+}
+
+fn open(path: &Path) -> Result<File, Stale> {
+    match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Stale::Absent),
+        opened => Ok(opened?),
+    }
+}
+
+fn read_header(file: &mut File) -> Result<Header, Stale> {
+    let mut bytes = [0; HEADER_BYTES];
+    read_or(file, &mut bytes, "its header is cut short")?;
+    Header::parse(&bytes)
+}
+
 /// Reads a file written by a checkpoint, with the cursor it was given.
 pub(super) fn load(
     path: &Path,
@@ -254,14 +298,8 @@ pub(super) fn load(
     dims: usize,
 ) -> Result<(Disk, Rows, Vec<u8>), Stale> {
     let mut disk = Disk::new(path.to_owned(), identity, dims);
-    let mut file = match OpenOptions::new().read(true).write(true).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Stale::Absent),
-        Err(error) => return Err(error.into()),
-    };
-    let mut bytes = [0; HEADER_BYTES];
-    read_or(&mut file, &mut bytes, "its header is cut short")?;
-    let header = Header::parse(&bytes)?;
+    let mut file = open(path)?;
+    let header = read_header(&mut file)?;
     if header.identity != identity {
         return Err(Stale::Identity { found: header.identity });
     }
@@ -292,7 +330,7 @@ pub(super) fn load(
     if file.metadata()?.permissions().mode() & 0o077 != 0 {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }
-    disk.file = Some(file);
+    (disk.file, disk.cursor) = (Some(file), header.cursor.clone());
     Ok((disk, rows, header.cursor))
 }
 

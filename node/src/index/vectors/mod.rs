@@ -39,9 +39,9 @@ use file::{Dirty, Disk};
 use klnode_crdt::ids::EntryId;
 use rows::{Quantised, Query, Rows};
 use state::State;
-use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::{fmt, io};
 use top::Top;
 
 /// The file's name in the folder of the index.
@@ -158,6 +158,18 @@ impl Vectors {
         Self::of(folder, disk, Rows::new(dims), identity, limits)
     }
 
+    /// Deletes what stands in a folder, where nobody is going to keep it up: what is forgotten from
+    /// now on would stay in it.
+    pub fn discard(folder: &Path) -> io::Result<()> {
+        dump::remove_all(folder);
+        file::remove(&folder.join(FILE_NAME))
+    }
+
+    /// How many numbers the vectors have that stand in a folder, whoever made them.
+    pub fn dims_in(folder: &Path) -> Result<usize, Stale> {
+        file::dims(&folder.join(FILE_NAME))
+    }
+
     fn of(folder: &Path, disk: Disk, rows: Rows, identity: &str, limits: Limits) -> Self {
         let shared = Shared {
             identity: identity.to_owned(),
@@ -239,8 +251,22 @@ impl Vectors {
     /// Saves what has changed, with a cursor to be handed back by [`Self::open`]. When it returns,
     /// the file survives a crash. What could not be saved is saved the next time.
     pub fn checkpoint(&self, cursor: &[u8]) -> Result<(), CheckpointError> {
+        self.write(&mut self.pen(), cursor)
+    }
+
+    /// Saves what has changed under the cursor that the file has: for what must leave the file
+    /// before the next cursor can be told. Where there is no file yet, there is nothing to leave.
+    pub fn save(&self) -> Result<(), CheckpointError> {
         let mut pen = self.pen();
-        let Pen { disk, dirty } = &mut *pen;
+        if !pen.disk.exists() || pen.dirty.is_empty() {
+            return Ok(());
+        }
+        let cursor = pen.disk.cursor().to_vec();
+        self.write(&mut pen, &cursor)
+    }
+
+    fn write(&self, pen: &mut Pen, cursor: &[u8]) -> Result<(), CheckpointError> {
+        let Pen { disk, dirty } = pen;
         let first = !disk.exists();
         disk.checkpoint(&self.shared.state, dirty, cursor)?;
         *dirty = Dirty::default();

@@ -185,7 +185,7 @@ impl Reading<'_> {
 
     /// Reads an entry; nothing if nobody is to be told of it.
     fn read_for_briefing(&self, entry: EntryId) -> Result<Option<Read>, SearchError> {
-        let Some(found) = self.read(entry)? else { return Ok(None) };
+        let Some(found) = self.read_sound(entry)? else { return Ok(None) };
         let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
         let Some(scope) = Scope::of(&found.view).filter(|scope| scope.memory != Memory::Episodic)
         else {

@@ -35,6 +35,12 @@ pub fn store(
     };
     let (examined, beside) = match catch_unwind(AssertUnwindSafe(look)) {
         Ok(Err(Error::Abandoned)) => return Err(Error::Abandoned),
+        Ok(Err(error @ (Error::Closed | Error::Full | Error::Io(_)))) => {
+            let says = format!("the store cannot be read now: cannot {error}");
+            let way_out =
+                "make room on the disk, and see that it is sound; the node goes on by itself";
+            return Ok(vec![Finding::fail("records", says, way_out)]);
+        }
         Ok(Err(error)) => {
             let says = format!("the store cannot be read to its end: cannot {error}");
             return Ok(vec![Finding::fail("records", says, FROM_BACKUP)]);

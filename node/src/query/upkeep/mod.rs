@@ -209,7 +209,8 @@ impl Upkeep {
         service: Service,
     ) -> Result<bool, Error> {
         let row = snapshot.service(service)?;
-        let is_long_ago = row.through.plus(self.params.interval) <= now;
+        // A clock that was ahead for a while must not put it off for as long.
+        let is_long_ago = row.through.plus(self.params.interval) <= now || row.through > now;
         match service {
             Service::Pairs | Service::Stale => {
                 Ok(row.walk.is_some() || (is_long_ago && snapshot.head() > Seq(0)))

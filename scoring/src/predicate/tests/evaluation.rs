@@ -338,3 +338,21 @@ fn an_entry_is_fresh_if_all_hold_and_broken_if_one_is() {
     assert_eq!(check(&[H, U, H, U]), (Check::Unchecked, vec![1, 3]));
     assert_eq!(check(&[H, U, B, B]), (Check::Broken, vec![2, 3]));
 }
+
+#[test]
+fn a_pattern_is_compiled_where_it_is_looked_for_and_no_more_than_a_look_may_take() {
+    let checkout = Memory::of(&[("there", "a text")]);
+    let read = |text: &str| Predicate::read(text).unwrap();
+    // Nothing can find it, which shows only where there is something to look into.
+    let (nowhere, somewhere) = (read(r#"text:gone~"(x""#), read(r#"text:there~"(x""#));
+    assert!(Predicate::parse(r#"text:gone~"(x""#).is_err());
+    let reasons = |of: &Predicate| match evaluate(of, &checkout, &Params::default()) {
+        Outcome::Broken { because } | Outcome::Unknown { because } => because[0].reason,
+        Outcome::Holds => Holds,
+    };
+    assert_eq!((reasons(&nowhere), reasons(&somewhere)), (NotTracked, Reason::NotUnderstood));
+    let many: Vec<Predicate> = (0..600).map(|n| read(&format!(r#"text:there~"x{n}""#))).collect();
+    let outcomes = evaluate_all(&many, &checkout, &Params::default());
+    let told = outcomes.iter().filter(|of| matches!(of, Outcome::Broken { .. })).count();
+    assert!((400..=512).contains(&told), "{told} were compiled");
+}

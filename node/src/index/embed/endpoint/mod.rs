@@ -132,6 +132,10 @@ impl Embedder for EndpointEmbedder {
         self.known_dims()
     }
 
+    fn dims_at_hand(&self) -> Option<usize> {
+        self.dims.get().copied()
+    }
+
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let cut: Vec<&str> =
             texts.iter().map(|text| cut(text, self.settings.text_bytes_max)).collect();

@@ -1,0 +1,80 @@
+//! What was forgotten is in no file of the home: not in pages that nothing uses, not in the index,
+//! whatever its size, and whether or not somebody waits for it. Real processes.
+
+use crate::backup::lies_in;
+use crate::pairing::eventually;
+use crate::portable::{json, printed, run};
+use crate::process::{klnode, start, started};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+fn add(home: &Path, title: &str, content: &str) -> String {
+    let words = ["add", "--title", title, "--content", content, "--evidence", "run:1"];
+    json(home, &words)["id"].as_str().unwrap().to_owned()
+}
+
+/// So many bytes of a word that nothing else says.
+fn secret(bytes: usize) -> String {
+    "xyzzyplugh ".repeat(bytes / 11)
+}
+
+const SECRET: &[u8] = b"xyzzyplugh";
+
+#[test]
+fn a_forgotten_text_is_in_no_file_whatever_its_size() {
+    for (bytes, others) in [(60, 300), (12_000, 30_000), (40_000, 200), (900, 60_000)] {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home");
+        let (_node, _) = start(&home);
+        let kept = add(&home, "kept", &"k".repeat(others));
+        let gone = add(&home, "gone", &secret(bytes));
+        add(&home, "kept, too", &"m".repeat(others));
+        assert!(lies_in(&home, SECRET).is_some(), "{bytes}");
+        for _ in 0..3 {
+            add(&home, "more", "of the same");
+        }
+        printed(&run(&home, &["forget", &gone, "--now"]));
+        assert_eq!(lies_in(&home, SECRET), None, "{bytes} among {others}");
+        assert_eq!(json(&home, &["show", &kept])["title"], "kept");
+        add(&home, "after", "it goes on");
+        assert_eq!(json(&home, &["status"])["entries"], 6);
+    }
+}
+
+#[test]
+fn a_forgotten_text_goes_by_itself_once_nobody_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let mut command = klnode(&home);
+    command.args(["--set", "upkeep.look_interval=200 ms", "--set", "upkeep.pause=50 ms"]);
+    let (_node, _) = started({
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    });
+    add(&home, "kept", "k");
+    let gone = add(&home, "gone", &secret(12_000));
+    add(&home, "kept, too", &"m".repeat(30_000));
+    printed(&run(&home, &["forget", &gone]));
+    eventually("it is in no file", || lies_in(&home, SECRET).is_none().then_some(()));
+    assert_eq!(json(&home, &["status"])["entries"], 2);
+}
+
+#[test]
+fn a_text_forgotten_just_before_a_crash_is_in_no_file_once_somebody_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let (mut node, _) = start(&home);
+    let gone = add(&home, "gone", &secret(2_000));
+    eventually("it is found", || {
+        let found = json(&home, &["search", "xyzzyplugh", "--all"]);
+        (found["index_lag"] == 0).then_some(())
+    });
+    printed(&run(&home, &["forget", &gone]));
+    node.0.kill().unwrap();
+    node.0.wait().unwrap();
+    let (_node, _) = start(&home);
+    printed(&run(&home, &["forget", &gone, "--now"]));
+    assert_eq!(lies_in(&home, SECRET), None);
+    assert!(fs::metadata(home.join("store.redb")).unwrap().len() > 0);
+}
