@@ -116,11 +116,10 @@ fn a_second_node_on_the_same_home_gets_a_sentence_and_a_way_out() {
     let (_first, _) = start(home.path());
     let second = klnode(home.path()).output().unwrap();
     assert_eq!(second.status.code(), Some(1));
-    let store = home.path().join("store.redb");
     let expected = format!(
-        "klnode: cannot open the store at {}: another klnode is using it\n  \
+        "klnode: cannot use the home {}: another klnode is using it\n  \
          hint: stop the other node, or start this one with another --home\n",
-        store.display()
+        home.path().display()
     );
     assert_eq!(told(&second), expected);
 }

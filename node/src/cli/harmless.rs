@@ -12,7 +12,11 @@ fn is_obeyed(c: char) -> bool {
 }
 
 /// A text to be shown, on as many lines as it has.
-pub fn harmless(text: &str) -> String {
+pub fn harmless(text: impl Into<String>) -> String {
+    let text = text.into();
+    if !text.contains(is_obeyed) {
+        return text;
+    }
     let lines = text.replace("\r\n", "\n");
     lines.chars().map(|c| if is_obeyed(c) { '\u{FFFD}' } else { c }).collect()
 }

@@ -388,7 +388,7 @@ pub enum Terminal {
 impl Reply {
     /// An answer. Whatever others wrote of it cannot harm the terminal it is shown on.
     fn new(json: &impl Serialize, text: String) -> Self {
-        Self::styled(json, harmless(&text))
+        Self::styled(json, harmless(text))
     }
 
     /// The same with styles: whoever adds them has seen to it that nothing else in it is harmful.
@@ -404,7 +404,7 @@ impl Reply {
 
     /// The same, with something to say beside the answer: on standard error.
     fn noting(mut self, notes: String) -> Self {
-        self.notes = harmless(&notes);
+        self.notes = harmless(notes);
         self
     }
 

@@ -258,6 +258,7 @@ pub(super) fn state(peer: &Peer) -> String {
         ("differs", Some(count), Some(at)) => {
             format!("{} differed at {} UTC", records(count), moment(at))
         }
+        ("reading", _, Some(at)) if !peer.connected => format!("last equal at {} UTC", moment(at)),
         ("reading", ..) => format!("reading{}", last()),
         ("refused", ..) => {
             format!("does not talk: {}", peer.reason.as_deref().unwrap_or("no reason given"))

@@ -8,6 +8,7 @@ use klnode_crdt::ids::Boot;
 use klnode_crdt::time::WallTime;
 use serde::Serialize;
 use std::fmt::Write;
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -33,6 +34,8 @@ pub struct Surroundings<'a> {
     pub boot: Boot,
     /// The clock.
     pub now: WallTime,
+    /// Claims the home, on which no node may run meanwhile.
+    pub claim: &'a mut dyn FnMut() -> Result<File, VerbError>,
     /// Asks the person in front of the terminal; no if there is none.
     pub ask: &'a mut dyn FnMut(&str) -> bool,
 }
@@ -56,10 +59,11 @@ impl Args {
         around: Surroundings<'_>,
         progress: &mut dyn Progress,
     ) -> Result<Reply, VerbError> {
-        let Surroundings { layout, boot, now, ask } = around;
+        let Surroundings { layout, boot, now, claim, ask } = around;
         let is_unprotected = !layout.person_file().exists();
         let backup = Backup::open(&self.file)?;
         backup::check(&backup, progress)?;
+        let _claimed = claim()?;
         let manifest = backup.manifest().clone();
         let identity = match self.as_this_node {
             true => Identity::AsThisNode,

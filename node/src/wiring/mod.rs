@@ -162,9 +162,9 @@ pub fn main() -> ExitCode {
             let hint = hint.map(str::to_owned).or_else(|| failure.wants_node().then(start));
             let mut stderr = io::stderr().lock();
             // Nothing is left to tell if this cannot be told.
-            let _ = writeln!(stderr, "klnode: cannot {}", cli::harmless(&failure.to_string()));
+            let _ = writeln!(stderr, "klnode: cannot {}", cli::harmless(failure.to_string()));
             if let Some(hint) = hint {
-                let _ = writeln!(stderr, "  hint: {}", cli::harmless(&hint));
+                let _ = writeln!(stderr, "  hint: {}", cli::harmless(hint));
             }
             ExitCode::from(code)
         }

@@ -24,13 +24,13 @@ pub(super) fn verify(file: &Path) -> Result<Reply, Failure> {
 
 pub(super) fn restore(args: cli::restore::Args, home: &Home) -> Result<Reply, Failure> {
     home.prepare()?;
-    let _claimed = claim(home, "restore into")?;
     let mut bits = [0; 8];
     entropy(&mut bits);
     let around = Surroundings {
         layout: home.layout(),
         boot: Boot(u64::from_be_bytes(bits)),
         now: now(),
+        claim: &mut || claim(home, "restore into"),
         ask: &mut ask,
     };
     Ok(quietly(|bar| args.run(around, bar))?)
@@ -87,13 +87,12 @@ pub(super) fn service(args: &cli::service::Args, global: &Global) -> Result<Repl
 }
 
 /// Claims a home on which no node may run meanwhile.
-fn claim(home: &Home, what: &str) -> Result<File, Failure> {
+fn claim(home: &Home, what: &str) -> Result<File, VerbError> {
     home.claim().map_err(|error| match error {
         HomeError::Claimed { path } => {
-            let says = format!("{what} {}: a node is running on it", path.display());
-            VerbError::Running(says).into()
+            VerbError::Running(format!("{what} {}: a node is running on it", path.display()))
         }
-        other => other.into(),
+        other => VerbError::Failed(other.to_string()),
     })
 }
 

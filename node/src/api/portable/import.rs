@@ -174,8 +174,8 @@ impl Reader {
     }
 
     /// A workspace that a line may name, by its id where it has a name of its own.
-    fn workspace(&self, name: String) -> Result<String, String> {
-        let known = find_workspace(&self.society, &name).map(translate::workspace);
+    fn workspace(&self, name: &str) -> Result<String, String> {
+        let known = find_workspace(&self.society, name).map(translate::workspace);
         known.map_err(|_| {
             format!("workspace: `{name}` is not known; `klnode workspace list` shows which are")
         })
@@ -196,7 +196,7 @@ impl Reader {
         count.entries += u64::from(line.part.is_none());
         if line.records.is_empty() {
             let key = line.source_key();
-            let named = self.query.workspace.clone().or(line.workspace);
+            let named = self.query.workspace.as_deref().or(line.workspace.as_deref());
             line.workspace = named.map(|name| self.workspace(name)).transpose()?;
             return self.plain(line, PLAIN, key, number);
         }
@@ -218,7 +218,7 @@ impl Reader {
         }
         // Further lines of an entry, and tombstones, do not say where it lives.
         let tells = line.part.is_none() && !forgets;
-        let wanted = self.query.workspace.clone().filter(|_| tells);
+        let wanted = self.query.workspace.as_deref().filter(|_| tells);
         let wanted = wanted.map(|name| self.workspace(name)).transpose()?;
         if wanted.is_some() && wanted != line.workspace {
             let told = "workspace: that of an exported entry is fixed; without its records it is \

@@ -258,11 +258,13 @@ pub(super) async fn sync(
         loop {
             let live = handle.live();
             let is_settled = |key: &AuthorId| match live.states.get(key) {
+                // Whoever has gone says nothing more.
+                _ if !live.connected.contains_key(key) => true,
                 Some(SyncState::Equal(at)) => *at >= begun,
                 // What differs is on its way, unless it stays so.
                 Some(SyncState::Differs(_, at)) => *at >= begun.plus(SYNC_STAYS),
                 Some(SyncState::Refused(_)) => true,
-                _ => !live.connected.contains_key(key),
+                _ => false,
             };
             if wanted.iter().all(is_settled) || changes.changed().await.is_err() {
                 return;
