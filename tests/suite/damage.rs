@@ -318,6 +318,8 @@ fn one_damaged_record_costs_one_entry_and_no_backup() {
     assert_eq!(exported.status.code(), Some(1));
     let text = String::from_utf8_lossy(&exported.stdout).into_owned();
     assert!(text.contains("also whole") && !text.contains("struck"), "{text}");
+    assert!(text.contains(&format!(r#"{{"id":"{}""#, ids[0])), "{text}");
+    assert!(told(&exported).contains("1 entry is damaged and not in it"), "{}", told(&exported));
     let refused = run(&home, &["backup", file, "--force"]);
     assert_eq!(refused.status.code(), Some(1), "{}", told(&refused));
     assert_eq!(fs::read(&backup).unwrap(), good, "the good one stays");

@@ -2,7 +2,7 @@
 
 use super::{Progress, Reply, VerbError};
 use crate::api::Client;
-use crate::api::portable::line::Head;
+use crate::api::portable::line::{DAMAGED, Head};
 use crate::query::count;
 use crate::store::{Existing, Unfinished};
 use hyper::Method;
@@ -63,7 +63,7 @@ impl Export {
         target.finish().map_err(failed)?;
         let (entries, bytes) = (counted.total().unwrap_or(0), counted.bytes);
         let text = format!("{} exported to {}\n", count::entries(entries), file.display());
-        Ok(Reply::new(&Exported { file, entries, bytes }, text))
+        Ok(counted.told(Reply::new(&Exported { file, entries, bytes }, text)))
     }
 }
 
@@ -88,7 +88,7 @@ async fn to_output(
     });
     match received.await {
         Err(_) if !has_reader => Ok(Reply::nothing()),
-        received => received.map(|()| Reply::nothing()),
+        received => received.map(|()| counted.told(Reply::nothing())),
     }
 }
 
@@ -111,6 +111,10 @@ struct Counted {
     lines: u64,
     bytes: u64,
     head: Option<Head>,
+    /// Entries that could not be read.
+    damaged: u64,
+    /// The end of the last piece, which the next goes on.
+    end: Vec<u8>,
 }
 
 impl Counted {
@@ -122,6 +126,21 @@ impl Counted {
             self.head = serde_json::from_slice(&self.first).ok();
         }
         self.lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.end.extend_from_slice(bytes);
+        let marks = self.end.windows(DAMAGED.len()).filter(|part| *part == DAMAGED.as_bytes());
+        self.damaged += marks.count() as u64;
+        let kept = self.end.len().saturating_sub(DAMAGED.len() - 1);
+        self.end.drain(..kept);
+    }
+
+    /// The answer, with what is not in it.
+    fn told(&self, reply: Reply) -> Reply {
+        if self.damaged == 0 {
+            return reply;
+        }
+        let entries = count::counted(self.damaged, "entry is", "entries are");
+        let notes = format!("{entries} damaged and not in it; `klnode doctor` says which\n");
+        reply.noting(notes).ending(1)
     }
 
     fn total(&self) -> Option<u64> {

@@ -133,7 +133,7 @@ fn join<'p>(parts: &'p [Expression], decisive: Truth, session: &mut Session<'_>)
 
 /// What it takes to compile a pattern, at most, as steps: a predicate has room for all of its atoms,
 /// and a batch for a few hundred.
-const COMPILING_STEPS: usize = 1 << 18;
+pub(super) const COMPILING_STEPS: usize = 1 << 18;
 
 /// Why an atom is judged as it is; what stops the judging is a reason as well.
 type Verdict = Result<Reason, Reason>;

@@ -61,7 +61,7 @@ pub struct Line {
     /// Its citation code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// `retracted`, `parked` or `forgotten`, if it is not live.
+    /// `retracted`, `parked`, `forgotten` or `damaged`, if it is not live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// What a plain line is called where it comes from.
@@ -241,7 +241,16 @@ pub(crate) const RELATIONS: [(Relation, &str); 4] = [
     (Relation::RELATED, "related"),
 ];
 
+/// What the line of an entry says that could not be read: nothing else of it is there.
+pub const DAMAGED: &str = r#""state":"damaged""#;
+
 impl Line {
+    /// What is left of an entry that cannot be read.
+    pub fn damaged(entry: EntryId) -> Self {
+        let (id, code) = (Some(entry.to_string()), Some(kind::code_digits(entry)));
+        Self { id, code, state: Some("damaged".to_owned()), ..Self::default() }
+    }
+
     /// What a view shows, without records.
     pub fn of(entry: EntryId, view: &View) -> Self {
         let text = |register| view.text(register).map(str::to_owned);

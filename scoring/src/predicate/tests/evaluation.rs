@@ -5,11 +5,15 @@ use crate::predicate::Reason::{
     Holds, Missing, NotAFile, NotTracked, OtherDigest, OtherText, TooFewLines, TooLarge,
     TooManyFiles, TooMuchWork,
 };
+use crate::predicate::evaluate::COMPILING_STEPS;
 use crate::predicate::{
     Checkout, Finding, Flag, Outcome, Params, Predicate, Reason, Unreadable, check, evaluate,
     evaluate_all,
 };
 use crate::rank::signals::Check;
+
+/// What compiling a pattern counts.
+const COMPILING: u64 = COMPILING_STEPS as u64;
 
 const H: &str = "path:there";
 const B: &str = "path:gone";
@@ -261,9 +265,11 @@ fn work_is_bounded_by_files_bytes_and_steps() {
     assert_eq!(of("text:src/*.rs~\"x\"", &Params { read_bytes_max: 400, ..full }), OtherText);
 
     // 40 paths of 10 bytes, then 40 texts of 10 bytes; a pattern of 3 bytes counts three times.
-    for (text, steps) in
-        [("text:src/*.rs~\"x\"", 800), ("text:src/*.rs~\"x+z\"", 1600), ("path:src/*.py", 400)]
-    {
+    for (text, steps) in [
+        ("text:src/*.rs~\"x\"", COMPILING + 800),
+        ("text:src/*.rs~\"x+z\"", COMPILING + 1600),
+        ("path:src/*.py", 400),
+    ] {
         for (given, expect) in [(steps, false), (steps - 1, true)] {
             let each = Params { steps_per_predicate_max: given, ..full };
             let all = Params { steps_max: given, ..full };
@@ -277,7 +283,7 @@ fn work_is_bounded_by_files_bytes_and_steps() {
 #[test]
 fn a_greedy_predicate_takes_nothing_from_the_others() {
     let checkout = Memory::of(&[("a", &"0".repeat(100)), ("b", "1")]);
-    let params = Params { steps_per_predicate_max: 100, ..Params::default() };
+    let params = Params { steps_per_predicate_max: COMPILING + 100, ..Params::default() };
     // The first takes all of its steps, the third needs more than it has.
     let texts = ["text:a~\"1\"", "text:b~\"1\"", "text:a~\"1+\"", "text:b~\"1\"", "path:a"];
     let outcomes = evaluate_all(&texts.map(parsed), &checkout, &params);
