@@ -5,8 +5,8 @@ use super::pairing::free_name;
 use super::release::{Examiner, Turn};
 use super::view::StoreView;
 use crate::engine::{self, Command, PeerAct, Receipt, Rejection};
-use crate::store::peers::Society;
 use crate::store::peers::rows::{Approval, Cursor, WorkspaceRow};
+use crate::store::peers::{Society, Workspace};
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::charter::{self, Charter};
@@ -543,7 +543,7 @@ fn own_workspaces(
     entries: &BTreeSet<EntryId>,
     now: WallTime,
 ) -> Result<Vec<PeerAct>, Error> {
-    let mut acts = Vec::new();
+    let (mut acts, mut known) = (Vec::new(), None::<Society>);
     if society.mine.len() < 2 {
         return Ok(acts);
     }
@@ -559,7 +559,11 @@ fn own_workspaces(
         let is_own = charter.owner.is_some_and(|(owner, _)| society.mine.contains(&owner));
         let name = charter.name.filter(|name| is_own && is_workspace_name(name));
         if let Some(name) = name {
-            let name = free_name(society, id, &name);
+            // Two that arrive together are called differently, too.
+            let known = known.get_or_insert_with(|| society.clone());
+            let name = free_name(known, id, &name);
+            let named = Workspace { name: name.clone(), ..Workspace::default() };
+            known.workspaces.insert(id, named);
             let row = WorkspaceRow { name, since: now, is_current: false };
             acts.push(PeerAct::NameWorkspace(id, row));
         }
