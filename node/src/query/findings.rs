@@ -263,7 +263,7 @@ fn same_entry(
             if tail.iter().any(|(newer, _)| *newer == entry) {
                 continue;
             }
-            if let Some(found) = read(reading, entry)? {
+            if let Some(found) = reading.read_sound(entry)? {
                 alike.push((near(&embedded(lens, &found)?), entry));
             }
         }
@@ -272,7 +272,7 @@ fn same_entry(
     alike.retain(|(meaning, _)| *meaning >= SAME_MIN);
     alike.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     for (_, entry) in alike {
-        let Some(found) = read(reading, entry)? else { continue };
+        let Some(found) = reading.read_sound(entry)? else { continue };
         if speaks(&found) && is_false_positive(&found) == is_dismissed {
             let agents = found.view.citations.keys().map(|citation| citation.cited_by.clone());
             return Ok(Some((entry, agents.collect())));
@@ -299,7 +299,7 @@ fn tail(reading: &Reading<'_>, lens: &Lens<'_>, snapshot: &Snapshot) -> Result<T
     let mut tail = Tail::new();
     for entry in entries {
         // Without a text it is named all the same: what the vectors know of it is out of date.
-        let found = read(reading, entry)?.filter(speaks);
+        let found = reading.read_sound(entry)?.filter(speaks);
         let vectors = found.map_or(Ok(Vec::new()), |found| embedded(lens, &found))?;
         tail.push((entry, vectors));
     }
@@ -317,11 +317,6 @@ fn embedded(lens: &Lens<'_>, found: &Found) -> Result<Vec<Vec<f32>>, EmbedError>
         return lens.embedder.embed(&[&whole]);
     }
     lens.embedder.embed(&[&whole, first])
-}
-
-/// An entry; nothing if it is damaged: that must not stop the rest.
-fn read(reading: &Reading<'_>, entry: EntryId) -> Result<Option<Found>, Error> {
-    Ok(Error::unless_damaged(reading.read(entry))?.flatten())
 }
 
 /// Whether an entry may be confirmed by a finding. What nobody here has tried is not: whoever writes

@@ -9,6 +9,7 @@
 //! - `deliver`: what a peer brought, on its way to the writer.
 //! - `pairing`: tickets and joining.
 //! - `policy`: what the operator decides.
+//! - `workspaces`: those of the person's other machines.
 //! - `run`: the thread.
 
 mod deliver;
@@ -18,6 +19,7 @@ mod release;
 mod replica;
 mod run;
 mod view;
+mod workspaces;
 
 pub use pairing::{Joined, PairError};
 pub use release::{Examiner, Held, Preview};

@@ -13,7 +13,6 @@ use crate::api::types::{
 use crate::api::upkeep::{Mode, Ran, one_pass};
 use crate::engine::{Command, Note, Receipt, UpkeepAct, UpkeepDone};
 use crate::query::Reading;
-use crate::store;
 use crate::store::rows::Seq;
 use crate::store::upkeep::{self, Matter, ServiceRow, Stage, UpkeepRow};
 use axum::extract::{Path, State};
@@ -246,7 +245,7 @@ fn rehearsed(service: upkeep::Service, note: &Note, at: WallTime) -> UpkeepRow {
 
 fn named(reading: &Reading<'_>, entry: EntryId) -> Result<Named, ApiError> {
     // What is damaged has no type to tell.
-    let found = store::Error::unless_damaged(reading.read(entry))?.flatten();
+    let found = reading.read_sound(entry)?;
     let code = found.as_ref().map_or_else(|| kind::code_digits(entry), code);
     Ok(Named { id: entry.to_string(), code })
 }
