@@ -46,72 +46,100 @@ fn drawn_schedules_end_equal_lose_nothing_leak_nothing_and_fall_silent() {
     }
 }
 
-/// What once went wrong, in as few steps as it took.
+/// What once went wrong, in as few steps as it took: what it was, the seed, how many nodes.
+const ONCE_WRONG: [(&str, u64, usize, &[Step]); 5] = [
+    (
+        "an old copy is put back, and the reader begins anew for another reason",
+        38,
+        7,
+        &[
+            Step::Copy(3),
+            Step::Pass(508),
+            Step::Add(3),
+            Step::Archive(3, 28_474),
+            Step::Pass(459),
+            Step::Restore(3, true),
+        ],
+    ),
+    (
+        "an old copy brings back a block that was lifted since",
+        5028,
+        3,
+        &[Step::Block(1, 17_996), Step::Copy(1), Step::Block(1, 4_356), Step::Restore(1, false)],
+    ),
+    (
+        "a node gets its own old record back, which says nothing about releases",
+        1020,
+        7,
+        &[
+            Step::Add(0),
+            Step::Pass(700),
+            Step::Observe(3, 0),
+            Step::Pass(700),
+            Step::Ingress(0),
+            Step::Observe(3, 0),
+            Step::Pass(300),
+            Step::Ingress(0),
+            Step::Pass(700),
+            Step::Observe(3, 0),
+            Step::Ingress(5),
+        ],
+    ),
+    (
+        "what was refused of an older copy's later life is there no longer",
+        30_004,
+        4,
+        &[
+            Step::Add(0),
+            Step::Copy(3),
+            Step::Member(46_011),
+            Step::Add(3),
+            Step::Pass(106),
+            Step::Block(0, 50_323),
+            Step::Add(3),
+            Step::Add(3),
+            Step::Observe(3, 47_787),
+            Step::Pass(264),
+            Step::Restore(3, true),
+        ],
+    ),
+    (
+        "a comparison found what an old copy lacks, and then the one way back was the only one",
+        400_326,
+        4,
+        &[
+            Step::Pass(238),
+            Step::Add(0),
+            Step::Pass(332),
+            Step::Noise(49, 257, 396),
+            Step::Kill(1),
+            Step::Pass(265),
+            Step::Untag(2, 49_131),
+            Step::Pass(337),
+            Step::Pass(457),
+            Step::Heal,
+            Step::Noise(289, 73, 377),
+            Step::Pass(292),
+            Step::Add(2),
+            Step::Pass(527),
+            Step::Member(60_548),
+            Step::Pass(410),
+            Step::Start(1),
+            Step::Pass(554),
+            Step::Add(1),
+            Step::Pass(120),
+            Step::Copy(0),
+            Step::Observe(0, 8_299),
+            Step::Pass(700),
+            Step::Restore(0, true),
+            Step::Member(36_073),
+        ],
+    ),
+];
+
 #[test]
 fn schedules_that_once_went_wrong_go_right() {
-    let cases: [(&str, u64, usize, &[Step]); 4] = [
-        (
-            "an old copy is put back, and the reader begins anew for another reason",
-            38,
-            7,
-            &[
-                Step::Copy(3),
-                Step::Pass(508),
-                Step::Add(3),
-                Step::Archive(3, 28_474),
-                Step::Pass(459),
-                Step::Restore(3, true),
-            ],
-        ),
-        (
-            "an old copy brings back a block that was lifted since",
-            5028,
-            3,
-            &[
-                Step::Block(1, 17_996),
-                Step::Copy(1),
-                Step::Block(1, 4_356),
-                Step::Restore(1, false),
-            ],
-        ),
-        (
-            "a node gets its own old record back, which says nothing about releases",
-            1020,
-            7,
-            &[
-                Step::Add(0),
-                Step::Pass(700),
-                Step::Observe(3, 0),
-                Step::Pass(700),
-                Step::Ingress(0),
-                Step::Observe(3, 0),
-                Step::Pass(300),
-                Step::Ingress(0),
-                Step::Pass(700),
-                Step::Observe(3, 0),
-                Step::Ingress(5),
-            ],
-        ),
-        (
-            "what was refused of an older copy's later life is there no longer",
-            30_004,
-            4,
-            &[
-                Step::Add(0),
-                Step::Copy(3),
-                Step::Member(46_011),
-                Step::Add(3),
-                Step::Pass(106),
-                Step::Block(0, 50_323),
-                Step::Add(3),
-                Step::Add(3),
-                Step::Observe(3, 47_787),
-                Step::Pass(264),
-                Step::Restore(3, true),
-            ],
-        ),
-    ];
-    for (name, seed, nodes, steps) in cases {
+    for (name, seed, nodes, steps) in ONCE_WRONG {
         let plan = Plan { seed, nodes, steps: steps.to_vec() };
         if let Err(violation) = run(&plan) {
             panic!("{name}: {}", violation.what);

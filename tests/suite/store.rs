@@ -194,6 +194,10 @@ fn only_record(node: &Node, entry: klnode_crdt::ids::EntryId) -> EntryRecordsOf 
 fn local_facts_are_kept_in_order_and_survive_a_restart() {
     let mut node = Node::start(1, 1);
     let entry = node.create("facts");
+    let held = ["one", "two", "three"].map(|title| {
+        let entry = node.create(title);
+        only_record(&node, entry).0.digest()
+    });
     let peer = key(2).author();
     let served = |query: &str| ServedRow {
         caller: "agent".into(),
@@ -220,8 +224,9 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
         Command::Served(served("second")),
         note(PeerAct::Advance(peer, cursor)),
         note(PeerAct::Release(peer, entry, true)),
-        note(PeerAct::Requeue(peer, vec![digest(1), digest(2), digest(1)])),
-        note(PeerAct::Requeue(peer, vec![digest(3)])),
+        note(PeerAct::Requeue(peer, vec![held[0], held[1], held[0]])),
+        // What is not held is nobody's to fetch.
+        note(PeerAct::Requeue(peer, vec![digest(3), held[2]])),
         Command::Mark { entry, marks: Marks { pinned: Some(true), ..Marks::default() } },
         refuse(refusal(5, "filter")),
         refuse(refusal(3, "older")),
@@ -243,8 +248,9 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
     assert_eq!(snapshot.releases(peer).unwrap().count(), 1);
     assert_eq!(snapshot.releases(AuthorId::default()).unwrap().count(), 0);
     let outbox: Vec<_> = snapshot.outbox(peer, 2).unwrap().map(Result::unwrap).collect();
-    let queued = |at, byte| (at, Outgoing::Record(digest(byte)));
-    assert_eq!(outbox, [queued(4, 2), queued(5, 1), queued(6, 3)], "what is wanted again is last");
+    let queued = [(4, held[1]), (5, held[0]), (6, held[2])];
+    let queued = queued.map(|(at, digest)| (at, Outgoing::Record(digest)));
+    assert_eq!(outbox, queued, "what is wanted again is last");
     assert_eq!(snapshot.overlay(entry).unwrap(), overlay);
     let refused: Vec<_> = snapshot.refusals(offer).unwrap().map(Result::unwrap).collect();
     assert_eq!(refused, [refusal(5, "filter")]);

@@ -126,6 +126,10 @@ impl Step<'_> {
                     false => (Item::Named(hop, digest), 64),
                 }
             }),
+            Outgoing::Returned(digest) => {
+                let held = self.view.record(self.peer, digest)?;
+                held.map(|(hop, _)| (Item::Named(hop, digest), 64))
+            }
         })
     }
 

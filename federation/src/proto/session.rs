@@ -61,6 +61,9 @@ pub struct Delivery {
     pub peer: AuthorId,
     /// From which store.
     pub store: StoreId,
+    /// Whether a comparison found it, perhaps before it was reached in the peer's outbox: the cursor
+    /// does not cover it.
+    pub is_found: bool,
     /// The records.
     pub arrived: Vec<Arrived>,
     /// Entries that are released to this node from now on, or no longer.
@@ -202,6 +205,7 @@ impl Page {
             id,
             peer,
             store,
+            is_found: self.span.is_none(),
             arrived: Vec::new(),
             releases: Vec::new(),
             proofs: Vec::new(),

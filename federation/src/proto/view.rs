@@ -20,6 +20,9 @@ pub struct Unreadable;
 pub enum Outgoing {
     /// A record.
     Record(Digest),
+    /// A record that the peer itself once brought. It is named alone: the peer lacks it only if its
+    /// store has become an older one since.
+    Returned(Digest),
     /// The entry is released from here on.
     Opened(EntryId),
     /// The entry is released no longer.

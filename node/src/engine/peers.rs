@@ -35,7 +35,7 @@ pub enum PeerAct {
     Release(AuthorId, EntryId, bool),
     /// What a peer says about its release of an entry to this node.
     Released(AuthorId, EntryId, bool),
-    /// A peer lacks these: they go to the end of its outbox.
+    /// A peer lacks these, or may: what is held of them goes to the end of its outbox.
     Requeue(AuthorId, Vec<Digest>),
     /// A peer reads from the start: it may lack what it once brought.
     Restart(AuthorId),
@@ -132,7 +132,7 @@ impl Ingest<'_> {
                 batch.set_back(*peer, *entry, *is_open, self.now)
             }
             PeerAct::Requeue(peer, digests) => {
-                digests.iter().try_for_each(|digest| batch.queue(*peer, *digest, true, boot))
+                digests.iter().try_for_each(|digest| batch.requeue(*peer, *digest, boot))
             }
             PeerAct::Restart(peer) => batch.restart_outbox(*peer, boot),
             PeerAct::Reread(peer) => {

@@ -34,7 +34,7 @@ pub(super) fn sort(
     view: &StoreView,
     examiner: &Examiner,
 ) -> Result<Sorted, Error> {
-    let Delivery { peer, store, arrived, releases, proofs, distances, .. } = delivery;
+    let Delivery { peer, store, is_found, arrived, releases, proofs, distances, .. } = delivery;
     let offer = Offerer { peer, store };
     let mut acts = Vec::new();
     for (entry, is_open) in releases {
@@ -99,6 +99,11 @@ pub(super) fn sort(
     }
     // What explains a missing payload goes first.
     arrivals.sort_by_key(|record| !takes_back(record));
+    if is_found {
+        // Nothing would tell that the peer lost it, were its store put back before the cursor gets
+        // there: whoever reads its outbox anew from an older cursor is told of it.
+        acts.push(PeerAct::Requeue(peer, arrivals.iter().map(Record::digest).collect()));
+    }
     let records = arrivals.iter().cloned().map(|record| Arrival { record, from: peer });
     let mut commands = vec![Command::Ingest(records.collect())];
     if !acts.is_empty() {

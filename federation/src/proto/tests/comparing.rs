@@ -14,7 +14,9 @@ fn what_differs_and_was_refused_is_counted_and_not_fetched_again() {
     let answer = other.ask(&ask);
     bench.put(Input::Answered(PEER, id, &answer.encode()));
     assert!(matches!(bench.machine.state(PEER), SyncState::Differs(2, _)));
-    assert_eq!(bench.next().1, Ask::Fetch(vec![record(2).digest()]));
+    let fetch = bench.reply(&Answer::Records(vec![record(2).to_raw()]));
+    assert_eq!(fetch, Ask::Fetch(vec![record(2).digest()]));
+    assert!(bench.delivered[0].is_found, "no cursor covers it");
 }
 
 /// Holds so many records, which are not new to the peer.

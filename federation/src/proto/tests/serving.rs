@@ -17,8 +17,10 @@ fn a_page_says_together_what_belongs_together() {
             Outgoing::Record(record(2).digest()),
             Outgoing::Ended(entry(3)),
             Outgoing::Ended(entry(4)),
+            Outgoing::Returned(record(5).digest()),
+            Outgoing::Returned(record(6).digest()),
         ],
-        records: [1, 2].map(|number| (record(number).digest(), record(number))).into(),
+        records: [1, 2, 5].map(|number| (record(number).digest(), record(number))).into(),
         ..Shelf::default()
     };
     let Answer::Page(items, end, false) = Bench::met(shelf).ask(&Ask::Changes(None, 10)) else {
@@ -30,15 +32,21 @@ fn a_page_says_together_what_belongs_together() {
         Item::Opened(vec![entry(4)]),
         Item::Whole(0, record(2).to_raw()),
         Item::Ended(vec![entry(3), entry(4)]),
+        Item::Named(0, record(5).digest()),
     ];
-    assert_eq!((items.as_slice(), end.position), (&expected[..], 7));
-    let end = cursor(7);
+    assert_eq!((items.as_slice(), end.position), (&expected[..], 9));
+    let end = cursor(9);
     let mut reader = Bench::met(Shelf::default());
     reader.reply(&Answer::Page(items, end, false));
+    assert_eq!(
+        reader.reply(&Answer::Records(vec![record(5).to_raw()])),
+        Ask::Fetch(vec![record(5).digest()])
+    );
     let notices = [(3, true), (1, true), (4, true), (3, false), (4, false)];
     let notices = notices.map(|(number, is_open)| (entry(number), is_open));
     assert_eq!(reader.delivered[0].releases, notices);
-    assert_eq!(reader.delivered[0].arrived.len(), 2);
+    assert_eq!(reader.delivered[0].arrived.len(), 3);
+    assert!(!reader.delivered[0].is_found);
 }
 
 #[test]

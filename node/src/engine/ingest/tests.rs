@@ -2,7 +2,7 @@
 //! somewhere else.
 
 use super::*;
-use crate::engine::{Arrival, Command, Engine, Limits, Receipt, Setup, TaskParams};
+use crate::engine::{Arrival, Command, Engine, Limits, PeerAct, Receipt, Setup, TaskParams};
 use crate::store::peers::rows::Way;
 use crate::store::{Durability, MemoryMedium, Options, Store};
 use klnode_crdt::claims::TextSet;
@@ -16,6 +16,7 @@ use klnode_crdt::time::Hlc;
 use klnode_crdt::tombstone::{Grounds, Tombstone};
 use klnode_crdt::version::Place;
 use klnode_crdt::writer::Claim;
+use klnode_federation::proto::Outgoing;
 use std::collections::BTreeSet;
 
 const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
@@ -104,6 +105,29 @@ fn bring(engine: &mut Engine, records: Vec<Record>, from: AuthorId) -> Vec<Inges
     }
 }
 
+fn note(engine: &mut Engine, act: PeerAct) {
+    engine.step(&[Command::Peers(vec![act])], NOW).remove(0).expect("noted");
+}
+
+#[test]
+fn what_a_peer_brought_is_named_to_it_where_it_may_have_lost_it() {
+    let (mut node, peer) = (engine(), key(9).author());
+    let (first, second) = (observation(OTHER), observation(10));
+    bring(&mut node, vec![first.clone(), second.clone()], peer);
+    let outbox = |node: &Engine| -> Vec<_> {
+        let snapshot = node.store().snapshot().unwrap();
+        snapshot.outbox(peer, 0).unwrap().map(Result::unwrap).collect()
+    };
+    assert_eq!(outbox(&node), [], "it has what it brought");
+    // A comparison found it, and a record that was refused.
+    let found = vec![first.digest(), observation(11).digest()];
+    note(&mut node, PeerAct::Requeue(peer, found));
+    assert_eq!(outbox(&node), [(1, Outgoing::Returned(first.digest()))]);
+    note(&mut node, PeerAct::Restart(peer));
+    let rows = [first, second].map(|record| Outgoing::Returned(record.digest()));
+    assert_eq!(outbox(&node), [(1, rows[0]), (2, rows[1])], "each is named once");
+}
+
 #[test]
 fn retractions_and_tombstones_take_back_and_nothing_else_does() {
     assert!(takes_back(&retraction(OTHER)));
@@ -153,6 +177,9 @@ fn of_an_entry_without_a_known_author_a_peer_brings_as_many_unknown_ones_as_of_a
     assert!(matches!(beyond, [Ingested::Refused(_)]), "{beyond:?}");
     let late = bring(&mut node, vec![observation(9_000)], peer);
     assert!(matches!(late[..], [Ingested::Refused(_)]), "{late:?}");
+    note(&mut node, PeerAct::Restart(peer));
+    let late = bring(&mut node, vec![observation(9_001)], peer);
+    assert!(matches!(late[..], [Ingested::Refused(_)]), "reading anew makes no room: {late:?}");
     let own = bring(&mut node, vec![observation(9)], peer);
     assert!(matches!(own[..], [Ingested::Merged(_)]), "it speaks for itself: {own:?}");
 }

@@ -9,7 +9,7 @@ use super::super::tables::{
     RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
 };
 use super::rows::{
-    Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
+    Cursor, OutcomeRow, PeerRow, QueuedRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
     offerer_key, outgoing,
 };
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, WorkspaceId};
@@ -196,9 +196,11 @@ impl Snapshot {
         let queued = self.transaction.open_table(QUEUED)?;
         for row in self.transaction.open_table(OUTGOING)?.iter()? {
             let (at, row) = row?;
-            let Some(Outgoing::Record(digest)) = outgoing(row.value()) else { continue };
+            let Some(row) = outgoing(row.value()) else { continue };
+            let (Outgoing::Record(digest) | Outgoing::Returned(digest)) = row else { continue };
             let there = queued.get(&key(&[&at.value()[..32], digest.as_bytes()]))?;
-            if there.is_none_or(|there| *there.value() != at.value()[32..]) {
+            let there = there.and_then(|there| QueuedRow::from_bytes(*there.value()).position);
+            if there != Some(u64::from_be_bytes(part(at.value(), 32))) {
                 let damage = Error::damaged("an outbox", "a record is queued in it unnoticed");
                 found.note(Err(damage))?;
             }

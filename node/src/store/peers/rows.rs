@@ -221,6 +221,36 @@ pub(super) fn offerer_key(offerer: Offerer) -> [u8; 16] {
         .finish_short()
 }
 
+/// What is known of one record and one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QueuedRow {
+    /// The peer brought it.
+    pub(super) is_brought: bool,
+    /// Where it stands in the peer's outbox.
+    pub(super) position: Option<u64>,
+}
+
+/// Set beside the position of what a peer brought.
+const BROUGHT: u64 = 1 << 63;
+
+impl QueuedRow {
+    /// Zero is what was brought and stands nowhere: positions begin with one.
+    pub(super) fn to_bytes(self) -> [u8; 8] {
+        let value = match (self.is_brought, self.position) {
+            (_, None) => 0,
+            (false, Some(position)) => position,
+            (true, Some(position)) => position | BROUGHT,
+        };
+        value.to_be_bytes()
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; 8]) -> Self {
+        let value = u64::from_be_bytes(bytes);
+        let position = Some(value & !BROUGHT).filter(|position| *position > 0);
+        Self { is_brought: value == 0 || value & BROUGHT != 0, position }
+    }
+}
+
 /// The bytes of a row of an outbox.
 pub(super) fn outgoing_bytes(row: Outgoing) -> [u8; 33] {
     let (kind, name): (u8, &[u8]) = match &row {
@@ -228,6 +258,7 @@ pub(super) fn outgoing_bytes(row: Outgoing) -> [u8; 33] {
         Outgoing::Opened(entry) => (1, entry.as_bytes()),
         Outgoing::Ended(entry) => (2, entry.as_bytes()),
         Outgoing::Proof(author) => (3, author.as_bytes()),
+        Outgoing::Returned(digest) => (4, digest.as_bytes()),
     };
     let mut bytes = [0; 33];
     bytes[0] = kind;
@@ -242,6 +273,7 @@ pub(super) fn outgoing(bytes: &[u8; 33]) -> Option<Outgoing> {
         1 => Outgoing::Opened(EntryId::from_bytes(part(bytes, 1))),
         2 => Outgoing::Ended(EntryId::from_bytes(part(bytes, 1))),
         3 => Outgoing::Proof(AuthorId::from_bytes(part(bytes, 1))),
+        4 => Outgoing::Returned(Digest::from_bytes(part(bytes, 1))),
         _ => return None,
     })
 }

@@ -4,12 +4,12 @@ use super::super::batch::Batch;
 use super::super::error::Error;
 use super::super::rows;
 use super::super::tables::{
-    CURSORS, DISTANCES, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS, OUTCOMES, OUTGOING,
-    PEERS, QUEUED, RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
+    CURSORS, DIGESTS, DISTANCES, EQUIVOCATIONS, HEADS, HELD, HeldKey, INVITATIONS, OUTCOMES,
+    OUTGOING, PEERS, QUEUED, RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
 };
 use super::rows::{
-    Approval, Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
-    offerer_key, outgoing_bytes,
+    Approval, Cursor, OutcomeRow, PeerRow, QueuedRow, ReceiptRow, RefusalRow, ReleaseRow, Way,
+    WorkspaceRow, offerer_key, outgoing_bytes,
 };
 use klnode_crdt::charter::{self, Charter};
 use klnode_crdt::entry::Entry;
@@ -276,7 +276,8 @@ impl Batch {
         let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
         let mut queued = self.transaction.open_table(QUEUED)?;
         if queued.get(&at)?.is_none() {
-            queued.insert(&at, &0_u64.to_be_bytes())?;
+            let row = QueuedRow { is_brought: true, position: None };
+            queued.insert(&at, &row.to_bytes())?;
         }
         drop(queued);
         let row = self.release(peer, entry)?;
@@ -326,8 +327,8 @@ impl Batch {
             }
             if !is_counted {
                 let digest = part::<32>(at.value(), 49);
-                let position = queued.get(&key::<64>(&[peer.as_bytes(), &digest]))?;
-                is_counted = position.is_some_and(|position| *position.value() == [0; 8]);
+                let row = queued.get(&key::<64>(&[peer.as_bytes(), &digest]))?;
+                is_counted = row.is_some_and(|row| QueuedRow::from_bytes(*row.value()).is_brought);
                 brought += usize::from(is_counted);
             }
         }
@@ -377,18 +378,27 @@ impl Batch {
     ) -> Result<(), Error> {
         let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
         let mut queued = self.transaction.open_table(QUEUED)?;
-        let held = queued.get(&at)?.map(|held| u64::from_be_bytes(*held.value()));
+        let held = queued.get(&at)?.map(|held| QueuedRow::from_bytes(*held.value()));
         if held.is_some() && !again {
             return Ok(());
         }
-        if let Some(old) = held {
+        if let Some(old) = held.and_then(|held| held.position) {
             let old = key::<40>(&[peer.as_bytes(), &old.to_be_bytes()]);
             self.transaction.open_table(OUTGOING)?.remove(&old)?;
         }
-        self.append(peer, Outgoing::Record(digest), boot)?;
-        let head = self.outbox_head(peer)?;
-        queued.insert(&at, &head.to_be_bytes())?;
+        let is_brought = held.is_some_and(|held| held.is_brought);
+        let outgoing =
+            if is_brought { Outgoing::Returned(digest) } else { Outgoing::Record(digest) };
+        self.append(peer, outgoing, boot)?;
+        let row = QueuedRow { is_brought, position: Some(self.outbox_head(peer)?) };
+        queued.insert(&at, &row.to_bytes())?;
         Ok(())
+    }
+
+    /// Puts a record at the end of a peer's outbox once more, if it is held.
+    pub(crate) fn requeue(&self, peer: AuthorId, digest: Digest, boot: Boot) -> Result<(), Error> {
+        let is_held = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?.is_some();
+        if is_held { self.queue(peer, digest, true, boot) } else { Ok(()) }
     }
 
     fn outbox_head(&self, peer: AuthorId) -> Result<u64, Error> {
@@ -418,32 +428,27 @@ impl Batch {
         let mut outgoing = self.transaction.open_table(OUTGOING)?;
         for peer in peers {
             let at = key::<64>(&[peer.as_bytes(), digest]);
-            if let Some(position) = queued.remove(&at)? {
-                outgoing.remove(&key::<40>(&[peer.as_bytes(), position.value()]))?;
+            let row = queued.remove(&at)?.map(|row| QueuedRow::from_bytes(*row.value()));
+            if let Some(position) = row.and_then(|row| row.position) {
+                outgoing.remove(&key::<40>(&[peer.as_bytes(), &position.to_be_bytes()]))?;
             }
         }
         Ok(())
     }
 
-    /// The peer may have lost what it once brought: it is no longer taken to hold it.
+    /// The peer may have lost what it once brought: all of it is named in its outbox.
     pub(crate) fn restart_outbox(&self, peer: AuthorId, boot: Boot) -> Result<(), Error> {
         let (first, last) = span::<64>(peer.as_bytes());
-        let mut queued = self.transaction.open_table(QUEUED)?;
+        let queued = self.transaction.open_table(QUEUED)?;
         let mut brought = Vec::new();
         for row in queued.range::<&[u8; 64]>(&first..=&last)? {
-            let (at, position) = row?;
-            if *position.value() == [0; 8] {
-                brought.push(*at.value());
+            let (at, row) = row?;
+            if QueuedRow::from_bytes(*row.value()).position.is_none() {
+                brought.push(Digest::from_bytes(part(at.value(), 32)));
             }
         }
-        for at in &brought {
-            queued.remove(at)?;
-        }
         drop(queued);
-        for at in brought {
-            self.queue(peer, Digest::from_bytes(part(&at, 32)), false, boot)?;
-        }
-        Ok(())
+        brought.into_iter().try_for_each(|digest| self.queue(peer, digest, true, boot))
     }
 
     // What was refused, and what was forgotten.
