@@ -14,7 +14,7 @@ use klnode::store::places::CheckoutRow;
 use klnode::store::rows::{self, CallerRow, HitCost, Seq, ServedRow};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{Boot, Digest, EntryId, StoreId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::person::{Cost, LockedKey};
 use klnode_crdt::record::{RawRecord, Record};
@@ -189,6 +189,12 @@ fn work(node: &mut Node, entry: EntryId) {
     node.run(Command::Task(Box::new(TaskAct::Finish(task, finish)))).unwrap();
 }
 
+/// The record that a node holds of an author about an entry.
+fn word_of(node: &Node, author: AuthorId, entry: EntryId) -> Digest {
+    let records = node.engine.store().snapshot().unwrap().entry_records(entry).unwrap();
+    records.iter().find(|record| record.author() == author).expect("one").digest()
+}
+
 #[test]
 fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     let judge = |record: &Record, source: Source| match source {
@@ -212,12 +218,13 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
         node.ingest(record, author.author());
     }
     let peer = peer.author();
-    let digest = Digest::from_bytes([1; 32]);
+    let other = key(4).author();
+    let brought = word_of(&node, other, entry);
     let refusal = RefusalRow {
         header: vec![1, 2, 3],
         signature: Signature::from_bytes([4; 64]),
         counter: 5,
-        digest,
+        digest: Digest::from_bytes([1; 32]),
         reason: "filter".into(),
     };
     let marks = Marks { pinned: Some(true), note: Some("note".into()), ..<_>::default() };
@@ -231,7 +238,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     for command in [
         Command::Peers(vec![
             PeerAct::Release(peer, entry, true),
-            PeerAct::Requeue(peer, vec![digest]),
+            PeerAct::Requeue(other, vec![brought]),
             PeerAct::Refuse(Offerer { peer, store: cursor.store }, [6; 16], Box::new(refusal)),
             PeerAct::Advance(peer, cursor),
         ]),

@@ -131,7 +131,7 @@ pub(super) const SESSION_ENTRIES_MAX: u32 = 4_096;
 /// Entries that are remembered as served to any session.
 pub(super) const PRIMED_ROWS_MAX: u64 = 1_000_000;
 /// Days of use that are kept, beside the current one.
-pub(super) const USAGE_DAYS_MAX: u32 = 400;
+pub(super) const USAGE_DAYS_MAX: usize = 400;
 /// Names that are told apart on one day, for each of callers, authors and peers.
 pub(super) const USAGE_NAMES_MAX: usize = 64;
 /// So many findings are remembered.

@@ -10,7 +10,7 @@ use super::rows;
 use super::snapshot::Snapshot;
 use super::tables::{USAGE, USAGE_DAYS_MAX, USAGE_NAMES_MAX, key, part, span};
 use klnode_crdt::time::Day;
-use redb::ReadableTable;
+use redb::{ReadableTable, Table};
 use serde::{Deserialize, Serialize};
 
 /// Whoever comes when a day has too many names already.
@@ -120,6 +120,25 @@ impl Snapshot {
     }
 }
 
+/// Makes room for a day. Days are counted and not reckoned: a clock that is years ahead for one answer
+/// would take all that there are.
+fn drop_oldest(table: &mut Table<'_, &[u8; 21], &[u8]>, new: Day) -> Result<(), Error> {
+    let mut days = vec![new];
+    let mut next = Some(0);
+    while let Some(day) = next {
+        let (first, _) = span::<21>(&u32::to_be_bytes(day));
+        let found = table.range::<&[u8; 21]>(&first..)?.next().transpose()?;
+        let found = found.map(|(at, _)| u32::from_be_bytes(part(at.value(), 0)));
+        days.extend(found.filter(|day| *day != new.0).map(Day));
+        next = found.and_then(|day| day.checked_add(1));
+    }
+    days.sort_unstable();
+    let Some(spare) = days.len().checked_sub(USAGE_DAYS_MAX) else { return Ok(()) };
+    let (before, _) = span::<21>(&days[spare].0.to_be_bytes());
+    table.retain_in::<&[u8; 21], _>(..&before, |_, _| false)?;
+    Ok(())
+}
+
 impl Batch {
     /// Adds to what is counted under a name on a day.
     pub(crate) fn add_usage(
@@ -137,9 +156,7 @@ impl Batch {
             if table.range::<&[u8; 21]>(&first..=&last)?.count() >= USAGE_NAMES_MAX {
                 (place, name) = (at(day, axis, OTHERS), OTHERS);
             }
-            let oldest = day.0.saturating_sub(USAGE_DAYS_MAX).to_be_bytes();
-            let (before, _) = span::<21>(&oldest);
-            table.retain_in::<&[u8; 21], _>(..&before, |_, _| false)?;
+            drop_oldest(&mut table, day)?;
         }
         let held = table.get(&place)?;
         let held = held.map(|row| rows::decode::<UsageRow>("usage", row.value())).transpose()?;
@@ -184,14 +201,17 @@ mod tests {
         assert_eq!(total, 10 * (many as u64 + 1));
         assert_eq!(rows(1_001), []);
 
+        // The last of them by a clock that is years ahead.
         let batch = store.batch(Durability::Durable).unwrap();
-        let last = Day(1_000 + USAGE_DAYS_MAX);
-        batch.add_usage(last, Axis::Peer, "peer", &one).unwrap();
+        for day in (1_001..1_000 + USAGE_DAYS_MAX as u32 - 1).chain([90_000]) {
+            batch.add_usage(Day(day), Axis::Peer, "peer", &one).unwrap();
+        }
         batch.commit().unwrap();
-        assert_eq!(rows(0).len(), callers.len() + 2, "so many days are kept");
+        let kept = callers.len() + USAGE_DAYS_MAX;
+        assert_eq!(rows(0).len(), kept, "so many days are kept");
         let batch = store.batch(Durability::Durable).unwrap();
-        batch.add_usage(Day(last.0 + 1), Axis::Peer, "peer", &one).unwrap();
+        batch.add_usage(Day(5_000), Axis::Peer, "peer", &one).unwrap();
         batch.commit().unwrap();
-        assert_eq!(rows(0).len(), 2, "and no more");
+        assert_eq!(rows(0).len(), USAGE_DAYS_MAX, "and no more");
     }
 }

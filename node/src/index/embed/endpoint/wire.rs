@@ -4,10 +4,9 @@
 //! scaled here, and what does not fit is said in a sentence. Nothing here knows of connections.
 
 use super::Protocol;
+use crate::index::vectors::DIMS_MAX;
 use serde::{Deserialize, Serialize};
 
-/// More dimensions than any model has are a mistake of the server.
-pub(super) const DIMS_MAX: usize = 8192;
 /// A shorter vector has no direction and becomes zero.
 const LENGTH_MIN: f64 = 1e-6;
 /// Bytes of one number, written out in full with its comma.
@@ -153,7 +152,7 @@ mod tests {
             ),
             (
                 r#"{"embeddings":[[],[]]}"#,
-                "it gives a vector of 0 numbers, and 1 to 8192 can be used",
+                "it gives a vector of 0 numbers, and 1 to 4096 can be used",
             ),
             (r#"{"embeddings":[[1,null],[1,2]]}"#, "a number in its answer is not finite"),
             (r#"{"embeddings":[[1,1e300],[1,2]]}"#, "a number in its answer is not finite"),

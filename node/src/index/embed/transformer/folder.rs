@@ -8,6 +8,7 @@
 use super::super::characters::Characters;
 use super::super::table::Table;
 use super::super::wordpiece::WordPiece;
+use crate::index::vectors::DIMS_MAX;
 use candle_transformers::models::bert::Config;
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,7 +23,6 @@ const TEXT_BYTES_MAX: u64 = 64 << 20;
 /// The largest file of weights.
 const WEIGHTS_BYTES_MAX: u64 = 4 << 30;
 /// Numbers in `config.json` above these are damage, not a larger model.
-const DIMS_MAX: usize = 8192;
 const LAYERS_MAX: usize = 256;
 const POSITIONS_MAX: usize = 65_536;
 

@@ -148,7 +148,7 @@ fn a_config_that_does_not_fit_is_an_error_that_says_where() {
         (
             "\"hidden_size\": 384",
             "\"hidden_size\": 0",
-            "config.json: hidden_size is 0, and 1 to 8192",
+            "config.json: hidden_size is 0, and 1 to 4096",
         ),
         (
             "\"num_attention_heads\": 12",
