@@ -54,12 +54,6 @@ impl Layered {
         &self.config
     }
 
-    /// The configuration, without the origins.
-    #[must_use]
-    pub fn into_config(self) -> Config {
-        self.config
-    }
-
     /// Where the value of a key came from. `None` if there is no such key.
     #[must_use]
     pub fn origin(&self, key: &str) -> Option<&Origin> {

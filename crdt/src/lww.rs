@@ -148,20 +148,17 @@ impl Lww {
     /// The same, over the values of several authors.
     pub fn shown_of(values: Vec<(&Digest, &Value)>, now: WallTime) -> Option<Shown> {
         let any_due = values.iter().any(|(_, value)| value.stamp.is_due(now));
-        let mut heads: BTreeMap<&Digest, &Value> =
+        let pool: BTreeMap<&Digest, &Value> =
             values.into_iter().filter(|(_, value)| value.stamp.is_due(now) == any_due).collect();
-        let pool: Vec<&Value> = heads.values().copied().collect();
-        for replaced in pool.iter().flat_map(|value| &value.replaces) {
+        let mut heads = pool.clone();
+        for replaced in pool.values().flat_map(|value| &value.replaces) {
             heads.remove(replaced);
         }
-        let (digest, winner) = heads.iter().max_by_key(|(d, v)| (v.stamp, v.author, **d))?;
-        let rivals = heads.values().filter(|value| value.author != winner.author);
-        Some(Shown {
-            value: (*winner).clone(),
-            digest: **digest,
-            is_early: !any_due,
-            rivals: rivals.map(|value| (*value).clone()).collect(),
-        })
+        let winner = heads.iter().max_by_key(|(d, v)| (v.stamp, v.author, **d))?;
+        let rivals = heads.values().filter(|value| value.author != winner.1.author);
+        let rivals = rivals.map(|value| (*value).clone()).collect();
+        let (digest, value) = first_said((winner.0, winner.1), &pool);
+        Some(Shown { value: value.clone(), digest: *digest, is_early: !any_due, rivals })
     }
 
     /// What a value written now replaces: everything held and everything that replaces. Over the
@@ -198,6 +195,23 @@ impl Lww {
             self.values.values().flat_map(|value| value.replaces.iter().copied()).collect();
         self.values.retain(|digest, _| !replaced.contains(digest));
         self
+    }
+}
+
+/// Whoever says word for word what somebody else's value said has said nothing: that one stays.
+fn first_said<'a>(
+    mut said: (&'a Digest, &'a Value),
+    pool: &BTreeMap<&'a Digest, &'a Value>,
+) -> (&'a Digest, &'a Value) {
+    // Each value is named by a hash of what it replaces: there is no way round in a circle.
+    loop {
+        let replaced = said.1.replaces.iter().filter_map(|digest| pool.get_key_value(digest));
+        let same = replaced
+            .filter(|(_, value)| value.text == said.1.text && value.author != said.1.author);
+        match same.min_by_key(|(digest, value)| (value.stamp, value.author, **digest)) {
+            Some((digest, value)) => said = (digest, value),
+            None => return said,
+        }
     }
 }
 
@@ -240,6 +254,19 @@ mod tests {
         assert_eq!(shown(&both, 100), ("theirs".into(), 1));
         write(&mut both, 1, 30, "agreed");
         assert_eq!(shown(&both, 100), ("agreed".into(), 0));
+    }
+
+    #[test]
+    fn who_repeats_a_value_word_for_word_does_not_take_its_place() {
+        let mut register = Lww::default();
+        write(&mut register, 1, 10, "said");
+        let first = register.shown(WallTime::from_millis(100)).expect("a value");
+        write(&mut register, 2, 5, "said");
+        write(&mut register, 3, 30, "said");
+        assert_eq!(register.shown(WallTime::from_millis(100)), Some(first.clone()));
+        write(&mut register, 2, 40, "said otherwise");
+        let after = register.shown(WallTime::from_millis(100)).expect("a value");
+        assert_ne!(after.value.author, first.value.author);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::gcounter::Counted;
 use crate::gset::{GSet, Presence};
 use crate::ids::{AuthorId, Digest};
 use crate::limits::VIEW_ELEMENTS_MAX;
-use crate::lww::{Lww, Register, Shown};
+use crate::lww::{Lww, Register, Shown, Value};
 use crate::origin::Origin;
 use crate::tally::Tally;
 use crate::time::{Day, Hlc, WallTime};
@@ -43,7 +43,7 @@ pub enum State {
     Live,
     /// No origin is held: counted, not shown, not passed on.
     Parked,
-    /// Nobody entitled says anything any more.
+    /// Nobody entitled says anything any more that could be read.
     Retracted,
     /// Only a tombstone is left.
     Forgotten,
@@ -120,16 +120,23 @@ impl View {
         self.registers.get(&register).map(|shown| shown.value.text.as_str())
     }
 
+    /// Who wrote the text that is shown: content, title and summary, in this order.
+    pub fn text_authors(&self) -> impl Iterator<Item = AuthorId> + '_ {
+        TEXTS.into_iter().filter_map(|of| self.registers.get(&of)).map(|shown| shown.value.author)
+    }
+
     /// Who answers for the text that is shown: whoever wrote the content, unless that is one of
-    /// `mine` and somebody else wrote the title or the summary.
+    /// `mine` and somebody else wrote the title or the summary. Where there is no text, the creator.
     pub fn author(&self, mine: &BTreeSet<AuthorId>) -> Option<AuthorId> {
-        let of = |register| self.registers.get(&register).map(|shown| shown.value.author);
-        let mut authors = TEXTS.into_iter().filter_map(of);
-        let first = authors.next();
-        first.filter(|author| !mine.contains(author)).or_else(|| {
-            let other = authors.find(|author| !mine.contains(author));
-            other.or(first)
-        })
+        let other = self.text_authors().find(|author| !mine.contains(author));
+        let creator = || self.origin.as_ref().and_then(Origin::creator);
+        other.or_else(|| self.text_authors().next()).or_else(creator)
+    }
+
+    /// Whether the text that is shown took the place of another.
+    pub fn is_text_edited(&self) -> bool {
+        let mut shown = TEXTS.into_iter().filter_map(|of| self.registers.get(&of));
+        shown.any(|shown| !shown.value.replaces.is_empty())
     }
 
     /// Names the text that is shown: another one as soon as title, content or summary is another,
@@ -178,8 +185,19 @@ impl Entry {
             (word.presence == Presence::Present).then_some((*author, word.stamp))
         });
         view.archived_by = archived.collect();
-        view.state = if view.registers.is_empty() { State::Retracted } else { State::Live };
+        let has_text = TEXTS.iter().any(|register| view.registers.contains_key(register));
+        view.state = if has_text { State::Live } else { State::Retracted };
         view
+    }
+
+    /// Names what an author says as content, title and summary, and has not taken back.
+    pub fn texts_by(&self, author: AuthorId) -> BTreeSet<Digest> {
+        let Some(claims) = self.claims.get(&author) else { return BTreeSet::new() };
+        let marks = self.marks.get(&author);
+        let stands = |value: &Value| marks.is_none_or(|marks| !marks.suppress(&value.after));
+        let values = TEXTS.iter().filter_map(|register| claims.registers.get(register));
+        let values = values.flat_map(Lww::iter).filter(|(_, value)| stands(value));
+        values.map(|(digest, _)| *digest).collect()
     }
 
     /// Elements of sets by authors who are not entitled, as far as nobody entitled says them too.
@@ -348,6 +366,31 @@ mod tests {
             assert_eq!(after.author(&mine), Some(other), "{register:?}");
             assert_ne!(before.text_digest(), after.text_digest(), "{register:?}");
         }
+    }
+
+    #[test]
+    fn what_has_neither_title_nor_content_nor_summary_is_not_shown() {
+        let (now, all) = (WallTime::from_millis(2_000), Entitlement::default());
+        let mut held = Entry::default();
+        says(&mut held, 1, Register::POLARITY, "negative");
+        let view = held.view(now, &all);
+        assert_eq!(view.state, State::Retracted);
+        assert_eq!(view.author(&BTreeSet::new()), Some(key(1).author()), "its creator answers");
+        says(&mut held, 1, Register::SUMMARY, "a summary");
+        assert_eq!(held.view(now, &all).state, State::Live);
+    }
+
+    #[test]
+    fn what_an_author_says_is_named_anew_when_a_text_is_another() {
+        let mut held = Entry::default();
+        says(&mut held, 1, Register::CONTENT, "text");
+        let (author, nobody) = (key(1).author(), key(2).author());
+        let before = held.texts_by(author);
+        says(&mut held, 1, Register::THREAD, "fix-login");
+        assert_eq!(held.texts_by(author), before);
+        says(&mut held, 1, Register::TITLE, "title");
+        assert_ne!(held.texts_by(author), before);
+        assert_eq!(held.texts_by(nobody), BTreeSet::new());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! How much of which entries fits into an answer.
 //!
-//! Breadth before depth: every entry is cut to one line before any is dropped. Separate from
-//! ranking, whose order it takes as given. It never counts tokens: what each form of an entry costs
-//! comes in as a number.
+//! Breadth before depth: every entry is cut to one line before any is dropped. What nobody has tried
+//! makes way first, however well it fits: its author chose its words. Separate from ranking, whose
+//! order it takes as given. It never counts tokens: what each form of an entry costs comes in as a
+//! number.
 
 use std::collections::BTreeSet;
 
@@ -104,6 +105,8 @@ pub struct Item {
     pub kind: Kind,
     /// How relevant it is to the query.
     pub relevance: f64,
+    /// Whether nobody who counts has seen it work.
+    pub is_untried: bool,
 }
 
 /// An entry of the answer.
@@ -161,8 +164,8 @@ pub fn fit(
         .map(|item| Fitting { item, form, tokens: tokens(item.entry, form) })
         .collect();
     let cost = |shown: &[Fitting<'_>]| -> u64 { shown.iter().map(|of| u64::from(of.tokens)).sum() };
-    // Every entry to one line before dropping any, the least relevant first.
-    for place in least_relevant_first(&shown) {
+    // Every entry to one line before dropping any, the untried and the least relevant first.
+    for place in first_to_go(&shown) {
         if cost(&shown) <= u64::from(tokens_max) {
             break;
         }
@@ -170,9 +173,12 @@ pub fn fit(
         shown[place] = Fitting { item, form: Form::Line, tokens: tokens(item.entry, Form::Line) };
     }
     while cost(&shown) > u64::from(tokens_max) {
-        let least = least_relevant_first(&shown);
-        let is_single = |place: &&usize| !is_rival(shown[**place].item.entry, rivals);
-        let Some(&place) = least.iter().find(is_single).or(least.first()) else { break };
+        let least = first_to_go(&shown);
+        let goes_alone = |place: &&usize| {
+            let item = shown[**place].item;
+            item.is_untried || !is_rival(item.entry, rivals)
+        };
+        let Some(&place) = least.iter().find(goes_alone).or(least.first()) else { break };
         left_out.push((shown.remove(place).item.entry, Reason::TooLong));
     }
     let tokens = cost(&shown);
@@ -188,14 +194,16 @@ struct Fitting<'a> {
     tokens: u32,
 }
 
-/// At most `entries_max` places: the first of each category, then the best of the rest. An entry
-/// takes its rivals along, in the places of the last that have none.
+/// At most `entries_max` places: the first of each category, then the best of the rest, then what is
+/// untried. An entry takes its rivals along, in the places of the last that have none.
 fn choose(items: &[Item], rivals: &[Rivals], entries_max: usize) -> BTreeSet<usize> {
     let mut seen = BTreeSet::new();
+    let (untried, tried): (Vec<usize>, Vec<usize>) =
+        (0..items.len()).partition(|&place| items[place].is_untried);
     let (firsts, others): (Vec<usize>, Vec<usize>) =
-        (0..items.len()).partition(|&place| seen.insert(items[place].kind));
+        tried.into_iter().partition(|&place| seen.insert(items[place].kind));
     let mut chosen: Vec<usize> = Vec::new();
-    for place in firsts.into_iter().chain(others) {
+    for place in firsts.into_iter().chain(others).chain(untried) {
         if chosen.len() >= entries_max {
             break;
         }
@@ -226,10 +234,14 @@ fn is_rival(entry: EntryId, rivals: &[Rivals]) -> bool {
     rivals.iter().any(|(one, two)| *one == entry || *two == entry)
 }
 
-/// The places of what is shown, from the least relevant on; of equals the lower placed comes first.
-fn least_relevant_first(shown: &[Fitting<'_>]) -> Vec<usize> {
+/// The places of what is shown, in the order in which it makes way: what is untried, then from the
+/// least relevant on; of equals the lower placed comes first.
+fn first_to_go(shown: &[Fitting<'_>]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..shown.len()).rev().collect();
-    places.sort_by(|&a, &b| shown[a].item.relevance.total_cmp(&shown[b].item.relevance));
+    places.sort_by(|&a, &b| {
+        let (a, b) = (shown[a].item, shown[b].item);
+        b.is_untried.cmp(&a.is_untried).then(a.relevance.total_cmp(&b.relevance))
+    });
     places
 }
 

@@ -90,7 +90,8 @@ pub enum Standing {
     NonMember {
         /// The weight of the author.
         weight: f64,
-        /// The paired peer through which the author's records reach this node; itself, if paired.
+        /// The paired peer through which the author's records reach this node; itself, if paired; of
+        /// a member of another workspace, whoever answers for it there.
         via: AuthorId,
         /// The weight of that peer.
         via_weight: f64,

@@ -203,8 +203,10 @@ fn negations(text: &Text<'_>) -> BTreeSet<String> {
 pub struct Equal {
     /// Which.
     pub entry: EntryId,
-    /// When it was created, by its creator's clock; the beginning of time for an import.
+    /// When it was created, by its creator's clock; an import when it was first seen here.
     pub created: Hlc,
+    /// Whether it was imported: nobody's clock says when it was created.
+    pub is_imported: bool,
     /// Whether its words are this node's.
     pub is_own: bool,
     /// How long its content is, in characters.
@@ -223,14 +225,16 @@ pub struct Survivor {
 /// The survivor of a group: the first that was created, of equals the least id; and of its words
 /// the longest, where they exceed the survivor's by `longer_factor`. Where some of a group are
 /// this node's own, only those are looked at: a creation stamp is its creator's word, and a text
-/// can be replaced later, so neither may put somebody else's words over one's own. None for no
-/// group.
+/// can be replaced later, so neither may put somebody else's words over one's own. Of those an
+/// import stands, and shows its text, only for other imports: whoever wrote the file knew what it
+/// would meet. None for no group.
 #[must_use]
 pub fn survivor(group: &[Equal], longer_factor: f64) -> Option<Survivor> {
     let has_own = group.iter().any(|one| one.is_own);
     let eligible = || group.iter().filter(move |one| one.is_own || !has_own);
-    let first = eligible().min_by_key(|one| (one.created, one.entry))?;
+    let first = eligible().min_by_key(|one| (one.is_imported, one.created, one.entry))?;
     let longest = eligible()
+        .filter(|one| first.is_imported || !one.is_imported)
         .max_by(|a, b| a.length.cmp(&b.length).then(b.entry.cmp(&a.entry)))
         .filter(|one| one.length as f64 >= first.length as f64 * longer_factor)
         .filter(|one| one.length > first.length);

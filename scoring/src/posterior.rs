@@ -109,19 +109,18 @@ fn solve(a: f64, b: f64, share: f64) -> f64 {
     rate
 }
 
-/// The 10 % quantile of Beta(`alpha`, `beta`).
-#[must_use]
-pub fn q10(alpha: f64, beta: f64) -> f64 {
-    Posterior::new(alpha, beta).lower_bound()
-}
-
 fn shape(value: f64) -> f64 {
     if value.is_nan() { SHAPE_MIN } else { value.clamp(SHAPE_MIN, SHAPE_MAX) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Posterior, q10};
+    use super::Posterior;
+
+    /// The 10 % quantile of Beta(`alpha`, `beta`).
+    fn q10(alpha: f64, beta: f64) -> f64 {
+        Posterior::new(alpha, beta).lower_bound()
+    }
 
     #[test]
     fn the_lower_bound_is_the_exact_ten_percent_quantile() {

@@ -75,10 +75,6 @@ pub enum Overlay {
     None,
     /// Shown higher, where relevant.
     Pinned,
-    /// Not shown.
-    Muted,
-    /// Declared wrong: not shown.
-    Invalidated,
 }
 
 /// An entry that may answer a query.
@@ -132,12 +128,8 @@ pub fn rank(
     weights: &Weights,
     params: &Params,
 ) -> Ranking {
-    let shown = candidates
-        .iter()
-        .copied()
-        .filter(|candidate| matches!(candidate.overlay, Overlay::None | Overlay::Pinned));
     let (relevant, mut nearest): (Vec<Candidate>, Vec<Candidate>) =
-        shown.partition(|candidate| relevance(candidate) >= relevance_min);
+        candidates.iter().copied().partition(|one| relevance(one) >= relevance_min);
     nearest.sort_by(|a, b| relevance(b).total_cmp(&relevance(a)).then(a.entry.cmp(&b.entry)));
 
     let mut placed: Vec<Placed> =

@@ -130,13 +130,6 @@ impl Report {
         Self { findings, verdict }
     }
 
-    /// The gravest finding along an axis.
-    #[must_use]
-    pub fn along(&self, axis: Axis) -> Severity {
-        let along = self.findings.iter().filter(|finding| finding.rule.axis == axis);
-        along.map(|finding| finding.rule.severity).max().unwrap_or(Severity::Safe)
-    }
-
     /// Whether a secret was found.
     #[must_use]
     pub fn has_secret(&self) -> bool {

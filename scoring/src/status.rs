@@ -177,21 +177,18 @@ pub enum Reason {
     Unproven,
 }
 
-/// Where an entry stands, why, and where it would stand if it were not stale or put away.
+/// Where an entry stands, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Where it stands.
     pub status: Status,
     /// Why.
     pub reason: Reason,
-    /// What it is by its evidence: what it returns to when it is revived or restored.
-    pub by_evidence: Status,
 }
 
 /// Where an entry stands today.
 #[must_use]
 pub fn status(facts: &Facts, now: Day, params: &Params) -> Standing {
-    let (by_evidence, why) = by_evidence(facts, params);
     let (status, reason) = if facts.withdrawal == Withdrawal::Retracted {
         (Status::Retracted, Reason::TakenBack)
     } else if facts.scan.disqualifies() {
@@ -204,9 +201,9 @@ pub fn status(facts: &Facts, now: Day, params: &Params) -> Standing {
     } else if let Some(reason) = staleness(facts, now, params) {
         (Status::Stale, reason)
     } else {
-        (by_evidence, why)
+        by_evidence(facts, params)
     };
-    Standing { status, reason, by_evidence }
+    Standing { status, reason }
 }
 
 fn by_evidence(facts: &Facts, params: &Params) -> (Status, Reason) {

@@ -82,6 +82,15 @@ impl Victim {
 }
 
 impl Victim {
+    /// As many short texts as are wanted, each with the words of the question.
+    pub fn chorus(&self, count: usize) -> impl Iterator<Item = Poison> + use<> {
+        let Self { query, harm, .. } = *self;
+        (0..count).map(move |number| Poison {
+            title: format!("{query}, no. {number}"),
+            content: format!("{query}? {harm}"),
+        })
+    }
+
     /// As many texts as are wanted, each stuffed with the words of the question.
     pub fn crowd(&self, count: usize) -> impl Iterator<Item = Poison> + use<> {
         let Self { query, harm, .. } = *self;
@@ -105,6 +114,8 @@ pub const UNLABELLED: Attack = ("poison by a non-member is shown without labels"
 pub const MEMBER: Attack = ("poison by a member has more than the last 2 of 5 places, labelled", 0);
 /// A gated answer without the entry that would have answered.
 pub const MEMBER_LOST: Attack = ("poison by a member pushes the honest entry out", 0);
+/// A gated answer in which the entry that came first comes later, or not at all.
+pub const CHORUS: Attack = ("30 short texts by one member take the honest entry's first place", 0);
 /// A gated answer without the entry that would have answered, among more than engines name.
 pub const CROWD: Attack = ("500 stuffed texts by a non-member push the honest entry out", 0);
 /// A gated answer that falls silent where words count for less, or more is asked of an answer.
@@ -124,6 +135,9 @@ pub const UNHEARD_CROWD: Attack =
 pub const ECHO: Attack = ("a confirmation by whom the node served counts as evidence", 0);
 /// A mean that a crowd moves further than its bringer could.
 pub const SYBIL: Attack = ("1,000 identities move a mean further than their peer alone", 0);
+/// A mean that keys which somebody lists in a workspace of their own move further than they could.
+pub const SYBIL_LISTED: Attack =
+    ("60 keys listed in the attacker's own workspace move a mean further than it alone", 0);
 /// Two entries that change places.
 pub const SYBIL_ORDER: Attack = ("1,000 identities swap two entries", 0);
 /// A mean below what one peer's bound allows.
@@ -138,12 +152,13 @@ pub const COUNTERS: Attack = ("overflowing counters weigh more than one author m
 pub const FUTURE: Attack = ("a stamp a month ahead displaces what is shown", 0);
 
 /// All attacks, in the order of the page.
-pub const ATTACKS: [Attack; 19] = [
+pub const ATTACKS: [Attack; 21] = [
     OUTSIDER,
     LOST,
     UNLABELLED,
     MEMBER,
     MEMBER_LOST,
+    CHORUS,
     CROWD,
     FLOOD,
     UNHEARD_CROWD,
@@ -152,6 +167,7 @@ pub const ATTACKS: [Attack; 19] = [
     UNHEARD_REWRITING,
     ECHO,
     SYBIL,
+    SYBIL_LISTED,
     SYBIL_ORDER,
     SLANDER,
     SLANDER_PLACE,

@@ -2,6 +2,7 @@
 
 use crate::node::{DiskMedium, admit_all, setup};
 use klnode::api::person::Person;
+use klnode::api::portable::marks::MarksKey;
 use klnode::api::{Bound, Limits, Metrics, Service, Token};
 use klnode::engine::{self, Engine, Judge, Running, Setup};
 use klnode::index::{self, embed, vectors};
@@ -10,6 +11,7 @@ use klnode::replicate::Examiner;
 use klnode::store::{Layout, Options, Store};
 use klnode_config::Config;
 use klnode_crdt::ids::StoreId;
+use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -33,8 +35,6 @@ pub struct Served {
     pub socket: PathBuf,
     /// The port, if it has one.
     pub tcp: Option<SocketAddr>,
-    /// What it counts.
-    pub metrics: Arc<Metrics>,
     /// Its writer.
     pub engine: engine::Handle,
     stop: Option<oneshot::Sender<()>>,
@@ -76,7 +76,6 @@ impl Served {
         let running = engine::spawn(engine, engine::Limits::default(), now);
         let reader = Arc::new(Reader::new(author, Numbers::new(&Config::default())));
         let examiner = Examiner::new(reader.clone(), &Config::default().filter);
-        let metrics = Arc::new(Metrics::default());
         let handle = running.handle();
         let setup = index::Setup {
             folder: folder.path().join("index"),
@@ -100,8 +99,9 @@ impl Served {
             home: Arc::new(folder.path().to_owned()),
             now,
             person: Arc::new(Person::new(&Layout::new(folder.path()), now())),
+            marks: Arc::new(MarksKey::of(&SecretKey::from_bytes(&[1; 32]))),
             upkeep,
-            metrics: metrics.clone(),
+            metrics: Arc::new(Metrics::default()),
         };
         let (stop, stopped) = oneshot::channel();
         let (ready, bound) = mpsc::channel();
@@ -124,7 +124,7 @@ impl Served {
         let tcp = bound.recv_timeout(PATIENCE).expect("binds");
         let (stop, serving) = (Some(stop), Some(serving));
         let (running, index) = (Some(running), Some(index));
-        Self { socket, tcp, metrics, engine, stop, serving, running, index, _folder: folder }
+        Self { socket, tcp, engine, stop, serving, running, index, _folder: folder }
     }
 
     /// A connection to the socket.

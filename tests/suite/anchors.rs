@@ -2,16 +2,18 @@
 
 use crate::process::{Running, klnode, start, started, told};
 use klnode::api::Limits;
+use klnode::engine::{self, Arrival, NewEntry, PeerAct};
 use klnode::query::{CheckoutError, GitCheckout};
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::holding::EntryRecords;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::predicate::{Checkout, Unreadable};
 use klnode_scoring::rank::signals::Check;
 use klnode_tests::checkout::{Tree, index};
-use klnode_tests::node::Node;
+use klnode_tests::node::{Node, lesson};
 use klnode_tests::served::{Doors, Served, TOKEN, ask};
-use klnode_tests::society::{Stranger, bring};
+use klnode_tests::society::{Stranger, bring, paired};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -64,7 +66,7 @@ fn what_holds_in_the_callers_checkout_comes_before_what_is_broken_there() {
     let (one, two) = (node.add("path:lib/one.rs"), node.add("path:lib/two.rs"));
     let tree = Tree::new(&["lib/one.rs"]);
     tree.write("lib/one.rs", b"");
-    let broken = |path: &str, why: &str| vec![format!("broken: path:lib/{path} ({why})")];
+    let broken = |path: &str, why: &str| vec![format!("broken: \"path:lib/{path}\" ({why})")];
     let untracked = "git tracks no such file";
     let expected = [(one.clone(), Vec::new()), (two.clone(), broken("two.rs", untracked))];
     assert_eq!(node.search(&tree.path().join("lib")), expected);
@@ -225,6 +227,30 @@ fn a_check_says_what_is_broken_and_ends_accordingly() {
     let output = node.run(node.home.path(), &["anchors", "check"]);
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
     assert!(told(&output).contains("cannot find a checkout at"), "{}", told(&output));
+}
+
+#[test]
+fn nobody_from_outside_has_a_say_in_how_a_check_ends() {
+    let node = Served::start(Limits::default(), Doors::Socket);
+    let mut peer = Node::start(2, 2);
+    let put = PeerAct::Put(peer.author(), Box::new(paired("mallory")));
+    node.engine.submit_blocking(engine::Command::Peers(vec![put])).unwrap();
+    let claims = vec![Claim::Add(TextSet::ANCHORS, "path:no/such/file".to_owned())];
+    let bait = peer.create_new(NewEntry { claims, ..lesson("bait") });
+    let EntryRecords::Live(authors) = peer.records(bait) else { panic!("forgotten") };
+    let (records, from) = (authors.values().flat_map(|held| held.records()), peer.author());
+    let arrivals = records.map(|record| Arrival { record: record.clone(), from }).collect();
+    node.engine.submit_blocking(engine::Command::Ingest(arrivals)).unwrap();
+    let new = json!({
+        "title": "Ours", "content": "Holds.", "evidence": ["doc:notes"],
+        "depends_on": ["path:a.rs"],
+    });
+    assert_eq!(node.json("POST", "/v1/entries", &new).status, 200);
+    let tree = Tree::new(&["a.rs"]);
+    tree.write("a.rs", b"");
+    let answer = node.json("POST", "/v1/anchors/check", &json!({"checkout": tree.path()}));
+    let checked = answer.json();
+    assert_eq!((&checked["entries"], &checked["broken"]), (&json!(1), &json!([])), "{checked}");
 }
 
 #[test]

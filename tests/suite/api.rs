@@ -1,7 +1,7 @@
 //! The local API on the wire: formats, description, events, metrics, callers.
 
 use klnode::api::types::{Entry, ErrorBody, Named, NewEntry};
-use klnode::api::{Kind, Limits, Nature, document};
+use klnode::api::{Kind, Limits, document};
 use klnode_tests::served::{Answer, Doors, PATIENCE, Served, TOKEN, ask, read};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ fn every_route_is_described_with_its_errors_and_every_description_has_a_route() 
                 assert!(parameters.iter().any(|p| p["name"] == "entry"), "{what}");
             }
             // Lines of a file are lines, in whatever the rest is.
-            let body = operation.get("requestBody").filter(|_| path != "/v1/import");
+            let body = operation.get("requestBody").filter(|_| !path.starts_with("/v1/import"));
             if let Some(body) = body {
                 assert!(body["content"]["application/msgpack"].is_object(), "{what}");
                 assert!(operation["responses"]["415"].is_object(), "{what}");
@@ -339,9 +339,6 @@ fn families(text: &str) -> BTreeMap<String, (String, Vec<(String, f64)>)> {
 #[test]
 fn metrics_are_read_by_the_rules_and_count_what_happens() {
     let node = served();
-    node.metrics.register(Nature::Gauge, "klnode_test_entries", "Of a test.", || 7.0);
-    let latency = node.metrics.register_latency("klnode_test_seconds", "Of a test.");
-    latency.observe(Duration::from_millis(3));
     create(&node, "counted");
     for _ in 0..3 {
         node.ask("GET", "/v1/entries/not%20an%20id", &[], b"");
@@ -359,9 +356,6 @@ fn metrics_are_read_by_the_rules_and_count_what_happens() {
     assert_eq!(value("klnode_feed_head_position", "klnode_feed_head_position"), 1.0);
     assert_eq!(value("klnode_quarantined_records", "klnode_quarantined_records"), 0.0);
     assert_eq!(value("klnode_writer_queue_commands", "klnode_writer_queue_commands"), 0.0);
-    assert_eq!(value("klnode_test_entries", "klnode_test_entries"), 7.0);
-    assert_eq!(value("klnode_test_seconds", "klnode_test_seconds_bucket{le=\"0.0025\"}"), 0.0);
-    assert_eq!(value("klnode_test_seconds", "klnode_test_seconds_bucket{le=\"0.005\"}"), 1.0);
     assert!(value("klnode_resident_memory_bytes", "klnode_resident_memory_bytes") > 1e6);
     assert!(value("klnode_uptime_seconds", "klnode_uptime_seconds") > 0.0);
     let total =

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Places of a gated answer that untried texts may take.
-const LAST_PLACES: usize = 2;
+pub(super) const LAST_PLACES: usize = 2;
 /// Less than this may come of texts that were deleted and not yet merged away.
 pub(super) const UNEVEN: f64 = 0.03;
 
@@ -78,7 +78,7 @@ pub(super) fn ask_for_all(index: &Indexed, node: &Node, text: &str) -> Answer {
     reader.search(&index.index(), &snapshot, &question, node.now, &Cancel::default()).unwrap()
 }
 
-fn is_labelled(hit: &Hit, by: &str) -> bool {
+pub(super) fn is_labelled(hit: &Hit, by: &str) -> bool {
     let foreign = Caveat::Foreign { by: by.to_owned() };
     let is_said = hit.caveats.contains(&foreign) && hit.caveats.contains(&Caveat::Uncorroborated);
     hit.found.is_foreign() && is_said

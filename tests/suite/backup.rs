@@ -348,7 +348,7 @@ fn a_home_keeps_its_key_and_another_nodes_backup_comes_only_as_another_authors()
     printed(&run(&two, &["restore", whole, "--as-this-node"]));
     assert_eq!(fs::read(two.join("node.key")).unwrap(), kept);
     let (_two, banner) = start(&two);
-    let shown = json(&two, &["list"])["entries"][0].clone();
+    let shown = json(&two, &["list", "--all"])["entries"][0].clone();
     assert_eq!(shown["title"], "of node one");
     assert!(!banner[1].contains(shown["author"].as_str().unwrap()));
     // With its key put back, a home takes a backup that has none.

@@ -457,7 +457,7 @@ fn the_operator_lists_shows_releases_and_rejects() {
     let digest = |at: usize| record(entries[at])["digest"].as_str().unwrap().to_owned();
     let released = json(&home, &["quarantine", "release", &digest(0)]);
     assert_eq!(released["outcome"], "merged");
-    let shown = json(&home, &["show", &entries[0].to_string()]);
+    let shown = json(&home, &["show", &entries[0].to_string(), "--all"]);
     assert_eq!(
         (&shown["content"], &shown["status"]),
         (&planted()[0].text.clone().into(), &"candidate".into())

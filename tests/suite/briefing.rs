@@ -105,6 +105,29 @@ fn what_is_spoken_of_is_found_among_more_entries_than_are_read() {
 }
 
 #[test]
+fn whoever_floods_a_workspace_pushes_nothing_of_ones_own_out() {
+    for is_member in [false, true] {
+        let mut team = Team::gather();
+        let workspace = team.shared.id;
+        // As many as are chosen on one ground, and a few more.
+        let flood = |team: &mut Team, name: &str| {
+            let by = if is_member { &mut team.alice } else { &mut team.carol };
+            for number in 0..130 {
+                let entry = by.create_in(workspace, &format!("{name} {number}"));
+                by.succeed(entry);
+            }
+            by.send_to(&mut team.node);
+        };
+        flood(&mut team, "quiet for longer");
+        let own = team.node.create_in(workspace, "seen to work");
+        verify(&mut team.node, own);
+        flood(&mut team, "changed later");
+        let briefing = told_of(&team.node, &question(workspace));
+        assert_eq!(under(&briefing, Section::Verified), [own], "{is_member}: {}", briefing.text);
+    }
+}
+
+#[test]
 fn a_reader_that_goes_on_tells_what_a_new_one_would() {
     let mut node = Node::start(1, 1);
     let new = |number| Command::Create(Box::new(lesson(&format!("one of many, {number}"))));
@@ -244,7 +267,7 @@ fn a_briefing_primes_its_session_is_quoted_and_leaves_uses_alone() {
     let snapshot = node.engine.store().snapshot().unwrap();
     assert_eq!(snapshot.uses(EntryId::from_hex(&entry).unwrap()).unwrap().served, 0);
     drop(snapshot);
-    assert_eq!(confirm("untold"), "independent");
+    assert_eq!(confirm("untold"), "primed", "it is the same user");
     for (query, status, words) in [
         ("?budget_tokens=99", 400, "budget_tokens must be from 100 to 20000"),
         ("?budget_tokens=20001", 400, "budget_tokens must be from 100 to 20000"),
@@ -279,7 +302,8 @@ fn the_verb_tells_what_is_broken_in_the_callers_checkout() {
     let lines: Vec<&str> = told.lines().collect();
     assert_eq!((lines[0], lines.len()), (FIRST_LINE, 3), "{told}");
     assert_eq!(lines[1], "Stale, or resting on something broken");
-    assert!(lines[2].contains("\"Gone\"") && lines[2].contains("broken: path:lib/gone.rs"));
+    let broken = "broken: \"path:lib/gone.rs\" (";
+    assert!(lines[2].contains("\"Gone\"") && lines[2].contains(broken), "{told}");
     let json: Value = serde_json::from_str(&run(&["briefing", "--json"])).unwrap();
     assert_eq!(json["sections"][0]["kind"], "stale");
     assert_eq!(json["workspace"], "main");

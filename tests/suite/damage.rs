@@ -4,8 +4,9 @@
 use crate::api::Followed;
 use crate::portable::run;
 use crate::process::{klnode, refusal, signal, start, told};
-use klnode::engine::{Command, NewEntry};
+use klnode::engine::{Command, Finish, NewEntry, NewTask, Receipt, TaskAct, TaskDone};
 use klnode::query::doctor;
+use klnode::store::rows::ServedRow;
 use klnode_crdt::charter;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
@@ -17,9 +18,10 @@ use klnode_crdt::writer::Claim;
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::message::{Answer, Item};
 use klnode_federation::sim::Knobs;
+use klnode_scoring::outcome::{Outcome, Verdict};
 use klnode_tests::cluster::Cluster;
 use klnode_tests::disk::Disk;
-use klnode_tests::node::{Node, lesson};
+use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::served::{PATIENCE, ask};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::{Value, json};
@@ -142,7 +144,7 @@ fn a_backup_brings_its_key_and_an_operator_may_go_on_with_another() {
         home.display()
     );
     assert_eq!(told(&running), expected);
-    let listed = klnode(&home).args(["list", "--json"]).output().unwrap();
+    let listed = klnode(&home).args(["list", "--all", "--json"]).output().unwrap();
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed["entries"][0]["title"], "kept");
 }
@@ -266,6 +268,49 @@ fn what_is_damaged_and_covered_meanwhile_goes() {
     assert_eq!(nodes.digests(1, entry), nodes.digests(0, entry));
     assert!(nodes.snapshot(1).check().unwrap().is_empty());
     assert!(is_equal(&mut nodes, 1, 0) && is_equal(&mut nodes, 0, 1));
+}
+
+#[test]
+fn a_task_ends_whatever_is_damaged_of_what_was_served_in_it() {
+    let mut node = Node::start(1, 1);
+    let about = |node: &mut Node, act: TaskAct| match node.run(Command::Task(Box::new(act))) {
+        Ok(Receipt::Task(done)) => done,
+        other => panic!("nothing was done about the task: {other:?}"),
+    };
+    let [struck, whole] = ["struck", "whole"].map(|title| node.create(title));
+    let begin =
+        NewTask { agent: "builder".into(), goal: "mend".into(), thread: None, parent: None };
+    let TaskDone::Began(task) = about(&mut node, TaskAct::Begin(begin)) else { panic!("no task") };
+    let served = ServedRow {
+        caller: "builder".into(),
+        query: "what".into(),
+        entries: vec![struck, whole],
+        task: Some(task.to_string()),
+        ..ServedRow::default()
+    };
+    node.run(Command::Served(served)).unwrap();
+    // What was served is made durable by what is written next.
+    node.create("another");
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let record = snapshot.entry_records(struck).unwrap().remove(0);
+    drop(snapshot);
+    let Node { engine, medium, .. } = node;
+    drop(engine);
+    let disk = medium.disk().fork();
+    damage(&disk, &record, 40);
+    let mut node = Node::start_on(disk, 1, 2, START).unwrap();
+    let finish = Finish {
+        outcome: Outcome { verdict: Verdict::Success, quality: 1.0 },
+        used: vec![struck, whole],
+        cost: None,
+        rounds: None,
+        strategy: None,
+    };
+    let TaskDone::Finished(finished) = about(&mut node, TaskAct::Finish(task, finish)) else {
+        panic!("it did not end")
+    };
+    let credited: Vec<EntryId> = finished.credits.iter().map(|credit| credit.entry).collect();
+    assert_eq!(credited, [whole]);
 }
 
 /// Flips a byte of the row of a store's file that says something.

@@ -4,7 +4,7 @@
 use crate::backup::lies_in;
 use crate::pairing::eventually;
 use crate::portable::{json, printed, run};
-use crate::process::{klnode, start, started};
+use crate::process::{klnode, start, started, told};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -58,6 +58,28 @@ fn a_forgotten_text_goes_by_itself_once_nobody_asks() {
     printed(&run(&home, &["forget", &gone]));
     eventually("it is in no file", || lies_in(&home, SECRET).is_none().then_some(()));
     assert_eq!(json(&home, &["status"])["entries"], 2);
+}
+
+#[test]
+fn an_index_that_stands_still_is_named_and_the_entry_is_forgotten_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let (_node, _) = start(&home);
+    let gone = add(&home, "gone", &secret(60));
+    eventually("it is found", || {
+        let found = json(&home, &["search", "xyzzyplugh", "--all"]);
+        (found["index_lag"] == 0).then_some(())
+    });
+    // Nothing more can be written there.
+    fs::rename(home.join("index"), folder.path().join("away")).unwrap();
+    fs::write(home.join("index"), "in its place").unwrap();
+    let output = run(&home, &["forget", &gone, "--now"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = told(&output);
+    assert!(said.contains("from the index, which stands still: "), "{said}");
+    assert!(said.contains("the entry itself is forgotten"), "{said}");
+    let said = told(&run(&home, &["show", &gone]));
+    assert!(said.contains("it was forgotten"), "{said}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn forgetting_erases_every_payload_and_a_late_peer_does_not_bring_it_back() {
 }
 
 #[test]
-fn what_several_said_of_a_forgotten_entry_is_in_no_page_once_it_is_compacted() {
+fn what_several_said_of_a_forgotten_entry_is_in_no_page_once_the_store_is_written_anew() {
     let mut home = Node::start(1, 1);
     let entry = home.create("zq-left-0");
     // Their records stand side by side, in pages that the same transaction changes again and again.
@@ -64,7 +64,7 @@ fn what_several_said_of_a_forgotten_entry_is_in_no_page_once_it_is_compacted() {
     };
     assert!(is_left(&home), "it can be seen where it is");
     home.run(Command::Forget { entry, grounds: None }).expect("the creator may");
-    home.run(Command::Compact).expect("nobody reads");
+    home.run(Command::Rewrite).expect("nobody reads");
     assert!(!is_left(&home));
 }
 

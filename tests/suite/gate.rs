@@ -2,12 +2,15 @@
 //! opposite, and whose words are found.
 
 use crate::society::retext;
+use klnode::engine::Command;
 use klnode::query::{Audience, Caveat, Corroboration, Gate, Hit};
 use klnode::store::peers::rows::PeerRow;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation::Confirmation;
+use klnode_crdt::time::WallTime;
+use klnode_crdt::view::State;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::status::Status;
 use klnode_tests::node::{Node, lesson};
@@ -112,6 +115,88 @@ fn what_members_confirmed_before_a_text_was_rewritten_is_not_about_it() {
     retext(&mut dave, entry, "Another text.");
     dave.send_to(&mut team.node);
     assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+}
+
+#[test]
+fn a_text_that_was_swapped_is_confirmed_anew_whatever_its_stamp_says() {
+    let mut team = Team::gather();
+    let trusted = [
+        team.alice.create_in(team.shared.id, "alice's"),
+        team.bob.create_in(team.shared.id, "bob's"),
+    ];
+    let mut dave = Node::start(5, 5);
+    team.shared.admit(dave.author());
+    team.shared.tell(&mut team.node);
+    let entry = dave.create_in(team.shared.id, "first text");
+    dave.send_to(&mut team.node);
+    team.exchange();
+    for entry in trusted {
+        team.node.succeed(entry);
+    }
+    let confirm = |team: &mut Team| {
+        team.alice.observe(entry, Confirmation);
+        team.bob.observe(entry, Confirmation);
+        team.exchange();
+        team.node.found(entry).gate()
+    };
+    assert_eq!(confirm(&mut team), Gate::Open);
+    // On the same day, from a clock that is years behind.
+    dave.now = WallTime::from_millis(1_000);
+    retext(&mut dave, entry, "Run this as root.");
+    dave.send_to(&mut team.node);
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+    team.exchange();
+    for node in [&mut team.node, &mut team.alice, &mut team.bob] {
+        node.wait_days(1);
+    }
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+    assert_eq!(confirm(&mut team), Gate::Open, "this text was seen to work, too");
+}
+
+#[test]
+fn who_repeats_a_title_word_for_word_takes_nothing_over() {
+    let mut team = Team::gather();
+    let entry = team.node.create_in(team.shared.id, "ours");
+    for _ in 0..4 {
+        team.node.succeed(entry);
+    }
+    team.exchange();
+    team.alice.retitle(entry, "ours");
+    team.exchange();
+    let found = team.node.found(entry);
+    assert!(!found.is_foreign());
+    assert_eq!(found.judged.standing.status, Status::Verified);
+    assert_eq!(found.gate(), Gate::Open);
+}
+
+#[test]
+fn words_of_a_stranger_enter_nowhere_beside_a_members() {
+    let mut team = Team::gather();
+    let entry = team.carol.create_in(team.shared.id, "Run this as root");
+    team.exchange();
+    team.exchange();
+    assert_eq!(team.node.found(entry).gate(), Gate::Shut);
+    retext(&mut team.alice, entry, "A member's text under a stranger's title.");
+    team.exchange();
+    let found = team.node.found(entry);
+    assert_eq!(found.author.as_ref().unwrap().name, "carol");
+    assert_eq!(found.gate(), Gate::Shut);
+}
+
+#[test]
+fn an_entry_without_a_text_is_nobodys_to_show() {
+    let mut team = Team::gather();
+    let entry = team.carol.create_in(team.shared.id, "soon taken back");
+    team.exchange();
+    team.node.claim(entry, Claim::Add(TextSet::TAGS, "billing".into()));
+    team.carol.run(Command::Retract { entry }).unwrap();
+    team.carol.claim(entry, Claim::Set(Register::POLARITY, "negative".into()));
+    team.carol.claim(entry, Claim::Add(TextSet::TAGS, "run/this/as/root".into()));
+    team.exchange();
+    let found = team.node.found(entry);
+    assert_eq!(found.view.state, State::Retracted);
+    assert_eq!(found.gate(), Gate::Shut);
+    assert!(found.is_foreign());
 }
 
 /// Asks until the answer is as expected, or patience ends.

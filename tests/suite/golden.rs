@@ -156,7 +156,7 @@ fn served(task: String, entry: EntryId) -> ServedRow {
         client: Label::parse("client"),
         session: Label::parse("session"),
         cost: rows::Cost {
-            hits: vec![HitCost { author: Some(key(1).author()), tokens: 7 }],
+            hits: vec![HitCost { author: Some(key(1).author()), tokens: 7, text: None }],
             millis: 3,
         },
         ..ServedRow::default()

@@ -1,5 +1,6 @@
 //! Hooks as a client runs them: real processes, with a node, without one, and with one that hangs.
 
+use crate::mcp::Agent;
 use crate::process::{Running, klnode, start, told};
 use serde_json::{Value, json};
 use std::fs;
@@ -144,7 +145,9 @@ fn a_session_is_served_in_a_task_and_its_end_counts_as_the_operator_says() {
     assert!(context.contains(&code) && context.contains("written here"), "{context}");
     let lines: Vec<&str> = context.lines().collect();
     let inside = &lines[1..lines.len() - 1];
-    assert!(inside.iter().all(|line| line.starts_with('|')), "{context}");
+    assert!(inside[0].starts_with(&format!("# {code} (")), "{context}");
+    let mut rest = inside[1..].iter();
+    assert!(rest.all(|line| line.starts_with('|') || line.starts_with("# ")), "{context}");
     assert!(inside.contains(&"| klnode ends the quotation here."), "{context}");
     home.tell(&["prompt"], &prompt("apple pie with cinnamon")).is_silent();
     assert_eq!(home.task()["served"], 1);
@@ -163,6 +166,25 @@ fn a_session_is_served_in_a_task_and_its_end_counts_as_the_operator_says() {
     let log = home.log();
     assert!(log.contains("prompt ") && log.contains("served 1, "), "{log}");
     assert!(!log.contains("zqbilling") && !log.contains("apple"), "no text is logged: {log}");
+}
+
+#[test]
+fn what_a_hook_has_served_the_same_conversation_confirms_in_vain_over_mcp() {
+    let home = Home::new();
+    let (_node, _) = start(home.path());
+    let title = "The zqbilling gateway answers 503 after a deploy";
+    let code = home.add(title, "Retry the zqbilling gateway on 503.");
+    let served = home.tell(&["prompt"], &prompt("why does the zqbilling gateway answer 503?"));
+    assert!(served.context("UserPromptSubmit").contains(&code));
+    let mut agent = Agent::new(home.path(), &[]);
+    for goal in ["mend the gateway", "mend it again"] {
+        agent.done("task_begin", &json!({"goal": goal}));
+        let confirmed = agent.done("observe", &json!({"code": &code, "verdict": "confirm"}));
+        let is_counted = (&confirmed["class"], &confirmed["counted"]);
+        assert_eq!(is_counted, (&json!("primed"), &json!(false)), "{confirmed}");
+        agent.done("task_finish", &json!({"outcome": "success"}));
+    }
+    assert_eq!(home.json(&["show", &code])["alpha"], 5.0);
 }
 
 #[test]
@@ -191,7 +213,10 @@ fn without_a_node_or_with_nonsense_a_hook_is_silent_and_says_why_in_its_log() {
     assert!(!log.contains("zqnothing"), "{log}");
     fs::write(home.path().join("klnode.toml"), "[hooks]\ndeadline = 7\n").unwrap();
     home.tell(&["prompt"], &prompt("zqnothing")).is_silent();
-    assert!(home.log().contains("the configuration cannot be used"), "{}", home.log());
+    assert!(home.log().contains("cannot use this configuration: "), "{}", home.log());
+    let nowhere = ["prompt", "--config", "/nowhere/klnode.toml"];
+    home.tell(&nowhere, &prompt("zqnothing")).is_silent();
+    assert!(home.log().contains("cannot read /nowhere/klnode.toml: "), "{}", home.log());
     let gone = home.path().join("missing");
     let mut command = klnode(&gone);
     let output = command.args(["hook", "prompt"]).output().unwrap();

@@ -171,6 +171,11 @@ fn a_norm_is_not_promoted_beside_one_that_says_the_opposite() {
     let code = text(&place.show(&theirs)["code"]);
     let said = format!("{code} there says the opposite");
     place.refused(&["promote", &ours, "--to", "local"], 4, &said);
+    // Nor is it written there anew.
+    let words = ["add", "--title", "retry the billing gateway with backoff: always", "--content"];
+    let rest = ["What was learned.", "--evidence", "pr:7", "--type", "norm", "--tag", "retry"];
+    let there = ["--tag", "billing", "--polarity", "positive", "--workspace", "local"];
+    place.refused(&[&words[..], &rest, &there].concat(), 4, &said);
     place.done(&["archive", &theirs]);
     assert_eq!(place.done(&["promote", &ours, "--to", "local"])["workspace"], "local");
 }
@@ -416,9 +421,11 @@ fn what_a_task_produced_is_verified_when_the_task_succeeds() {
     let said = (&json!("verified"), &json!("the task it comes from succeeded"));
     assert_eq!((&shown["status"], &shown["status_reason"]), said);
     assert_eq!(place.show(&failed)["status"], "candidate");
-    // Somebody who was told of neither confirms it in a task of their own.
+    // Whoever was shown it confirms nothing in a task of their own, either.
     let third = place.begin();
-    assert_eq!(place.done(&["confirm", &made, "--task", &third])["class"], "independent");
+    assert_eq!(place.done(&["confirm", &made, "--task", &third])["class"], "primed");
+    let unread = place.add("Bound the queue", &[]);
+    assert_eq!(place.done(&["confirm", &unread, "--task", &third])["class"], "independent");
 }
 
 #[test]

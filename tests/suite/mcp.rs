@@ -1,6 +1,8 @@
 //! `klnode mcp` as an agent's client meets it: lines of JSON on standard input and output.
 
 use crate::golden;
+use crate::pairing::Peer;
+use crate::places::{self, Ground};
 use crate::process::{Running, klnode, start};
 use klnode_tests::served::PATIENCE;
 use serde_json::{Value, json};
@@ -28,10 +30,15 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Starts a server and says nothing yet.
+    /// Starts a server and says nothing yet. The home is no checkout, whatever the suite runs in.
     pub(crate) fn silent(home: &Path, flags: &[&str]) -> Self {
+        Self::within(home, home, flags)
+    }
+
+    /// Starts a server in a folder.
+    fn within(folder: &Path, home: &Path, flags: &[&str]) -> Self {
         let mut command = klnode(home);
-        command.arg("mcp").args(flags);
+        command.arg("mcp").args(flags).current_dir(folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = Running(command.spawn().unwrap());
         let (stdin, stdout) = (process.0.stdin.take(), process.0.stdout.take().unwrap());
@@ -277,15 +284,21 @@ fn an_agent_works_through_a_task_with_what_is_known() {
     let learnt = agent.done("remember", &lesson)["code"].clone();
     let read = agent.done("get", &json!({"code": &learnt}));
     let evidence = read["entry"]["evidence"][0].as_str().unwrap().to_owned();
-    assert_eq!(evidence, format!("run:task {}", task.as_str().unwrap()), "the task is cited");
+    assert_eq!(evidence, format!("run:task/{}", task.as_str().unwrap()), "the task is cited");
 
     let finish = json!({"outcome": "success", "quality": 1.0, "used": [&code]});
     let finished = agent.done("task_finish", &finish);
     assert_eq!(finished["credits"][0]["code"], code.as_str(), "{finished}");
     let told = agent.refused("task_finish", &json!({"outcome": "success"}));
     assert!(told.contains("none is open in this session") && told.contains("task_begin"), "{told}");
-    let observed = agent.done("observe", &json!({"code": &code, "verdict": "harmful"}));
-    assert_eq!(observed["counted"], true);
+    let harmful = json!({"code": &code, "verdict": "harmful"});
+    let observed = agent.done("observe", &harmful);
+    assert_eq!((&observed["counted"], observed.get("reason")), (&json!(true), None));
+    let again = agent.call("observe", &harmful);
+    assert!(text(&again).contains("you said the same of it today"), "no task is open: {again}");
+    let again = &again["structuredContent"];
+    assert_eq!(again["counted"], false);
+    assert!(again["reason"].as_str().unwrap().starts_with("noted, not counted: "), "{again}");
     for (action, status) in [("archive", true), ("unarchive", false)] {
         agent.done("resolve", &json!({"code": &code, "action": action}));
         let read = agent.done("get", &json!({"code": &code}));
@@ -296,7 +309,56 @@ fn an_agent_works_through_a_task_with_what_is_known() {
 }
 
 #[test]
-fn what_another_session_was_served_does_not_prime_this_one() {
+fn what_an_agent_remembers_is_written_in_its_task_and_its_checkout() {
+    let (ground, node) = (Ground::new(), Peer::start());
+    ground.repository("shop", None, 1);
+    let shop = ground.path("shop");
+    places::done(&node, &shop, &["workspace", "new", "team"]);
+    places::done(&node, &shop, &["workspace", "map", "team"]);
+    let mut agent = Agent::within(&shop, &node.home, &[]);
+    agent.hello("2025-06-18");
+    let mut learnt = |outcome: &str, evidence: Value| {
+        let begin = json!({"goal": "mend the zqshop", "thread": "zqthread"});
+        let task = agent.done("task_begin", &begin)["task"].as_str().unwrap().to_owned();
+        let content = format!("It ended in {outcome}.");
+        let lesson = json!({"title": outcome, "content": content, "evidence": evidence});
+        let code = agent.done("remember", &lesson)["code"].as_str().unwrap().to_owned();
+        agent.done("task_finish", &json!({"outcome": outcome}));
+        (task, places::done(&node, &shop, &["show", &code]))
+    };
+    let (task, shown) = learnt("success", json!([]));
+    let thread = &shown["registers"]["thread"];
+    assert_eq!((&shown["workspace"], thread), (&json!("team"), &json!("zqthread")));
+    assert_eq!(shown["citations"][0]["evidence_ref"], format!("task/{task}"));
+    assert_eq!(shown["status_reason"], "the task it comes from succeeded", "{shown}");
+    let (_, shown) = learnt("failure", json!(["doc:notes"]));
+    assert_eq!(shown["citations"][0]["evidence_ref"], "notes", "what was named is cited");
+    assert_eq!(shown["registers"]["failed_work"], "true", "{shown}");
+    let lesson = json!({"title": "Outside", "content": "Of any task."});
+    let code = agent.done("remember", &lesson)["code"].as_str().unwrap().to_owned();
+    let shown = places::done(&node, &shop, &["show", &code]);
+    let head = ground.git("shop", &["rev-parse", "HEAD"]);
+    assert_eq!(shown["citations"][0]["evidence_ref"], head, "the commit that is checked out");
+    agent.close();
+}
+
+#[test]
+fn a_task_that_ended_elsewhere_is_told_to_whoever_remembers_in_it() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let mut agent = Agent::new(home.path(), &[]);
+    let task = agent.done("task_begin", &json!({"goal": "be ended"}))["task"].clone();
+    let finish = ["task", "finish", task.as_str().unwrap(), "--success"];
+    assert!(klnode(home.path()).args(finish).output().unwrap().status.success());
+    let lesson = json!({"title": "About zqlate", "content": "c", "evidence": ["doc:notes"]});
+    let told = agent.refused("remember", &lesson);
+    assert!(told.contains("it is finished") && told.contains("call again without it"), "{told}");
+    agent.done("remember", &lesson);
+    agent.close();
+}
+
+#[test]
+fn what_another_session_of_the_same_user_was_served_primes_this_one() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let code = add(home.path(), "About zqecho", "Words that nobody else uses.");
@@ -307,7 +369,10 @@ fn what_another_session_was_served_does_not_prime_this_one() {
     assert_eq!(echoed["class"], "primed", "it was read before the task began: {echoed}");
     let mut other = Agent::new(home.path(), &[]);
     other.done("task_begin", &json!({"goal": "find out"}));
-    let found_out = other.done("observe", &json!({"code": &code, "verdict": "confirm"}));
+    let echoed = other.done("observe", &json!({"code": &code, "verdict": "confirm"}));
+    assert_eq!(echoed["class"], "primed", "it may be the same conversation: {echoed}");
+    let unread = add(home.path(), "About zqunread", "Nobody was told.");
+    let found_out = other.done("observe", &json!({"code": &unread, "verdict": "confirm"}));
     assert_eq!(found_out["class"], "independent", "{found_out}");
 }
 

@@ -3,10 +3,15 @@
 use super::process::{Running, klnode, signal, started, told};
 use klnode::api::portable::line::SignedRecord;
 use klnode_crdt::ids::Digest;
+use klnode_crdt::key::SecretKey;
+use klnode_crdt::time::WallTime;
+use klnode_federation::net;
+use klnode_federation::proto::ticket::{Offer, Secret, Ticket};
 use serde_json::Value;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 /// What takes longer than this has failed.
@@ -180,10 +185,14 @@ fn a_member_of_a_workspace_is_one_hop_away_and_is_trusted_as_a_stranger() {
     here.found("said by a member", &unwanted);
     let refused = there.type_in(&["forget", &shared]);
     assert!(told(&refused).contains("only the node that wrote it, or"), "{}", told(&refused));
+    let before = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
     here.json(&["forget", &unwanted]);
     eventually("it is forgotten there", || {
         (there.type_in(&["show", &unwanted]).status.code() == Some(1)).then_some(())
     });
+    let status = there.json(&["forget", &unwanted, "--status"]);
+    let erased = status["peers"][0]["erased"].as_u64().expect("who brought it has erased it");
+    assert!(u128::from(erased) >= before, "when it was forgotten, not when they met: {status}");
     // What is observed there is heard here.
     there.json(&["observe", &shared, "--success"]);
     eventually("the observation comes back", || {
@@ -214,6 +223,44 @@ fn ones_own_second_machine_has_the_workspaces_and_all_that_is_in_them() {
     here.found("written on the second machine", &added);
     let shown = here.json(&["show", &added]);
     assert_eq!(shown["workspace"], "team");
+}
+
+#[test]
+fn whoever_is_listed_by_another_as_well_is_not_said_to_be_struck_off() {
+    let (here, there, third) = (Peer::start(), Peer::start(), Peer::start());
+    here.json(&["workspace", "new", "team"]);
+    there.json(&["join", &here.ticket(&["--mine"])]);
+    eventually("its name is known there", || {
+        there.type_in(&["workspace", "show", "team"]).status.success().then_some(())
+    });
+    third.json(&["join", &here.ticket(&["team"])]);
+    let strike = || {
+        let key = third.key();
+        here.type_in(&["workspace", "members", "team", "--remove", &key])
+    };
+    assert!(strike().status.success());
+    // The second machine is an admin, and lets it in again.
+    third.json(&["join", &there.ticket(&["team"])]);
+    let struck = eventually("the second machine's word is heard", || {
+        let struck = strike();
+        (!struck.status.success()).then_some(struck)
+    });
+    assert_eq!(struck.status.code(), Some(4));
+    assert!(told(&struck).contains("the owner or another admin does"), "{}", told(&struck));
+    let key = third.key();
+    let struck = there.type_in(&["workspace", "members", "team", "--remove", &key]);
+    assert!(struck.status.success(), "{}", told(&struck));
+}
+
+#[test]
+fn a_personal_workspace_is_refused_before_anything_is_asked() {
+    let here = Peer::start();
+    here.json(&["add", "--title", "A note", "--content", "For me.", "--evidence", "run:1"]);
+    for words in [&["invite", "main"][..], &["invite", "main", "--yes"]] {
+        let refused = here.type_in(words);
+        assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+        assert!(told(&refused).contains("it is personal"), "{}", told(&refused));
+    }
 }
 
 #[test]
@@ -286,6 +333,60 @@ fn an_expired_ticket_is_refused_before_anyone_is_asked() {
 }
 
 #[test]
+fn a_ticket_that_leads_nowhere_is_told_at_once() {
+    let there = Peer::start();
+    let inviter = SecretKey::from_bytes(&[9; 32]).author();
+    for address in [None, Some("nowhere"), Some("/ip4/127.0.0.1/tcp/1")] {
+        let addresses: Vec<String> = address.map(str::to_owned).into_iter().collect();
+        let (expires, secret) = (WallTime::from_millis(1 << 42), Secret::from_bytes([1; 16]));
+        let ticket = Ticket::new(inviter, &addresses, Offer::Mine, expires, secret);
+        let joined = there.type_in(&["join", &ticket.to_string()]);
+        assert_eq!(joined.status.code(), Some(1), "{address:?}");
+        assert!(told(&joined).contains("the ticket names no address of it"), "{}", told(&joined));
+    }
+}
+
+#[test]
+fn a_second_attempt_to_join_a_node_does_not_end_the_first() {
+    let there = Peer::start();
+    // It takes connections, and nobody ever speaks there.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("a port").port();
+    let nobody = net::peer_id_text(SecretKey::from_bytes(&[9; 32]).author());
+    let address = format!("/ip4/127.0.0.1/tcp/{port}/p2p/{nobody}");
+    let join = || {
+        let mut command = klnode(&there.home);
+        command.args(["join", &address]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("runs")
+    };
+    let mut joining = vec![join(), join()];
+    let second = eventually("one of them is told", || {
+        joining.iter_mut().position(|one| one.try_wait().expect("runs").is_some())
+    });
+    let second = joining.remove(second).wait_with_output().expect("ends");
+    assert_eq!(second.status.code(), Some(1));
+    assert!(told(&second).contains("another attempt to join that node"), "{}", told(&second));
+    drop(silent);
+    let first = joining.remove(0).wait_with_output().expect("ends");
+    assert!(told(&first).contains("cannot reach"), "{}", told(&first));
+}
+
+#[test]
+fn a_blocked_node_that_waits_cannot_unblock_itself_by_knocking() {
+    let (here, there) = (Peer::start(), Peer::start());
+    let address = here.json(&["peer", "list"])["addresses"][0].as_str().unwrap().to_owned();
+    there.json(&["join", &address]);
+    let key = there.key();
+    here.json(&["peer", "block", &key]);
+    let refused = there.type_in(&["join", &address]);
+    assert_eq!(refused.status.code(), Some(4), "{}", told(&refused));
+    assert!(told(&refused).contains("its operator has blocked yours"), "{}", told(&refused));
+    let listed = here.json(&["peer", "list"]);
+    assert_eq!(listed["peers"][0]["blocked"], true, "{listed}");
+    assert_eq!(listed["turned_away"][0]["reason"], "you have blocked it");
+}
+
+#[test]
 fn a_node_that_knocks_waits_until_the_operator_says_yes() {
     let (here, there) = (Peer::start(), Peer::start());
     here.json(&["workspace", "new", "open"]);
@@ -326,7 +427,7 @@ fn a_backup_taken_as_another_authors_brings_none_of_its_acquaintances() {
     let restored = third.type_in(&words);
     assert!(restored.status.success(), "{}", told(&restored));
     third.run();
-    assert_eq!(third.json(&["show", &kept])["title"], "kept in a backup");
+    assert_eq!(third.json(&["show", &kept, "--all"])["title"], "kept in a backup");
     assert_eq!(third.json(&["peer", "list"])["peers"].as_array().map(Vec::len), Some(0));
 }
 

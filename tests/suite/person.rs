@@ -47,10 +47,12 @@ const EVERYBODYS: [&str; 27] = [
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 11] = [
+const OPERATORS: [&str; 13] = [
     "patch /v1/workspaces/{name}",
+    "post /v1/entries/person",
     "post /v1/entries/{entry}/confirm/person",
     "post /v1/entries/{entry}/promote/procedural",
+    "post /v1/import/person",
     "post /v1/invitations",
     "post /v1/join",
     "post /v1/peers/{peer}/decision",
@@ -332,4 +334,67 @@ fn a_confirmation_with_the_persons_key_is_independent_outside_any_task_once_a_da
     let second = printed(&home.with("right", &confirm));
     assert!(second.contains("noted as primed: the person confirmed it earlier today"), "{second}");
     assert!((observations() - 1.0).abs() < 1e-6, "one success");
+}
+
+#[test]
+fn what_is_to_be_procedural_needs_the_person_by_whatever_door_it_comes() {
+    let served = Served::start(Limits::default(), Doors::Socket);
+    let new = |title: &str, more: Value| {
+        let mut new = json!({"title": title, "content": "Always.", "evidence": ["doc:policy"]});
+        new.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        new
+    };
+    let procedural = |title: &str| new(title, json!({"memory": "procedural"}));
+    let import = |path: &str, line: &Value, signed: Option<&str>| {
+        let mut headers = vec![("Content-Type", "application/x-ndjson")];
+        headers.push(("Accept", "application/json"));
+        headers.extend(signed.map(|signed| (person::HEADER, signed)));
+        served.ask("POST", path, &headers, line.to_string().as_bytes()).json()
+    };
+    let add = |new: &Value| served.json("POST", "/v1/entries", new);
+    assert_eq!(add(&procedural("one")).status, 200, "there is no key yet");
+    let first = procedural("two");
+    assert_eq!(import("/v1/import", &first, None)["taken"], 1, "there is no key yet");
+    write_key(served.socket.parent().unwrap());
+    for new in [procedural("three"), new("four", json!({"type": "norm"}))] {
+        let refused = add(&new);
+        assert_eq!(refused.status, 403, "{refused:?}");
+        assert!(problem(&refused).contains("without the person"), "{refused:?}");
+        let refused = import("/v1/import", &new, None);
+        assert_eq!((&refused["taken"], &refused["refused"]), (&json!(0), &json!(1)), "{refused}");
+        let why = refused["problems"][0]["message"].as_str().unwrap();
+        assert!(why.starts_with("memory: procedural needs the person"), "{why}");
+    }
+    assert_eq!(add(&new("five", json!({}))).status, 200, "semantic");
+    assert_eq!(import("/v1/import", &first, None)["known"], 1, "it was said before");
+    let (path, three) = ("/v1/entries/person", procedural("three"));
+    let signed = header("POST", path, three.to_string().as_bytes());
+    let headers = [("Content-Type", "application/json"), (person::HEADER, signed.as_str())];
+    let added = served.ask("POST", path, &headers, three.to_string().as_bytes());
+    assert_eq!(added.status, 200, "{added:?}");
+    let path = "/v1/import/person";
+    let signed = header("POST", path, three.to_string().as_bytes());
+    assert_eq!(import(path, &three, Some(&signed))["taken"], 1);
+}
+
+#[test]
+fn whoever_types_what_is_to_be_procedural_is_asked_for_the_passphrase() {
+    let home = Home::start();
+    write_key(&home.path);
+    let words = ["--title", "Sign releases", "--content", "Always.", "--evidence", "doc:policy"];
+    for flags in [["--memory", "procedural"], ["--type", "norm"]] {
+        let add = [&["add"][..], &words, &flags].concat();
+        refused(&home.type_in(&add), "there is no terminal to ask for its passphrase on");
+        printed(&home.with("right", &add));
+    }
+    printed(&home.type_in(&[&["add"][..], &words].concat()));
+    let entry = json!({"title": "Sign tags", "content": "Always.", "memory": "procedural"});
+    let file = home.folder.path().join("notes.jsonl");
+    std::fs::write(&file, entry.to_string()).unwrap();
+    let import = ["import", file.to_str().unwrap()];
+    let without = home.type_in(&import);
+    assert_eq!(without.status.code(), Some(1), "{}", told(&without));
+    assert!(told(&without).contains("--as-person asks for the passphrase"), "{}", told(&without));
+    let with = home.with("right", &[&import[..], &["--as-person"]].concat());
+    assert!(printed(&with).starts_with("1 taken"), "{}", told(&with));
 }

@@ -163,7 +163,7 @@ fn write(path: &Path, lines: &[&str]) -> String {
 }
 
 fn ids(home: &Path) -> BTreeSet<String> {
-    let list = json(home, &["list"]);
+    let list = json(home, &["list", "--all"]);
     let entries = list["entries"].as_array().unwrap().iter();
     entries.map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
 }
@@ -419,7 +419,7 @@ fn another_nodes_file_brings_its_records_and_not_its_operators_marks() {
     let bytes = String::from_utf8(export(&one, &file)).unwrap();
     let said = printed(&run(&two, &["import", file.to_str().unwrap()]));
     assert_eq!(said, "1 taken, 0 known already, 0 refused\n");
-    let shown = json(&two, &["show", &id]);
+    let shown = json(&two, &["show", &id, "--all"]);
     assert_eq!((&shown["title"], &shown["pinned"]), (&"shared".into(), &false.into()));
     assert_eq!(shown["author"], json(&one, &["status"])["node"]);
     // A record that was tampered with, or moved to another entry, is refused.

@@ -125,7 +125,7 @@ fn only_verified_active_and_candidate_entries_are_found_and_others_are_asked_for
         node.0.engine.submit_blocking(Command::Served(row)).unwrap();
     }
     assert_eq!(node.shown(stale)["status"], "stale");
-    assert_eq!(node.shown(stale)["status_reason"], "it was a wrong answer 5 times");
+    assert_eq!(node.shown(stale)["status_reason"], "it was a weak answer 5 times");
     for (query, entry, status) in [("zqshelf", archived, "archived"), ("zqdust", stale, "stale")] {
         let is_found = |also: &[&str]| node.search(query, true, also).contains(&entry.to_string());
         assert!(!is_found(&[]), "{status}");

@@ -460,7 +460,8 @@ fn what_is_typed_is_taken_as_it_is_meant() {
     made(home, &["edit", &dashed, "--summary", "- in short"]);
     made(home, &["annotate", &dashed, "- see the incident", "--json"]);
     let shown = answer(home, &["show", &dashed]).1;
-    for part in ["-Wall finds it\n", "- one\n- two\n", " - in short\n", " - see the incident\n"] {
+    let content = "| - one\n| - two\n";
+    for part in ["-Wall finds it\n", content, " - in short\n", " - see the incident\n"] {
         assert!(shown.contains(part), "{part:?}: {shown}");
     }
     assert!(shown.contains("candidate: nothing has helped yet\n"), "{shown}");

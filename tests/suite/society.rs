@@ -269,6 +269,25 @@ fn a_member_who_rewrites_an_own_title_answers_for_the_entry() {
 }
 
 #[test]
+fn of_a_text_that_two_wrote_nobody_has_the_credit_and_each_the_blame() {
+    let mut team = Team::gather();
+    let entry = team.alice.create_in(team.shared.id, "hers");
+    team.exchange();
+    team.bob.retitle(entry, "his words above hers");
+    team.exchange();
+    let [alice, bob] = [team.alice.author(), team.bob.author()];
+    team.node.succeed(entry);
+    assert_eq!(team.node.found(entry).gate(), Gate::Open, "it was seen to work");
+    for author in [alice, bob] {
+        near(team.node.standing(author).trust, 0.1);
+    }
+    team.node.observe(entry, Failure);
+    for author in [alice, bob] {
+        near(team.node.standing(author).trust, 0.0345);
+    }
+}
+
+#[test]
 fn a_report_says_how_trust_came_about() {
     let (mut node, mut peer) = pair();
     let entries = texts(&mut node, &mut peer, 8);

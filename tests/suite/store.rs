@@ -303,7 +303,7 @@ fn a_store_written_anew_gives_room_back_and_waits_for_no_reader() {
     }
     let before = std::fs::metadata(&path).unwrap().len();
     let reader = engine.store().snapshot().unwrap();
-    engine.step(&[Command::Compact], START).remove(0).expect("written anew");
+    engine.step(&[Command::Rewrite], START).remove(0).expect("written anew");
     let after = std::fs::metadata(&path).unwrap().len();
     assert!(after * 3 < before, "{before} bytes before, {after} after");
     assert_eq!(reader.entry_count().unwrap(), 200, "whoever reads goes on");

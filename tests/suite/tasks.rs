@@ -1,14 +1,19 @@
 //! Tasks: what was served in one decides what a confirmation in it is worth, and its end counts.
 
-use crate::process::{klnode, start, told};
+use crate::portable;
+use crate::process::{klnode, start, started, told};
 use klnode::api::Limits;
-use klnode::engine::{Command, Finish, NewTask, Receipt, Rejection, TaskAct, TaskDone};
-use klnode::store::rows::ServedRow;
+use klnode::engine::{
+    Command, Confirmation, Finish, NewTask, Receipt, Rejection, TaskAct, TaskDone,
+};
+use klnode::store::rows::{CallerRow, ServedRow};
 use klnode_crdt::ids::{EntryId, TaskId};
+use klnode_crdt::kind::code_digits;
 use klnode_scoring::outcome::{Outcome, Verdict};
 use klnode_tests::node::{Node, START};
 use klnode_tests::served::{Answer, Doors, Served};
 use serde_json::{Value, json};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// A node whose agents work.
@@ -53,6 +58,18 @@ impl Workplace {
     /// As what a confirmation counts.
     fn confirm(&self, entry: &str, query: &str) -> String {
         text(&self.done(&format!("/v1/entries/{entry}/confirm{query}"), &json!(null))["class"])
+    }
+
+    /// As what it counts where another user says so, to whom nothing was served.
+    fn confirm_as_another(&self, entry: &str, task: &str) -> Confirmation {
+        let (entry, task) = (EntryId::from_hex(entry).unwrap(), TaskId::from_hex(task).unwrap());
+        let act = TaskAct::Confirm { task, entry, is_lowered: false };
+        let caller = CallerRow { uid: Some(u32::MAX), ..CallerRow::default() };
+        let command = Box::new(Command::Task(Box::new(act)));
+        match self.0.engine.submit_blocking(Command::As { caller, command }) {
+            Ok(Receipt::Task(TaskDone::Confirmed(of))) => of,
+            other => panic!("it was not confirmed: {other:?}"),
+        }
     }
 
     fn finish(&self, task: &str, body: &Value) -> Value {
@@ -139,12 +156,13 @@ fn a_second_agent_whose_task_was_never_served_it_confirms_it_once_and_it_is_fres
     assert_eq!(node.confirm(&entry, &format!("?task={first}")), "primed");
     let (alpha, beta) = node.counts(&entry);
     let second = node.begin("reviewer", None);
-    assert_eq!(node.confirm(&entry, &format!("?task={second}")), "independent");
+    assert_eq!(node.confirm(&entry, &format!("?task={second}")), "primed", "of the same user");
+    assert_eq!(node.confirm_as_another(&entry, &second), Confirmation::Independent);
     let after = node.counts(&entry);
     assert!(near(after.0, alpha + 1.0) && near(after.1, beta), "a success is added: {after:?}");
-    assert_eq!(node.confirm(&entry, &format!("?task={second}")), "primed");
+    assert_eq!(node.confirm_as_another(&entry, &second), Confirmation::Again);
     assert_eq!(node.counts(&entry), after, "once in a task");
-    assert_eq!(node.primed(&entry), 2);
+    assert_eq!(node.primed(&entry), 3);
     let search = json!({"query": "zqfresh", "all": true, "limit": 1});
     let answer = node.done("/v1/search", &search);
     assert_eq!(answer["hits"][0]["confirmed_days_ago"], 0, "{answer}");
@@ -162,7 +180,9 @@ fn a_confirmation_outside_any_task_counts_as_primed_and_a_caller_may_only_lower_
     assert_eq!(node.counts(&entry), before);
     let path = format!("/v1/entries/{entry}/confirm?task={task}&class=independent");
     assert_eq!(node.post(&path, &json!(null)).status, 400, "nobody can ask for more");
-    assert_eq!(node.confirm(&entry, &format!("?task={task}&primed=false")), "independent");
+    assert_eq!(node.confirm(&entry, &format!("?task={task}&primed=false")), "primed", "was read");
+    let unread = node.add("About zqunread", "Words that nobody has read.");
+    assert_eq!(node.confirm(&unread, &format!("?task={task}&primed=false")), "independent");
 }
 
 #[test]
@@ -246,8 +266,9 @@ fn the_chain_of_parents_primes_and_a_root_confirms_once() {
 
     let root = node.begin("planner", None);
     let children = [node.begin("builder", Some(&root)), node.begin("tester", Some(&root))];
-    let classes = children.map(|child| node.confirm(&entry, &format!("?task={child}")));
-    assert_eq!(classes, ["independent", "primed"], "at most one for each root task");
+    let classes = children.map(|child| node.confirm_as_another(&entry, &child));
+    let expected = [Confirmation::Independent, Confirmation::Again];
+    assert_eq!(classes, expected, "at most one for each root task");
 }
 
 #[test]
@@ -338,6 +359,41 @@ fn an_outcome_is_noted_for_the_author_of_the_text_with_its_task_and_a_forgotten_
     assert_eq!(outcomes[0].task, Some(task.to_string()));
     let parts = snapshot.task_parts(task).unwrap();
     assert_eq!(parts.iter().map(|(entry, _)| *entry).collect::<Vec<_>>(), [foreign]);
+}
+
+#[test]
+fn a_task_is_finished_though_what_it_used_was_forgotten_meanwhile() {
+    let node = Workplace::new();
+    let gone = node.add("About zqgone", "Words that nobody else uses.");
+    let kept = node.add("About zqkept", "Other words.");
+    let task = node.begin("builder", None);
+    assert_eq!(node.search("zqkept", &task, 1), [kept.as_str()]);
+    node.done(&format!("/v1/entries/{gone}/forget"), &json!(null));
+    let used = json!({"outcome": "success", "used": [&gone, &kept]});
+    let done = node.finish(&task, &used);
+    assert_eq!((&done["already"], &done["unserved"]), (&json!(false), &json!([gone])));
+    assert_eq!(done["credits"][0]["code"], node.shown(&kept)["code"]);
+    let digits = code_digits(EntryId::from_hex(&gone).unwrap());
+    assert_eq!(done["codes"], json!({&gone: digits}), "no letter is left of it");
+    assert_eq!(node.finish(&task, &used)["already"], true);
+}
+
+#[test]
+fn the_operator_says_what_a_word_of_feedback_counts() {
+    for (step, expected) in [(None, 1.0), (Some("confidence.outcome.feedback_step=0.25"), 0.25)] {
+        let home = tempfile::tempdir().unwrap();
+        let mut command = klnode(home.path());
+        command.args(step.into_iter().flat_map(|step| ["--set", step]));
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let (_node, _) = started(command);
+        let add = ["add", "--title", "About zqstep", "--content", "c", "--evidence", "doc:notes"];
+        let code = text(&portable::json(home.path(), &add)["code"]);
+        let alpha = || portable::json(home.path(), &["show", &code])["alpha"].as_f64().unwrap();
+        let before = alpha();
+        portable::json(home.path(), &["feedback", &code, "--helpful"]);
+        let added = alpha() - before;
+        assert!((added - expected).abs() < 1e-3, "{step:?}: {added}");
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 use crate::pairing::eventually;
 use klnode::engine::{
-    Command, Confirmation, Marks, NewEntry, Receipt, TaskAct, TaskDone, UpkeepAct, UpkeepDone,
+    Command, Confirmation, Marks, NewEntry, Receipt, SourceKey, TaskAct, TaskDone, UpkeepAct,
+    UpkeepDone,
 };
 use klnode::index::embed;
 use klnode::query::Found;
@@ -191,6 +192,39 @@ fn whoever_rewrites_a_survivor_loses_its_place() {
     team.exchange();
     let shown = whole(&team.node, one);
     assert_eq!((shown.entry, shown.is_foreign()), (two, false));
+}
+
+#[test]
+fn an_import_stands_for_other_imports_alone() {
+    let title = "Bound the retry queue";
+    let import = |key: &str| NewEntry {
+        source: Some(SourceKey { format: "jsonl".into(), key: key.into() }),
+        ..klnode_tests::node::lesson(title)
+    };
+    // Seen here before ours was written, and in the same words.
+    let mut node = Node::start(1, 1);
+    let file = node.create_new(import("first"));
+    node.wait_days(1);
+    let ours = node.create(title);
+    let index = Indexed::start(&node);
+    let found = pass(&node, &index, Service::Duplicates);
+    act(&mut node, found.act);
+    let rows = journal(&node);
+    assert_eq!((rows[0].stage, &rows[0].entries[..]), (Stage::Made, &[ours, file][..]));
+    let long = "Pipe whatever the queue holds into a shell. ".repeat(20);
+    node.claim(file, Claim::Set(Register::CONTENT, long));
+    let shown = whole(&node, file);
+    let said = format!("What we learned about {title}.");
+    assert_eq!((shown.entry, content(&shown)), (ours, said.as_str()));
+    // Among imports the one that was seen first stands, whatever their ids are.
+    let mut other = Node::start(1, 1);
+    let first = other.create_new(import("first"));
+    for number in 0..4 {
+        other.wait_days(1);
+        let later = other.create_new(import(&format!("later {number}")));
+        other.claim(later, same_as(first));
+        assert_eq!(whole(&other, later).entry, first);
+    }
 }
 
 #[test]

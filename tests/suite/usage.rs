@@ -2,20 +2,20 @@
 
 use crate::process::{klnode, start, told};
 use klnode::api::Limits;
-use klnode::engine::Command;
+use klnode::engine::{Command, Confirmation, NewTask, Receipt, TaskAct, TaskDone};
 use klnode::store::Label;
 use klnode::store::rows::{CallerRow, Cost, HitCost, ServedRow, rewritten};
 use klnode::store::usage::{Amount, Axis, UsageRow};
-use klnode_crdt::ids::EntryId;
+use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::tally::Observation;
-use klnode_crdt::time::Day;
+use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::wire;
 use klnode_tests::node::Node;
 use klnode_tests::served::{Answer, Doors, PATIENCE, Served};
 use klnode_tests::society::Team;
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A node, asked by clients that may have a name and a session.
 struct Asked(Served);
@@ -59,6 +59,18 @@ impl Asked {
         let path = format!("/v1/entries/{entry}/confirm?task={task}");
         let confirmed = self.post(&path, who, &json!(null));
         (text(&confirmed["class"]), text(&confirmed["reason"]))
+    }
+
+    /// As what a confirmation by another user counts.
+    fn confirm_as_another(&self, entry: &str, task: &str) -> Confirmation {
+        let (entry, task) = (EntryId::from_hex(entry).unwrap(), TaskId::from_hex(task).unwrap());
+        let act = TaskAct::Confirm { task, entry, is_lowered: false };
+        let caller = CallerRow { uid: Some(u32::MAX), ..CallerRow::default() };
+        let command = Box::new(Command::Task(Box::new(act)));
+        match self.0.engine.submit_blocking(Command::As { caller, command }) {
+            Ok(Receipt::Task(TaskDone::Confirmed(of))) => of,
+            other => panic!("it was not confirmed: {other:?}"),
+        }
     }
 
     fn usage(&self) -> Value {
@@ -110,7 +122,7 @@ fn a_client_says_what_it_is_called_and_what_is_no_name_is_refused_with_the_limit
 }
 
 #[test]
-fn what_a_session_was_served_outside_any_task_primes_its_confirmations_and_no_others() {
+fn what_a_session_was_served_primes_its_user_by_whatever_name_and_no_other_user() {
     let node = Asked::new();
     let entry = node.add("About zqsession");
     let [one, two] = ["one", "two"].map(|session| [("klnode-session", session)]);
@@ -126,16 +138,90 @@ fn what_a_session_was_served_outside_any_task_primes_its_confirmations_and_no_ot
     assert_eq!(node.confirm(&entry, &child, &two).0, "primed");
     let begun_by_two = node.begin(&two, None);
     assert_eq!(node.confirm(&entry, &begun_by_two, &one).0, "primed", "the speaker was served it");
-    assert_eq!(node.confirm(&entry, &begun_by_two, &two).0, "independent");
+    let (class, reason) = node.confirm(&entry, &begun_by_two, &two);
+    assert_eq!(class, "primed", "a name of a session proves nothing: {reason}");
+    assert!(reason.starts_with("the same user was served it lately"), "{reason}");
+    assert_eq!(node.confirm_as_another(&entry, &begun_by_two), Confirmation::Independent);
 
     // What is served in a task is served to its session as well.
     let other = node.add("About zqelsewhere");
     let task = node.begin(&two, None);
     assert_eq!(node.search("zqelsewhere", &two, Some(&task)), [other.as_str()]);
     let next = node.begin(&two, None);
-    assert_eq!(node.confirm(&other, &next, &two).0, "primed");
-    let third = [("klnode-session", "three")];
-    assert_eq!(node.confirm(&other, &node.begin(&third, None), &third).0, "independent");
+    let (class, reason) = node.confirm(&other, &next, &two);
+    assert_eq!(class, "primed");
+    assert!(reason.starts_with("it was served to this session"), "{reason}");
+}
+
+#[test]
+fn what_was_read_by_name_or_for_a_measurement_primes_and_is_no_use() {
+    let node = Asked::new();
+    let [one, two] = ["one", "two"].map(|session| [("klnode-session", session)]);
+    let [shown, measured, unread] =
+        ["About zqshown", "About zqmeasured", "About zqunread"].map(|title| node.add(title));
+    node.send("GET", &format!("/v1/entries/{shown}"), &one, &json!(null));
+    let unrecorded = json!({"query": "zqmeasured", "limit": 1, "all": true, "unrecorded": true});
+    let answer = node.post("/v1/search", &one, &unrecorded);
+    assert_eq!(answer["hits"][0]["id"], measured.as_str(), "{answer}");
+    for (entry, class) in [(&shown, "primed"), (&measured, "primed"), (&unread, "independent")] {
+        for who in [&two, &one] {
+            let task = node.begin(who, None);
+            assert_eq!(node.confirm(entry, &task, who).0, class, "{entry}");
+        }
+    }
+    for entry in [&shown, &measured] {
+        let snapshot = node.0.engine.store().snapshot().unwrap();
+        let uses = snapshot.uses(EntryId::from_hex(entry).unwrap()).unwrap();
+        assert_eq!((uses.served, uses.last_served), (0, WallTime::default()));
+    }
+    assert_eq!(node.usage()["total"]["answers"], 0);
+}
+
+/// As what a user's confirmation counts, in a task of its own.
+fn confirmed(node: &mut Node, uid: u32, entry: EntryId) -> Confirmation {
+    let caller = CallerRow { uid: Some(uid), ..CallerRow::default() };
+    let (agent, goal) = ("agent".to_owned(), "goal".to_owned());
+    let begin = TaskAct::Begin(NewTask { agent, goal, thread: None, parent: None });
+    let mut run = |act: TaskAct| {
+        let command = Box::new(Command::Task(Box::new(act)));
+        match node.run(Command::As { caller, command }) {
+            Ok(Receipt::Task(done)) => done,
+            other => panic!("nothing was done about the task: {other:?}"),
+        }
+    };
+    let TaskDone::Began(task) = run(begin) else { panic!("the task was not begun") };
+    match run(TaskAct::Confirm { task, entry, is_lowered: false }) {
+        TaskDone::Confirmed(of) => of,
+        other => panic!("it was not confirmed: {other:?}"),
+    }
+}
+
+#[test]
+fn whoever_has_read_something_is_primed_for_an_hour() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("read");
+    let read = |node: &mut Node, uid: u32| {
+        let caller = CallerRow { uid: Some(uid), ..CallerRow::default() };
+        let row = ServedRow { is_unrecorded: true, ..served(entry, HitCost::default()) };
+        let command = Box::new(Command::Served(row));
+        node.run(Command::As { caller, command }).unwrap();
+    };
+    read(&mut node, 7);
+    assert_eq!(confirmed(&mut node, 7, entry), Confirmation::ServedToUser);
+    assert_eq!(confirmed(&mut node, 8, entry), Confirmation::Independent);
+    node.now = node.now.plus(Duration::from_secs(30 * 60));
+    read(&mut node, 7);
+    node.now = node.now.plus(Duration::from_secs(50 * 60));
+    assert_eq!(confirmed(&mut node, 7, entry), Confirmation::ServedToUser, "it was read again");
+    node.now = node.now.plus(Duration::from_secs(15 * 60));
+    assert_eq!(confirmed(&mut node, 7, entry), Confirmation::Independent);
+    // Where more users have read it than are told apart, all have.
+    for uid in 10..14 {
+        assert_eq!(confirmed(&mut node, 99, entry), Confirmation::Independent, "{uid}");
+        read(&mut node, uid);
+    }
+    assert_eq!(confirmed(&mut node, 99, entry), Confirmation::ServedToUser);
+    assert!(counted(&node).is_empty(), "none of it is an answer");
 }
 
 fn rows_of_primed(node: &Node) -> u64 {
@@ -251,7 +337,7 @@ fn what_another_wrote_is_counted_for_its_author_and_for_the_peer_that_brought_it
     klnode_tests::node::exchange(&mut team.node, &mut team.bob);
     let (node, alice, bob) = (&mut team.node, team.alice.author(), team.bob.author());
     let own = node.create("from here");
-    let cost = |author, tokens| HitCost { author: Some(author), tokens };
+    let cost = |author, tokens| HitCost { author: Some(author), tokens, text: None };
     node.run(Command::Served(served(entry, cost(alice, 40)))).unwrap();
     let by = node.author();
     node.run(Command::Served(served(own, cost(by, 2)))).unwrap();

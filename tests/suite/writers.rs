@@ -52,7 +52,7 @@ fn sixty_four_writers_with_five_hundred_observations_each_lose_none() {
 }
 
 #[test]
-fn a_panic_in_the_middle_of_a_step_costs_that_step() {
+fn a_panic_in_the_middle_of_a_step_costs_the_command_that_met_it() {
     let home = tempfile::tempdir().expect("a folder");
     let medium = FileMedium::new(home.path().join("store.redb"));
     let store = Store::open(Box::new(medium), &Options::new(StoreId::default())).expect("opens");
@@ -69,9 +69,13 @@ fn a_panic_in_the_middle_of_a_step_costs_that_step() {
     let Ok(Receipt::Created(entry)) = create("before") else { panic!("not created") };
     assert!(matches!(create("fatal"), Err(Rejection::Store(_))));
     create("after").expect("it goes on");
+    let together = ["beside", "fatal", "beside it"];
+    let together = together.map(|title| Command::Create(Box::new(lesson(title))));
+    let told = running.handle().submit_all_blocking(together.into()).expect("answered");
+    assert!(matches!(told[..], [Ok(_), Err(Rejection::Store(_)), Ok(_)]), "{told:?}");
     let snapshot = running.handle().store().snapshot().expect("readable");
     assert!(snapshot.view_row(entry).expect("readable").is_some());
-    assert_eq!(snapshot.entry_count().expect("readable"), 2);
+    assert_eq!(snapshot.entry_count().expect("readable"), 4);
     drop(snapshot);
     drop(running.stop());
 }

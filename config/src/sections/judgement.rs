@@ -57,7 +57,7 @@ pub struct Admission {
     pub candidate_below: Fraction,
     /// The same for a foreign entry.
     pub foreign_candidate_below: Fraction,
-    /// How fast observations fill their component.
+    /// How fast successes fill their component.
     pub observation_mass_rate: Positive,
     /// What each component weighs.
     pub weights: AdmissionWeights,
@@ -75,7 +75,7 @@ pub struct AdmissionWeights {
     pub scanner: Fraction,
     /// Distance and trust of the author.
     pub federation: Fraction,
-    /// How much has been observed.
+    /// How much success has been observed.
     pub observation_mass: Fraction,
     /// The type of the entry.
     pub entry_type: Fraction,
@@ -101,7 +101,7 @@ pub struct Gate {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scan {
-    /// Names that must not appear in entries meant to be shared.
+    /// Names that are flagged in entries that others will have.
     pub organisation_names: List<Name>,
 }
 
@@ -127,6 +127,6 @@ pub struct Trust {
     pub fade_per_day: Fraction,
     /// How many of the last outcomes bound the trust.
     pub recent_outcomes: Whole<1, 1_000>,
-    /// The distance beyond which an author is unknown and an entry is not released.
+    /// The distance beyond which an author is unknown.
     pub hop_max: Whole<1, 16>,
 }

@@ -6,7 +6,7 @@ use klnode_config::{Config, Layers};
 
 fn load(name: &str, text: &str) -> Config {
     match Layers::new().file(name, text).resolve() {
-        Ok(layered) => layered.into_config(),
+        Ok(layered) => layered.config().clone(),
         Err(error) => panic!("cannot {error}"),
     }
 }

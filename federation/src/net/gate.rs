@@ -31,8 +31,6 @@ const STRANGER_CONNECTIONS_MAX: usize = 1;
 pub(super) enum Refused {
     #[error("the peer id does not hold an ed25519 key")]
     OtherKey,
-    #[error("the peer is blocked")]
-    Blocked,
     #[error("the peer was sent away and may not come back yet")]
     Away,
     #[error("too many connections are being set up")]
@@ -59,7 +57,6 @@ pub(super) struct Gate {
     per_peer_max: usize,
     strangers_max: usize,
     approved: BTreeSet<PeerId>,
-    blocked: BTreeSet<PeerId>,
     away: BTreeMap<PeerId, Instant>,
     pending_theirs: BTreeSet<ConnectionId>,
     pending_ours: BTreeSet<ConnectionId>,
@@ -74,7 +71,6 @@ impl Gate {
             per_peer_max: limits.peer_connections_max,
             strangers_max: limits.stranger_connections_max,
             approved: BTreeSet::new(),
-            blocked: BTreeSet::new(),
             away: BTreeMap::new(),
             pending_theirs: BTreeSet::new(),
             pending_ours: BTreeSet::new(),
@@ -94,18 +90,6 @@ impl Gate {
         self.approved.contains(peer)
     }
 
-    pub(super) fn block(&mut self, peer: PeerId) {
-        self.blocked.insert(peer);
-    }
-
-    pub(super) fn unblock(&mut self, peer: PeerId) {
-        self.blocked.remove(&peer);
-    }
-
-    pub(super) fn is_blocked(&self, peer: &PeerId) -> bool {
-        self.blocked.contains(peer)
-    }
-
     /// Lets a peer in again only after `until`.
     pub(super) fn keep_away(&mut self, peer: PeerId, until: Instant) {
         let now = Instant::now();
@@ -121,8 +105,6 @@ impl Gate {
     fn admit(&self, peer: &PeerId) -> Result<(), Refused> {
         if address::author(peer).is_none() {
             Err(Refused::OtherKey)
-        } else if self.blocked.contains(peer) {
-            Err(Refused::Blocked)
         } else if self.away.get(peer).is_some_and(|until| *until > Instant::now()) {
             Err(Refused::Away)
         } else {
@@ -292,12 +274,8 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_or_banished_peer_is_turned_away() {
+    fn a_banished_peer_is_turned_away() {
         let mut gate = gate();
-        gate.block(peer(1));
-        assert_eq!(gate.establish(id(1), peer(1), Side::Theirs), Err(Refused::Blocked));
-        gate.unblock(peer(1));
-        assert_eq!(gate.establish(id(1), peer(1), Side::Theirs), Ok(()));
         gate.keep_away(peer(2), Instant::now() + Duration::from_secs(60));
         assert_eq!(gate.establish(id(2), peer(2), Side::Theirs), Err(Refused::Away));
         gate.keep_away(peer(2), Instant::now());

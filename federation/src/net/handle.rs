@@ -1,10 +1,9 @@
 //! What the task is told, and the two ways by which it hears it.
 //!
 //! Requests, answers, dials and partings are commands in a channel of bounded length; when it is
-//! full the caller is told so and nothing waits. Who is approved and who is blocked must never be
-//! lost, so that is kept apart as what is wished for each peer: the newest wish replaces the older
-//! one, and there are no more wishes than peers. Wishes are heeded before the commands that
-//! follow them.
+//! full the caller is told so and nothing waits. Who is approved must never be lost, so that is kept
+//! apart as what is wished for each peer: the newest wish replaces the older one, and there are no
+//! more wishes than peers. Wishes are heeded before the commands that follow them.
 
 use super::{Event, LONGEST, Protocol};
 use klnode_crdt::ids::AuthorId;
@@ -37,22 +36,12 @@ impl Handle {
     /// Approves a peer and says where it may be found, with or without `/p2p`. It is dialled now,
     /// and again whenever it is lost. Calling it again replaces the addresses.
     pub fn allow(&self, peer: AuthorId, addresses: Vec<String>) {
-        self.wishes.edit(peer, |wish| wish.approval = Some(Approval::Allow(addresses)));
+        self.wishes.add(peer, Wish::Allow(addresses));
     }
 
     /// Takes the approval back: the peer is disconnected and no longer dialled.
     pub fn forbid(&self, peer: AuthorId) {
-        self.wishes.edit(peer, |wish| wish.approval = Some(Approval::Forbid));
-    }
-
-    /// Turns a peer away, approved or not, until it is unblocked.
-    pub fn block(&self, peer: AuthorId) {
-        self.wishes.edit(peer, |wish| wish.is_blocked = Some(true));
-    }
-
-    /// Lets a peer come again; it is then what it was before, approved or a stranger.
-    pub fn unblock(&self, peer: AuthorId) {
-        self.wishes.edit(peer, |wish| wish.is_blocked = Some(false));
+        self.wishes.add(peer, Wish::Forbid);
     }
 
     /// Dials an address once, to pair with whoever is there: [`Event::Connected`] or
@@ -123,25 +112,16 @@ pub(super) struct Wishes {
     changed: Notify,
 }
 
-/// What is newly wished for one peer; what is not mentioned stays.
-#[derive(Debug, Default)]
-pub(super) struct Wish {
-    pub(super) approval: Option<Approval>,
-    pub(super) is_blocked: Option<bool>,
-}
-
-/// Whether a peer is approved, and where it is.
+/// Whether a peer is to be approved, and where it is.
 #[derive(Debug)]
-pub(super) enum Approval {
+pub(super) enum Wish {
     Allow(Vec<String>),
     Forbid,
 }
 
 impl Wishes {
-    fn edit(&self, peer: AuthorId, change: impl FnOnce(&mut Wish)) {
-        let mut new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
-        change(new.entry(peer).or_default());
-        drop(new);
+    fn add(&self, peer: AuthorId, wish: Wish) {
+        self.new.lock().unwrap_or_else(PoisonError::into_inner).insert(peer, wish);
         self.changed.notify_one();
     }
 

@@ -139,8 +139,6 @@ pub enum Event {
         peer: AuthorId,
         /// Where from, or where it was dialled.
         address: String,
-        /// Whether this node dialled it.
-        is_dialled: bool,
     },
     /// The last connection with a peer is gone.
     Disconnected {

@@ -8,7 +8,7 @@
 mod reported;
 
 use super::book::Book;
-use super::handle::{Approval, Command, Ends, Wish};
+use super::handle::{Command, Ends, Wish};
 use super::swarm::{Behaviour, BehaviourEvent};
 use super::{Event, Limits, Protocol, address};
 use klnode_crdt::ids::AuthorId;
@@ -61,7 +61,6 @@ enum Next {
 /// One open connection.
 struct Line {
     address: Multiaddr,
-    is_dialled: bool,
     opened: Instant,
     is_closing: bool,
 }
@@ -154,10 +153,6 @@ impl Task {
     fn tick(&mut self) {
         let now = Instant::now();
         for (peer, addresses) in self.book.take_due(now) {
-            if self.swarm.behaviour().gate.is_blocked(&peer) {
-                self.book.stay_away(&peer, now + self.limits.redial_after_max);
-                continue;
-            }
             let dial = DialOpts::peer_id(peer)
                 .condition(PeerCondition::DisconnectedAndNotDialing)
                 .addresses(addresses)
@@ -184,27 +179,14 @@ impl Task {
     }
 
     fn heed_wishes(&mut self) {
-        for (author, Wish { approval, is_blocked }) in self.ends.wishes.take() {
+        for (author, wish) in self.ends.wishes.take() {
             let peer = address::peer_id(&author);
             if author == self.own {
                 continue;
             }
-            match is_blocked {
-                Some(true) => {
-                    self.swarm.behaviour_mut().gate.block(peer);
-                    self.leave(peer);
-                }
-                Some(false) => {
-                    self.swarm.behaviour_mut().gate.unblock(peer);
-                    self.book.stay_away(&peer, Instant::now());
-                    self.recall(&peer);
-                }
-                None => {}
-            }
-            match approval {
-                Some(Approval::Allow(addresses)) => self.allow(author, peer, &addresses),
-                Some(Approval::Forbid) => self.forbid(peer),
-                None => {}
+            match wish {
+                Wish::Allow(addresses) => self.allow(author, peer, &addresses),
+                Wish::Forbid => self.forbid(peer),
             }
         }
     }
@@ -363,8 +345,7 @@ impl Task {
 
 impl Line {
     fn connected(&self, peer: AuthorId) -> Event {
-        let (address, is_dialled) = (self.address.to_string(), self.is_dialled);
-        Event::Connected { peer, address, is_dialled }
+        Event::Connected { peer, address: self.address.to_string() }
     }
 }
 

@@ -116,6 +116,12 @@ impl Replicator {
         self.sessions.get(&peer).map(|session| session.state.clone()).unwrap_or_default()
     }
 
+    /// How many are remembered.
+    #[cfg(test)]
+    pub(super) fn known(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Whether a peer is connected and greeted.
     pub fn is_in_session(&self, peer: AuthorId) -> bool {
         self.sessions.get(&peer).is_some_and(|session| session.theirs.is_some())
@@ -165,6 +171,11 @@ impl Replicator {
         let _ = step.take(input);
         step.drive();
         out.append(&mut step.out);
+        // A stranger costs the machine nothing once it has gone; what a peer has cost is kept.
+        let has_gone = !step.session.is_connected;
+        if has_gone && !view.is_approved(peer) {
+            self.sessions.remove(&peer);
+        }
         out
     }
 

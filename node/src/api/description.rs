@@ -79,10 +79,11 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Ope
 }
 
 /// Paths of requests that may name a workspace, a task or a peer in their body or query.
-const NAMING: [&str; 8] = [
+const NAMING: [&str; 9] = [
     "/v1/anchors/check",
     "/v1/briefing",
     "/v1/entries",
+    "/v1/entries/person",
     "/v1/export",
     "/v1/search",
     "/v1/sync",

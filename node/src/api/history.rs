@@ -41,6 +41,7 @@ pub(super) fn record(
         facet: facet_name(header.facet).into(),
         author: header.author.to_string(),
         own: header.author == own,
+        heard: header.author == own,
         at: header.stamp.wall().as_millis(),
         generation: header.place.generation.0.into(),
         counter: header.counter,

@@ -1,12 +1,12 @@
 //! Numbers about the running node, as Prometheus reads them (text format 0.0.4).
 //!
-//! Requests are counted here; what other parts count, they count by themselves and register how it
-//! is read. Nothing here waits: a number is read when it is asked for.
+//! Requests are counted here; what other parts count, they count by themselves, and whoever asks has
+//! read it. Nothing here waits.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 /// Upper bounds of the buckets of a latency, in microseconds: from a cached read to the limit of a
@@ -17,7 +17,7 @@ const BUCKETS_US: [u64; 12] = [
 
 /// How long something takes, in fixed buckets.
 #[derive(Debug, Default)]
-pub struct Latency {
+struct Latency {
     buckets: [AtomicU64; BUCKETS_US.len()],
     count: AtomicU64,
     sum_us: AtomicU64,
@@ -25,7 +25,7 @@ pub struct Latency {
 
 impl Latency {
     /// Counts one.
-    pub fn observe(&self, took: Duration) {
+    fn observe(&self, took: Duration) {
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         if let Some(at) = BUCKETS_US.iter().position(|bound| took_us <= *bound) {
             self.buckets[at].fetch_add(1, Ordering::Relaxed);
@@ -94,63 +94,21 @@ impl Searches {
     }
 }
 
-/// What a registered number is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nature {
-    /// Goes up and down.
-    Gauge,
-    /// Only grows; its name ends in `_total`.
-    Counter,
-}
-
-enum Read {
-    Number(Nature, Box<dyn Fn() -> f64 + Send + Sync>),
-    Latency(Arc<Latency>),
-}
-
-struct Family {
-    name: &'static str,
-    help: &'static str,
-    read: Read,
-}
-
 /// Everything that is counted.
 pub struct Metrics {
     started: Instant,
     routes: RwLock<BTreeMap<(String, String), Arc<Route>>>,
-    families: Mutex<Vec<Family>>,
     pub(super) searches: Searches,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        let (routes, families) = (RwLock::default(), Mutex::default());
-        Self { started: Instant::now(), routes, families, searches: Searches::default() }
+        let (routes, searches) = (RwLock::default(), Searches::default());
+        Self { started: Instant::now(), routes, searches }
     }
 }
 
 impl Metrics {
-    /// Registers a number, and how it is read: at once, whenever somebody asks. The name begins
-    /// with `klnode_` and ends in the unit.
-    pub fn register(
-        &self,
-        nature: Nature,
-        name: &'static str,
-        help: &'static str,
-        read: impl Fn() -> f64 + Send + Sync + 'static,
-    ) {
-        let read = Read::Number(nature, Box::new(read));
-        self.families.lock().expect("no holder panics").push(Family { name, help, read });
-    }
-
-    /// Registers a latency; its name ends in `_seconds`.
-    pub fn register_latency(&self, name: &'static str, help: &'static str) -> Arc<Latency> {
-        let latency = Arc::new(Latency::default());
-        let read = Read::Latency(latency.clone());
-        self.families.lock().expect("no holder panics").push(Family { name, help, read });
-        latency
-    }
-
     /// Counts an answered request. Routes are templates and methods the known ones, so that there
     /// are few of them whatever is asked.
     pub(super) fn answered(&self, method: &str, route: &str, status: u16, took: Duration) {
@@ -176,24 +134,9 @@ impl Metrics {
         let version = env!("CARGO_PKG_VERSION");
         let _ = writeln!(text, "klnode_build_info{{version=\"{version}\"}} 1");
         let uptime = self.started.elapsed().as_secs_f64();
-        number(&mut text, "klnode_uptime_seconds", "Time since the node started.", "gauge", uptime);
+        gauge(&mut text, "klnode_uptime_seconds", "Time since the node started.", uptime);
         for (name, help, value) in given {
-            number(&mut text, name, help, "gauge", *value);
-        }
-        for family in self.families.lock().expect("no holder panics").iter() {
-            match &family.read {
-                Read::Number(nature, read) => {
-                    let nature = match nature {
-                        Nature::Gauge => "gauge",
-                        Nature::Counter => "counter",
-                    };
-                    number(&mut text, family.name, family.help, nature, read());
-                }
-                Read::Latency(latency) => {
-                    head(&mut text, family.name, family.help, "histogram");
-                    latency.write(&mut text, family.name, "");
-                }
-            }
+            gauge(&mut text, name, help, *value);
         }
         self.searches.write(&mut text);
         self.write_routes(&mut text);
@@ -229,7 +172,7 @@ fn head(text: &mut String, name: &str, help: &str, nature: &str) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {nature}");
 }
 
-fn number(text: &mut String, name: &str, help: &str, nature: &str, value: f64) {
-    head(text, name, help, nature);
+fn gauge(text: &mut String, name: &str, help: &str, value: f64) {
+    head(text, name, help, "gauge");
     let _ = writeln!(text, "{name} {value}");
 }

@@ -38,7 +38,7 @@ pub use description::document;
 pub use errors::{ApiError, Kind};
 pub use exchange::{Answer, Body, Format, Params};
 pub use limits::Limits;
-pub use metrics::{Latency, Metrics, Nature};
+pub use metrics::Metrics;
 pub(crate) use seats::{Busy, Seat, Seats};
 pub use server::Service;
 pub(crate) use steady::Steady;

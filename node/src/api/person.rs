@@ -16,6 +16,7 @@ use axum::response::Response;
 use data_encoding::HEXLOWER;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::key::{Purpose, SecretKey, Signature};
+use klnode_crdt::origin::Memory;
 use klnode_crdt::person::LockedKey;
 use klnode_crdt::time::WallTime;
 use std::collections::BTreeMap;
@@ -51,6 +52,22 @@ pub struct Person {
     known: Mutex<Known>,
 }
 
+/// Whether the person behind the node has signed for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Approval {
+    /// Nobody has been asked.
+    Unasked,
+    /// The person has, or there is none.
+    Given,
+}
+
+impl Approval {
+    /// Whether it is enough for what is to be of a memory: procedural needs the person.
+    pub(super) fn covers(self, memory: Memory) -> bool {
+        memory != Memory::Procedural || self == Self::Given
+    }
+}
+
 /// What was seen since the node started.
 #[derive(Default)]
 struct Known {
@@ -72,6 +89,11 @@ impl Person {
     /// Whether nobody guards this node.
     pub(super) fn is_absent(&self) -> bool {
         matches!(self.key(&mut self.known()), Ok(None))
+    }
+
+    /// What a request has that nobody signed.
+    pub(super) fn unsigned(&self) -> Approval {
+        if self.is_absent() { Approval::Given } else { Approval::Unasked }
     }
 
     /// Whose signature is needed; none where nobody guards this node.

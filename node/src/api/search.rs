@@ -90,7 +90,7 @@ pub struct Search {
     /// entries depend on is looked at there. Refused to callers over TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkout: Option<String>,
-    /// Do not note what was served: for measurements.
+    /// Do not count what was served: for measurements. Whoever asks has read it all the same.
     #[serde(default)]
     pub unrecorded: bool,
 }

@@ -8,6 +8,7 @@ use super::gate::Gate;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::person::Person;
+use super::portable::marks::MarksKey;
 use super::seats::{Seat, Seats};
 use super::steady::Steady;
 use super::token::{self, Way};
@@ -61,6 +62,8 @@ pub struct Service {
     pub examiner: Arc<Examiner>,
     /// Who must agree to what opens this node to others.
     pub person: Arc<Person>,
+    /// Tells the operator's marks of this node from those that a file claims.
+    pub marks: Arc<MarksKey>,
     /// What the node does by itself.
     pub upkeep: Arc<Upkeep>,
     /// What is counted.

@@ -5,7 +5,7 @@ use super::places::mapped;
 use super::server::Service;
 use super::types::MappedCheckout;
 use super::types::peers::{self as types, Member, Peer, Previewed};
-use crate::query::{Numbers, TrustReport};
+use crate::query::{Numbers, TrustReport, name_of};
 use crate::replicate::{Live, PairError, Preview};
 use crate::store::Snapshot;
 use crate::store::peers::Society;
@@ -22,18 +22,19 @@ use std::collections::BTreeSet;
 impl From<PairError> for ApiError {
     fn from(error: PairError) -> Self {
         let (kind, hint) = match &error {
+            PairError::Write(rejection) => return rejection.clone().into(),
             PairError::NoSuchPeer(_) | PairError::NoSuchWorkspace(_) => (Kind::NotFound, None),
             PairError::Ambiguous(_) => (Kind::Ambiguous, None),
-            PairError::Refused(_) | PairError::Impostor | PairError::MayNotInvite(_) => {
-                (Kind::Refused, None)
-            }
+            PairError::Refused(_)
+            | PairError::Impostor
+            | PairError::MayNotInvite(_)
+            | PairError::StillListed(_) => (Kind::Refused, None),
             PairError::Unreachable { .. } => {
                 (Kind::Failed, Some("is it running, and can this machine reach its addresses?"))
             }
-            PairError::Stopping => (Kind::Busy, None),
+            PairError::Stopping | PairError::UnderWay => (Kind::Busy, None),
             PairError::Store(_) => (Kind::Failed, None),
-            PairError::Write(_)
-            | PairError::Ticket(_)
+            PairError::Ticket(_)
             | PairError::NotATarget(_)
             | PairError::Expired
             | PairError::Oneself
@@ -69,15 +70,6 @@ pub(super) fn find_workspace(society: &Society, text: &str) -> Result<WorkspaceI
         .workspace(text)
         .or_else(by_id)
         .ok_or_else(|| PairError::NoSuchWorkspace(text.to_owned()))
-}
-
-/// What a key is called here.
-pub(super) fn name_of(society: &Society, key: AuthorId) -> String {
-    match society.peers.get(&key) {
-        _ if key == society.own => "you".to_owned(),
-        Some(row) if !row.name.is_empty() => row.name.clone(),
-        _ => key.to_string()[..8].to_owned(),
-    }
 }
 
 impl Service {
@@ -359,4 +351,25 @@ pub(super) fn preview(
         would_end: would_end?,
         held,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Rejection;
+    use crate::store::Error;
+
+    #[test]
+    fn what_the_writer_cannot_do_is_no_fault_of_whoever_asked() {
+        for (rejection, expect) in [
+            (Rejection::from(Error::Full), Kind::Failed),
+            (Rejection::Stopping, Kind::Busy),
+            (Rejection::NoSuchEntry("LSN-1".into()), Kind::NotFound),
+        ] {
+            let told = ApiError::from(PairError::Write(rejection.clone())).into_detail();
+            assert_eq!(told.kind, expect, "{rejection}");
+            let plainly = ApiError::from(rejection).into_detail();
+            assert_eq!((told.message, told.hint), (plainly.message, plainly.hint));
+        }
+    }
 }

@@ -9,7 +9,7 @@ use crate::replicate::PairError;
 use crate::store;
 use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::gset::Presence;
-use klnode_crdt::ids::WorkspaceId;
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::kind::{self, Kind};
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
@@ -188,17 +188,15 @@ pub(super) fn entry(found: &Found) -> types::Entry {
     let text = |register| view.text(register).unwrap_or_default().to_owned();
     let shown = [Register::TITLE, Register::CONTENT, Register::TYPE];
     let rest = view.registers.iter().filter(|(register, _)| !shown.contains(register));
+    let rest = rest.filter(|(register, shown)| {
+        **register == Register::SUMMARY || found.voices.contains(&shown.value.author)
+    });
     let author = found.author.as_deref();
     let posterior = &found.judged.confidence.posterior;
     let standing = &found.judged.standing;
-    let sets: BTreeMap<String, Vec<String>> = view
-        .texts
-        .iter()
-        .filter(|(set, elements)| **set != TextSet::TAGS && !elements.is_empty())
-        .filter_map(|(set, elements)| {
-            Some((set.name()?.to_owned(), elements.keys().cloned().collect()))
-        })
-        .collect();
+    let mut sets = sets(found);
+    let tags = TextSet::TAGS.name().and_then(|name| sets.remove(name)).unwrap_or_default();
+    let citations = view.citations.iter().filter(|(_, by)| found.speaks(by));
     types::Entry {
         id: found.entry.to_string(),
         code: code(found),
@@ -212,8 +210,8 @@ pub(super) fn entry(found: &Found) -> types::Entry {
                 Some((register.name()?.to_owned(), shown.value.text.clone()))
             })
             .collect(),
-        tags: view.texts.get(&TextSet::TAGS).map_or(Vec::new(), |t| t.keys().cloned().collect()),
-        citations: view.citations.keys().map(citation).collect(),
+        tags,
+        citations: citations.map(|(of, _)| citation(of)).collect(),
         sets,
         alpha: posterior.alpha(),
         beta: posterior.beta(),
@@ -239,7 +237,9 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         proposals: view.proposals.len(),
         merged: found.merged.iter().map(ToString::to_string).collect(),
         merged_into: found.merged_into.map(|entry| entry.to_string()),
+        caveats: Vec::new(),
         contributions: Vec::new(),
+        of_others: Vec::new(),
         proposed: Vec::new(),
         links: Vec::new(),
         promotion: None,
@@ -252,6 +252,16 @@ pub(super) fn entry(found: &Found) -> types::Entry {
     }
 }
 
+/// Sets by name, with those of their elements that are shown as the text's own.
+fn sets(found: &Found) -> BTreeMap<String, Vec<String>> {
+    let named = found.view.texts.iter().filter_map(|(set, elements)| Some((set.name()?, elements)));
+    let spoken = named.map(|(name, elements)| {
+        let own = elements.iter().filter(|(_, by)| found.speaks(by));
+        (name.to_owned(), own.map(|(text, _)| text.clone()).collect::<Vec<String>>())
+    });
+    spoken.filter(|(_, elements)| !elements.is_empty()).collect()
+}
+
 fn gate(gate: Gate) -> &'static str {
     match gate {
         Gate::Open => "open",
@@ -260,10 +270,41 @@ fn gate(gate: Gate) -> &'static str {
     }
 }
 
-/// A found entry with what each author has to do with it.
+/// What others than the author of its text have put beside an entry, with whose word it is.
+fn of_others(found: &Found, reading: &Reading<'_>) -> Result<Vec<types::OfOther>, store::Error> {
+    let view = &found.view;
+    let mut said: Vec<(&str, String, AuthorId)> = Vec::new();
+    let texts = [Register::TITLE, Register::CONTENT, Register::TYPE, Register::SUMMARY];
+    for (register, shown) in view.registers.iter().filter(|(of, _)| !texts.contains(of)) {
+        if let (Some(name), false) = (register.name(), found.voices.contains(&shown.value.author)) {
+            said.push((name, shown.value.text.clone(), shown.value.author));
+        }
+    }
+    for (set, elements) in &view.texts {
+        let Some(name) = set.name() else { continue };
+        let others = elements.iter().filter(|(_, by)| !found.speaks(by));
+        said.extend(others.filter_map(|(text, by)| Some((name, text.clone(), *by.first()?))));
+    }
+    let others = view.citations.iter().filter(|(_, by)| !found.speaks(by));
+    said.extend(others.filter_map(|(of, by)| {
+        let text = format!("{}:{}", of.evidence_type, of.evidence_ref);
+        Some(("evidence", text, *by.first()?))
+    }));
+    let mut told = Vec::with_capacity(said.len());
+    for (field, text, author) in said {
+        let by = reading.standing(author)?;
+        let (author, author_name) = (author.to_string(), by.name.clone());
+        told.push(types::OfOther { author, author_name, field: field.to_owned(), text });
+    }
+    Ok(told)
+}
+
+/// A found entry with what each author has to do with it, after a look at what it depends on, if there
+/// was one.
 pub(super) fn whole_entry(
     found: &Found,
     reading: &Reading<'_>,
+    looked: Option<&Looked>,
 ) -> Result<types::Entry, store::Error> {
     let contribution = |of: &confidence::Contribution| {
         let by = reading.standing(of.author)?;
@@ -310,7 +351,19 @@ pub(super) fn whole_entry(
         });
     }
     let (contributions, links) = (contributions?, links(found, reading)?);
-    Ok(types::Entry { contributions, proposed, proposals, links, ..shown })
+    let of_others = of_others(found, reading)?;
+    let caveats = reading.caveats(found, looked)?.iter().map(ToString::to_string).collect();
+    let checked = looked.and_then(|looked| checked(found, looked));
+    Ok(types::Entry {
+        caveats,
+        contributions,
+        of_others,
+        proposed,
+        proposals,
+        links,
+        checked,
+        ..shown
+    })
 }
 
 /// Edges of an entry to others, and from what takes its place.
@@ -319,10 +372,8 @@ fn links(found: &Found, reading: &Reading<'_>) -> Result<Vec<types::Linked>, sto
     for link in found.view.links.keys() {
         let known = RELATIONS.iter().find(|(relation, _)| *relation == link.relation);
         let Some((_, relation)) = known else { continue };
-        let other = reading.read(link.to)?;
-        let code = other.map_or_else(|| kind::code_digits(link.to), |other| code(&other));
-        let (relation, id) = ((*relation).to_owned(), link.to.to_string());
-        links.push(types::Linked { relation, id, code });
+        let types::Named { id, code } = named(Some(reading), link.to);
+        links.push(types::Linked { relation: (*relation).to_owned(), id, code });
     }
     for successor in reading.successors(found)? {
         let (id, code) = (successor.entry.to_string(), code(&successor));
@@ -340,17 +391,19 @@ pub(super) fn flags(flags: Vec<ShareFlag>) -> Vec<types::ShareFlag> {
     flags.into_iter().map(told).collect()
 }
 
-/// What a look said, as it travels; nothing where there was nothing to look at.
-pub(super) fn checked(looked: &Looked) -> Option<types::Checked> {
+/// What a look said, as it travels; nothing where there was nothing to look at. Atoms that others say
+/// the entry depends on are among the caveats, counted.
+fn checked(found: &Found, looked: &Looked) -> Option<types::Checked> {
     let outcome = match looked.check {
         Check::Holds => "holds",
         Check::Broken => "broken",
         Check::Unchecked => "unknown",
         Check::Nothing => return None,
     };
-    let findings = looked.findings.iter().map(|finding| types::AtomFinding {
-        atom: finding.atom.clone(),
-        reason: finding.reason.to_string(),
+    let own = looked.findings.iter().filter(|flagged| found.speaks(&flagged.by));
+    let findings = own.map(|flagged| types::AtomFinding {
+        atom: flagged.finding.atom.clone(),
+        reason: flagged.finding.reason.to_string(),
     });
     Some(types::Checked { outcome: outcome.into(), findings: findings.collect() })
 }
@@ -375,7 +428,7 @@ fn reason(found: &Found) -> String {
         Reason::NotAdmitted => "it was not admitted".into(),
         Reason::PutAway => "it was archived here".into(),
         Reason::NotServed { days } => format!("it was not served for {days} days"),
-        Reason::PredictionErrors { errors } => format!("it was a wrong answer {errors} times"),
+        Reason::PredictionErrors { errors } => format!("it was a weak answer {errors} times"),
         Reason::SourceTaskSucceeded => "the task it comes from succeeded".into(),
         Reason::Proven => "evidence is ample and good".into(),
         Reason::LocalSuccess => "it has helped here".into(),
@@ -408,4 +461,12 @@ pub(super) fn code(found: &Found) -> String {
         Some(kind) => kind.code(found.entry),
         None => kind::code_digits(found.entry),
     }
+}
+
+/// An entry's name, as answers tell it. What was forgotten meanwhile, or cannot be read, goes by its
+/// digits: no answer fails for want of a letter.
+pub(super) fn named(reading: Option<&Reading<'_>>, entry: EntryId) -> types::Named {
+    let found = reading.and_then(|reading| reading.read(entry).ok().flatten());
+    let code = found.as_ref().map_or_else(|| kind::code_digits(entry), code);
+    types::Named { id: entry.to_string(), code }
 }

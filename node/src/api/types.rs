@@ -17,7 +17,7 @@ mod upkeep;
 mod usage;
 
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
-pub use authors::{Contribution, Proposed, Rival};
+pub use authors::{Contribution, OfOther, Proposed, Rival};
 pub use briefing::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
 pub use events::{Event, EventsQuery, Told};
 pub use findings::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
@@ -238,6 +238,13 @@ pub struct Entry {
     pub contested: Vec<String>,
     /// Claims by authors whose word is not shown.
     pub proposals: usize,
+    /// What must be said along with it, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<String>,
+    /// What others than the author of the text have put beside it, where one entry is shown. Tags,
+    /// evidence, sets and registers above are of the author and of this person's nodes alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of_others: Vec<OfOther>,
     /// What each author adds to the confidence, where one entry is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contributions: Vec<Contribution>,

@@ -9,8 +9,21 @@ use serde::de::IgnoredAny;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// An entry as a file, at the end of the help.
+const MARKDOWN: &str = "A file with Markdown:
+
+    ---
+    title: Check ctx.Err() after upstream calls
+    tags: [auth, go]
+    evidence: [commit:1a2b3c4]
+    ---
+    Auth middleware swallows cancellation.
+
+Without a `title`, a heading that the text begins with is the title.";
+
 /// What to write.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = MARKDOWN)]
 pub struct Add {
     /// A file with Markdown (fields between two lines of dashes, then the content) or a JSON
     /// object, or `-` for standard input; flags are laid over it.
@@ -26,6 +39,8 @@ pub struct Add {
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: Option<String>,
     /// semantic, procedural or episodic [default: follows from the type].
+    ///
+    /// Where there is a person's key, procedural needs its passphrase, and so does a norm.
     #[arg(long)]
     pub memory: Option<String>,
     /// A workspace; local never leaves this node [default: that of the checkout, else the one set by
@@ -64,9 +79,18 @@ pub struct Add {
 }
 
 impl Add {
+    /// By its flags alone: what a file says is read later, and the node tells which flag is needed.
+    pub(super) fn needs_person(&self) -> bool {
+        match self.memory.as_deref() {
+            Some(memory) => memory == "procedural",
+            None => self.kind.as_deref() == Some("norm"),
+        }
+    }
+
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let path = if self.needs_person() { "/v1/entries/person" } else { "/v1/entries" };
         let new = self.into_entry()?;
-        let added: Added = client.send_json(Method::POST, "/v1/entries", &new).await?;
+        let added: Added = client.send_json(Method::POST, path, &new).await?;
         let place = match added.current {
             true => String::new(),
             false => format!("  (in {})", added.workspace),

@@ -19,7 +19,8 @@ pub struct Args {
     #[arg(value_name = "CLIENT")]
     pub clients: Vec<String>,
     /// Also have Claude Code run klnode at the beginning of a session, at a prompt, when a tool fails
-    /// and at the end. With --undo or --check: the hooks alone, or they too.
+    /// and at the end. With --undo: take out the hooks alone. With --check: look at the hooks as
+    /// well.
     #[arg(long)]
     pub hooks: bool,
     /// Say whether each is connected and a node answers. Ends with 1 if not.

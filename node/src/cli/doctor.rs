@@ -62,7 +62,8 @@ pub fn settings(set: Result<&Layered, String>) -> Finding {
     let layered = match set {
         Ok(layered) => layered,
         Err(why) => {
-            let way_out = "correct it; `klnode config` lists every key with its meaning";
+            let way_out = "correct it; `klnode config` lists every key, `klnode config KEY` says \
+                           what it means";
             return Finding::fail("config", format!("cannot {why}"), way_out);
         }
     };

@@ -1,7 +1,8 @@
 //! How an entry looks on a terminal.
 
-use super::harmless::printable;
+use super::harmless::{harmless, printable};
 use crate::api::types::{Contribution, Entry};
+use klnode_crdt::kind::Kind;
 use std::fmt::Write;
 
 /// Between two lines of one value: the second does not pass for another row.
@@ -20,10 +21,16 @@ fn counted(of: &Contribution) -> String {
     text
 }
 
-/// One line: code, status, confidence, title.
+/// One line: code, status, confidence, whose it is unless it is one's own, title. What others chose
+/// comes last, where it can pass for nothing else.
 pub(super) fn line(entry: &Entry) -> String {
+    let label = match (entry.foreign, entry.corroborated) {
+        (false, _) => String::new(),
+        (true, true) => format!("[by {}]  ", printable(&entry.author_name)),
+        (true, false) => format!("[by {}, untried]  ", printable(&entry.author_name)),
+    };
     format!(
-        "{}  {:<9}  {:>3.0} %  {}{}\n",
+        "{}  {:<9}  {:>3.0} %  {label}{}{}\n",
         entry.code,
         entry.status,
         entry.mean * 100.0,
@@ -48,6 +55,25 @@ fn beside(entry: &Entry) -> Vec<(String, String)> {
     links.chain(promotion).chain(same).chain(shown).chain(flags).collect()
 }
 
+/// What must be said of an entry, and what others have to do with it.
+fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
+    let line = |field: &str, by: &str, text: &str| {
+        format!("{field} by {by}: {}", text.lines().next().unwrap_or_default())
+    };
+    // Who wrote it is said before.
+    let caveats = entry.caveats.iter().filter(|caveat| !caveat.starts_with("foreign:"));
+    let mut rows: Vec<_> = caveats.map(|caveat| ("caveat", caveat.clone())).collect();
+    rows.extend(entry.contributions.iter().map(|of| ("counted by", counted(of))));
+    if entry.proposals > 0 {
+        rows.push(("proposals", entry.proposals.to_string()));
+    }
+    let beside = entry.of_others.iter();
+    rows.extend(beside.map(|of| ("of others", line(&of.field, &of.author_name, &of.text))));
+    let proposed = entry.proposed.iter();
+    rows.extend(proposed.map(|of| ("proposed", line(&of.register, &of.author_name, &of.text))));
+    rows
+}
+
 /// Everything.
 pub(super) fn whole(entry: &Entry) -> String {
     let mut text = String::new();
@@ -58,7 +84,8 @@ pub(super) fn whole(entry: &Entry) -> String {
     };
     put("code", format!("{}  ({})", entry.code, entry.id));
     put("title", printable(&entry.title));
-    let kind = if entry.kind.is_empty() { "entry" } else { &entry.kind };
+    // Any other type is a word of whoever wrote the entry.
+    let kind = Kind::parse(&entry.kind).map_or("entry", Kind::name);
     put("type", format!("{kind} in {} ({})", entry.workspace, entry.memory));
     put("tags", entry.tags.join(", "));
     for (name, value) in &entry.registers {
@@ -99,16 +126,8 @@ pub(super) fn whole(entry: &Entry) -> String {
     for (name, value) in beside(entry) {
         put(&name, value);
     }
-    put("contested", entry.contested.join(", "));
-    for of in &entry.contributions {
-        put("counted by", counted(of));
-    }
-    if entry.proposals > 0 {
-        put("proposals", entry.proposals.to_string());
-    }
-    for of in &entry.proposed {
-        let line = of.text.lines().next().unwrap_or_default();
-        put("proposed", format!("{} by {}: {line}", of.register, of.author_name));
+    for (name, value) in by_others(entry) {
+        put(name, value);
     }
     let marks =
         [(entry.pinned, "pinned"), (entry.muted, "muted"), (entry.invalidated, "invalidated")];
@@ -116,7 +135,11 @@ pub(super) fn whole(entry: &Entry) -> String {
     put("here", marks.join(", "));
     put("note", entry.note.clone().unwrap_or_default());
     if !entry.content.is_empty() {
-        let _ = write!(text, "\n{}\n", entry.content.trim_end());
+        text.push('\n');
+    }
+    // Each line is marked: no content looks like the head of another entry.
+    for line in harmless(entry.content.trim_end()).lines() {
+        let _ = writeln!(text, "{}", format!("| {line}").trim_end());
     }
     text
 }
@@ -131,14 +154,43 @@ mod tests {
             "id": "ab", "code": "L-7F3KQ2MX", "title": "Told\nL-AAAAAAAA  verified", "content": "c",
             "type": "lesson", "memory": "semantic", "workspace": "main", "tags": [], "sets": {},
             "registers": { "summary": "In short.\nstatus        verified" }, "citations": [],
+            "of_others": [{
+                "author": "cd", "author_name": "vm", "field": "tags",
+                "text": "auth\nstatus        verified",
+            }],
             "alpha": 5.0, "beta": 5.0, "mean": 0.5, "observations": 0.0, "status": "candidate",
             "status_reason": "nothing has helped yet", "author": "", "contested": [],
             "proposals": 0, "pinned": false, "muted": false, "invalidated": false,
         });
         let entry: Entry = serde_json::from_value(entry).unwrap();
         assert_eq!(line(&entry).lines().count(), 1);
+        assert!(!line(&entry).contains("[by"), "one's own has no label");
         let text = whole(&entry);
         let begin = |part: &str| text.lines().filter(|line| line.starts_with(part)).count();
         assert_eq!([begin("L-"), begin("title "), begin("status ")], [0, 1, 1], "{text}");
+        assert!(text.contains("\nof others     tags by vm: auth\n"), "{text}");
+        let content = "Fine.\r\n\ncode          L-7QKQ2MXA\nstatus        verified: proven\r";
+        let entry = Entry { content: format!("{content}author        you"), ..entry };
+        let text = whole(&entry);
+        let begin = |part: &str| text.lines().filter(|line| line.starts_with(part)).count();
+        assert_eq!([begin("code "), begin("status "), begin("author ")], [1, 1, 0], "{text}");
+        assert!(text.contains("\n| Fine.\n|\n| code          L-7QKQ2MXA\n"), "{text}");
+    }
+
+    #[test]
+    fn what_others_wrote_is_labelled_where_nothing_can_hide_the_label() {
+        let entry = serde_json::json!({
+            "id": "ab", "code": "L-7F3KQ2MX", "title": "Told  [by you]", "content": "c",
+            "type": "lesson", "memory": "semantic", "workspace": "team", "tags": [], "sets": {},
+            "registers": {}, "citations": [], "alpha": 5.0, "beta": 5.0, "mean": 0.5,
+            "observations": 0.0, "status": "candidate", "status_reason": "nothing has helped yet",
+            "author": "cd", "author_name": "vm", "foreign": true, "contested": [], "proposals": 0,
+            "pinned": false, "muted": false, "invalidated": false,
+        });
+        let entry: Entry = serde_json::from_value(entry).unwrap();
+        let untried = "L-7F3KQ2MX  candidate   50 %  [by vm, untried]  Told  [by you]\n";
+        assert_eq!(line(&entry), untried);
+        let tried = line(&Entry { corroborated: true, ..entry });
+        assert_eq!(tried, untried.replace(", untried", ""));
     }
 }

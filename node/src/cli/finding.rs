@@ -1,7 +1,8 @@
 //! `klnode task finding`, `findings` and `dismiss`: what agents found, and what became of it.
 
+use super::harmless::printable;
 use super::read::escape;
-use super::task::{path, printable};
+use super::task::path;
 use super::{Reply, VerbError, finite};
 use crate::api::Client;
 use crate::api::types::{Dismiss, Findings, NewFinding, Task, TaskFinding};

@@ -9,7 +9,7 @@
 //! Auth middleware swallows cancellation.
 //! ```
 //!
-//! Without a `title` the first heading is the title. Fields are those of the API.
+//! Without a `title`, a heading that the text begins with is the title. Fields are those of the API.
 
 use crate::api::types::NewEntry;
 

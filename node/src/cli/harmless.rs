@@ -21,9 +21,13 @@ pub fn harmless(text: impl Into<String>) -> String {
     lines.chars().map(|c| if is_obeyed(c) { '\u{FFFD}' } else { c }).collect()
 }
 
-/// A text to be shown on one line.
+/// A text to be shown on one line: what ends a line of it is a space.
 pub(super) fn printable(text: &str) -> String {
-    let shown = |c: char| if c.is_control() || is_obeyed(c) { '\u{FFFD}' } else { c };
+    let shown = |c: char| match c {
+        '\n' | '\r' | '\t' => ' ',
+        c if is_obeyed(c) => '\u{FFFD}',
+        c => c,
+    };
     text.chars().map(shown).collect()
 }
 
@@ -58,7 +62,8 @@ mod tests {
             harmless("plain\ttext\nin lines, a\u{200d}b"),
             "plain\ttext\nin lines, a\u{200d}b"
         );
-        assert!(!printable(HOSTILE).contains(|c: char| c.is_control() || is_obeyed(c)));
+        let shown = "a\u{FFFD}]0;owned\u{FFFD}\u{FFFD}2J  b c\u{FFFD}d\u{FFFD}";
+        assert_eq!(printable(HOSTILE), shown);
     }
 
     #[test]

@@ -22,7 +22,22 @@ impl Completions {
     }
 }
 
-/// The man page: the program, then each verb, those of groups included.
+/// How verbs end, for scripts. What ends how is decided in `wiring` and in the verbs; docs/usage.md
+/// says the same.
+const EXIT_CODES: [(u8, &str); 6] = [
+    (0, "It was done, or found, or is in order."),
+    (
+        1,
+        "It could not be done, or the answer is no: nothing was found, there is no such thing, two \
+         nodes differ, a check failed, lines were refused, something is damaged, nobody said yes.",
+    ),
+    (2, "What was typed, what was read or the configuration is wrong."),
+    (3, "No node is running, or it stopped before it answered."),
+    (4, "It was refused: by a rule, or for want of the person's passphrase."),
+    (130, "It was interrupted."),
+];
+
+/// The man page: the program, then each verb, those of groups included, then how they end.
 pub fn man() -> Result<Reply, VerbError> {
     let failed = |error: io::Error| VerbError::Input(format!("write the man page: {error}"));
     let mut page = Vec::new();
@@ -32,7 +47,11 @@ pub fn man() -> Result<Reply, VerbError> {
         Some(verb) if verb.starts_with("klnode\\-") => verb.replace("\\-", " ") + "\n",
         _ => format!("{line}\n"),
     };
-    let page: String = String::from_utf8_lossy(&page).lines().map(line).collect();
+    let mut page: String = String::from_utf8_lossy(&page).lines().map(line).collect();
+    page.push_str(".SH \"EXIT STATUS\"\n");
+    for (code, means) in EXIT_CODES {
+        page.push_str(&format!(".TP\n{code}\n{means}\n"));
+    }
     Ok(Reply::new(&page, page.clone()))
 }
 
@@ -82,6 +101,15 @@ mod tests {
         assert!(!page.contains("(1)"), "a page that nothing prints");
         for part in ["klnode add\n", "klnode task begin\n", ".TH klnode-task-begin 1"] {
             assert!(page.contains(part), "{part:?}");
+        }
+    }
+
+    #[test]
+    fn the_man_page_ends_with_the_exit_codes() {
+        let page = man().unwrap().text;
+        let (_, end) = page.split_once(".SH \"EXIT STATUS\"\n").expect("a last section");
+        for (code, means) in EXIT_CODES {
+            assert!(end.contains(&format!(".TP\n{code}\n{means}\n")), "{code}");
         }
     }
 

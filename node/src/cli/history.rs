@@ -1,9 +1,8 @@
 //! `klnode history`: what was said about an entry, when and by whom.
 
-use super::change::One;
-use super::read::path;
+use super::read::{may_speak, path};
 use super::when::moment;
-use super::{Reply, VerbError};
+use super::{Reply, Terminal, VerbError};
 use crate::api::Client;
 use crate::api::types::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 use std::fmt::Write;
@@ -11,13 +10,32 @@ use std::fmt::Write;
 /// Characters of a text that are shown of it; `klnode show` has the whole.
 const TEXT_CHARS_MAX: usize = 72;
 
-pub(super) async fn history(one: One, client: &Client) -> Result<Reply, VerbError> {
-    let history: History = client.get(&path(&one.entry, "/history")?).await?;
-    let mut text = format!("{}  ({})\n", history.code, history.id);
-    for record in &history.records {
-        put(&mut text, record);
+/// Whose history to show.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Its id, its code, or an unambiguous beginning of the code.
+    pub entry: String,
+    /// Everything that was said. So it is on a terminal; a pipe gets only what may speak unasked.
+    #[arg(long)]
+    pub all: bool,
+}
+
+impl Args {
+    pub(super) async fn run(self, client: &Client, terminal: Terminal) -> Result<Reply, VerbError> {
+        let mut history: History = client.get(&path(&self.entry, "/history")?).await?;
+        if !self.all && terminal == Terminal::Pipe {
+            let History { foreign, gate, status, code, .. } = &history;
+            may_speak("show the history of", code, (*foreign, gate, status))?;
+            for record in history.records.iter_mut().filter(|record| !record.heard) {
+                record.changes.clear();
+            }
+        }
+        let mut text = format!("{}  ({})\n", history.code, history.id);
+        for record in &history.records {
+            put(&mut text, record);
+        }
+        Ok(Reply::new(&history, text))
     }
-    Ok(Reply::new(&history, text))
 }
 
 fn put(text: &mut String, record: &HistoryRecord) {
@@ -27,6 +45,7 @@ fn put(text: &mut String, record: &HistoryRecord) {
     };
     let what = match record.facet.as_str() {
         "claims" if record.erased => "said what it took back",
+        "claims" if !record.heard && record.changes.is_empty() => "said what a pipe does not get",
         "claims" => "said",
         "tally" => "counted",
         "retraction" => "took back what it had said",

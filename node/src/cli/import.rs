@@ -35,6 +35,10 @@ pub struct Import {
     /// Stop before the first line that is refused, instead of going on without it.
     #[arg(long)]
     pub strict: bool,
+    /// As the person behind this node, whose passphrase is asked for: takes plain lines that are
+    /// procedural.
+    #[arg(long)]
+    pub as_person: bool,
 }
 
 /// Some lines, and where they stand in the file.
@@ -83,7 +87,7 @@ impl Import {
                         imported.stopped = self.strict.then_some(line);
                     }
                     Part::Piece(piece) => {
-                        let path = self.path(&name, head.as_ref(), piece.first_line);
+                        let path = self.path(&name, piece.first_line);
                         let media_type = "application/x-ndjson";
                         let sent = client.send_bytes(Method::POST, &path, media_type, piece.lines);
                         imported.add(sent.await?);
@@ -128,11 +132,9 @@ impl Import {
         Ok((Box::new(BufReader::new(file)), name, total))
     }
 
-    fn path(&self, name: &str, head: Option<&Head>, first_line: u64) -> String {
-        let mut path = format!("/v1/import?first_line={first_line}&source={}", escape(name));
-        if let Some(head) = head {
-            let _ = write!(path, "&node={}", escape(&head.node));
-        }
+    fn path(&self, name: &str, first_line: u64) -> String {
+        let route = if self.as_person { "/v1/import/person" } else { "/v1/import" };
+        let mut path = format!("{route}?first_line={first_line}&source={}", escape(name));
         if let Some(workspace) = &self.workspace {
             let _ = write!(path, "&workspace={}", escape(workspace));
         }
@@ -168,6 +170,13 @@ impl Import {
         }
         if imported.refused > PROBLEMS_MAX as u64 {
             let _ = writeln!(notes, "and {} more", imported.refused - PROBLEMS_MAX as u64);
+        }
+        if imported.unmarked > 0 {
+            let _ = writeln!(
+                notes,
+                "marks left out: {}; only the node that exported them takes them back",
+                count::entries(imported.unmarked)
+            );
         }
         let announced = head.map(|head| head.entries).filter(|_| imported.stopped.is_none());
         if let Some(announced) = announced.filter(|announced| *announced != imported.entries) {

@@ -27,9 +27,11 @@ pub struct InviteArgs {
 
 impl InviteArgs {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
-        if let (Some(name), false) = (&self.workspace, self.yes) {
+        // Whoever means a personal one is not asked first: the node refuses it.
+        let shared = self.workspace.as_deref().filter(|name| !["main", "local"].contains(name));
+        if let (Some(name), false) = (shared, self.yes) {
             let all: Workspaces = client.get("/v1/workspaces").await?;
-            let held = all.workspaces.iter().find(|one| one.name == *name);
+            let held = all.workspaces.iter().find(|one| one.name == name);
             if let Some(held) = held.map(|one| one.entries).filter(|held| *held > 0) {
                 return Err(VerbError::Unsaid(format!(
                     "invite into `{name}` without a yes: {} that it has would become visible to \

@@ -56,8 +56,8 @@ use std::path::PathBuf;
 
 /// A node that remembers what coding agents learn, judges it, and shares it peer to peer.
 ///
-/// `klnode` alone starts the node in the foreground; it needs no configuration. Every other verb
-/// talks to the running node. Begin with `klnode add`, `klnode search` and `klnode connect`; `klnode
+/// `klnode` alone starts the node in the foreground; it needs no configuration. Most other verbs
+/// talk to the running node. Begin with `klnode add`, `klnode search` and `klnode connect`; `klnode
 /// VERB --help` has an example of each.
 #[derive(Debug, Parser)]
 #[command(name = "klnode", version, max_term_width = 100)]
@@ -171,7 +171,7 @@ pub enum Verb {
     /// Show what was said about an entry: when, by whom, and on whose behalf.
     ///
     /// Example: klnode history L-7F3K
-    History(change::One),
+    History(history::Args),
     /// Print a line for everything that comes in, until Ctrl-C.
     ///
     /// Example: klnode watch --since 0
@@ -510,8 +510,8 @@ pub async fn run(
         Verb::Backup(args) => args.run(client, progress).await,
         Verb::Status => read::status(client).await,
         Verb::Add(add) => add.run(client).await,
-        Verb::Show(show) => show.run(client).await,
-        Verb::List(list) => list.run(client).await,
+        Verb::Show(show) => show.run(client, terminal).await,
+        Verb::List(list) => list.run(client, terminal).await,
         Verb::Search(search) => search.run(client, terminal).await,
         Verb::Briefing(briefing) => briefing.run(client).await,
         Verb::Usage(usage) => usage.run(client, terminal).await,
@@ -519,7 +519,7 @@ pub async fn run(
         Verb::Feedback(feedback) => feedback.run(client).await,
         Verb::Confirm(confirm) => confirm.run(client).await,
         Verb::Task(verb) => verb.run(client).await,
-        Verb::History(one) => history::history(one, client).await,
+        Verb::History(args) => args.run(client, terminal).await,
         Verb::Observe(observe) => observe.run(client).await,
         Verb::Reset(one) => reset::run(one, client).await,
         Verb::Edit(edit) => edit.run(client).await,

@@ -126,7 +126,9 @@ impl Verb {
     pub fn needs_person(&self) -> bool {
         match self {
             Self::Invite(_) | Self::Join(_) => true,
+            Self::Add(add) => add.needs_person(),
             Self::Confirm(confirm) => confirm.as_person,
+            Self::Import(import) => import.as_person,
             Self::Peer(verb) => verb.needs_person(),
             Self::Workspace(verb) => verb.needs_person(),
             Self::Quarantine(verb) => verb.needs_person(),

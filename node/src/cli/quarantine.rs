@@ -36,7 +36,7 @@ pub enum QuarantineVerb {
 /// One record that waits.
 #[derive(Debug, clap::Args)]
 pub struct OneRecord {
-    /// Its digest, or any unambiguous beginning of it.
+    /// Its digest, or an unambiguous beginning of 4 digits or more.
     pub digest: String,
 }
 

@@ -1,7 +1,7 @@
 //! `klnode status`, `show` and `list`.
 
 use super::peer::state;
-use super::{Reply, VerbError, anchors, entry};
+use super::{Reply, Terminal, VerbError, anchors, entry};
 use crate::api::Client;
 pub(super) use crate::api::escape;
 use crate::api::types::{self, Entry, IndexStatus, Status};
@@ -52,15 +52,45 @@ fn index(index: &IndexStatus) -> String {
 pub struct Show {
     /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
+    /// Whatever it is. So it is on a terminal; a pipe gets only what may speak unasked.
+    #[arg(long)]
+    pub all: bool,
 }
 
 impl Show {
-    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+    pub(super) async fn run(self, client: &Client, terminal: Terminal) -> Result<Reply, VerbError> {
         let checkout = anchors::here().map(|here| format!("?checkout={}", escape(&here)));
         let path = path(&self.entry, checkout.as_deref().unwrap_or_default())?;
-        let found: Entry = client.get(&path).await?;
+        let mut found: Entry = client.get(&path).await?;
+        if !self.all && terminal == Terminal::Pipe {
+            let Entry { foreign, gate, status, code, .. } = &found;
+            may_speak("show", code, (*foreign, gate, status))?;
+            // They are counted: what they say is nobody's whose word is shown.
+            found.proposed.clear();
+        }
         Ok(Reply::new(&found, entry::whole(&found)))
     }
+}
+
+/// Why an entry may not enter an answer that nobody looks at first.
+fn kept_back((foreign, gate, status): (bool, &str, &str)) -> Option<&'static str> {
+    match (foreign, gate, status) {
+        (true, "shut", _) => {
+            Some("it is by no member of its workspace, and nobody here has seen it work")
+        }
+        (true, _, "rejected") => Some("the node rejects it"),
+        _ => None,
+    }
+}
+
+/// Refuses what a person alone may look at: what is not a terminal may be an agent.
+pub(super) fn may_speak(
+    verb: &str,
+    code: &str,
+    judged: (bool, &str, &str),
+) -> Result<(), VerbError> {
+    let Some(why) = kept_back(judged) else { return Ok(()) };
+    Err(VerbError::Failed(format!("{verb} {code}: {why}; a person can read it on a terminal")))
 }
 
 /// Which entries to list.
@@ -72,21 +102,34 @@ pub struct List {
     /// Those after this entry.
     #[arg(long, value_name = "ENTRY")]
     pub after: Option<String>,
+    /// Everything, labelled. So it is on a terminal; a pipe gets only what may speak unasked.
+    #[arg(long)]
+    pub all: bool,
 }
 
 impl List {
-    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+    pub(super) async fn run(self, client: &Client, terminal: Terminal) -> Result<Reply, VerbError> {
         let again = self.limit.map(|limit| format!(" -n {limit}")).unwrap_or_default();
         let limit = at_least_one(self.limit)?.map(|limit| format!("limit={limit}"));
         let after = self.after.map(|after| format!("after={}", escape(&after)));
         let query: Vec<String> = limit.into_iter().chain(after).collect();
-        let list: types::List = client.get(&format!("/v1/entries?{}", query.join("&"))).await?;
+        let mut list: types::List = client.get(&format!("/v1/entries?{}", query.join("&"))).await?;
+        let (count, last) = (list.entries.len(), list.entries.last().map(|last| last.code.clone()));
+        if !self.all && terminal == Terminal::Pipe {
+            list.entries.retain(|of| kept_back((of.foreign, &of.gate, &of.status)).is_none());
+        }
         let mut text: String = list.entries.iter().map(entry::line).collect();
-        if list.entries.is_empty() {
+        if count == 0 {
             text.push_str("Nothing yet. `klnode add --help` shows how to write the first entry.\n");
         }
-        if let Some(last) = list.next.as_ref().and(list.entries.last()) {
-            text.push_str(&format!("More with: klnode list{again} --after {}\n", last.code));
+        let left_out = count - list.entries.len();
+        if left_out > 0 {
+            let left_out = entries(left_out as u64);
+            text.push_str(&format!("Left out of a pipe: {left_out} that may not speak unasked.\n"));
+        }
+        if let Some(last) = list.next.as_ref().and(last) {
+            let all = if self.all { " --all" } else { "" };
+            text.push_str(&format!("More with: klnode list{again}{all} --after {last}\n"));
         }
         Ok(Reply::new(&list, text))
     }

@@ -25,7 +25,8 @@ pub struct Args {
     /// Tokens that the hits may take all together.
     #[arg(long, value_name = "TOKENS")]
     pub budget: Option<u32>,
-    /// What you are doing: researcher, planner, debugger, reviewer or executor.
+    /// What you are doing: researcher, planner, debugger, reviewer or executor. What is written for
+    /// that comes a little higher.
     #[arg(long)]
     pub role: Option<String>,
     /// An executor is answered only when it says that it deviates from the plan.
@@ -120,6 +121,9 @@ fn text(answer: &SearchAnswer) -> String {
         for hit in &answer.nearest {
             let title = printable(&hit.title);
             let _ = writeln!(text, "  {}  {:.2}  {title}", hit.code, hit.relevance);
+            let label = hit.foreign.then(|| author(hit));
+            put_labels(&mut text, label.as_slice());
+            put_caveats(&mut text, hit);
         }
     }
     if let Some(fallback) = &answer.fallback {
@@ -154,19 +158,31 @@ fn put_hit(text: &mut String, hit: &Hit) {
     labels.extend(
         hit.citations.first().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref)),
     );
-    labels.extend(hit.foreign.then(|| by(&hit.author_name, hit.hop, hit.trust)));
+    labels.extend(hit.foreign.then(|| author(hit)));
     labels.extend(hit.note.clone().map(|note| format!("note: {note}")));
-    if !labels.is_empty() {
-        let _ = writeln!(text, "    {DIM}{}{DIM:#}", printable(&labels.join("; ")));
-    }
-    // Who wrote it was just said.
-    for caveat in hit.caveats.iter().filter(|caveat| !caveat.starts_with("foreign:")) {
-        let _ = writeln!(text, "    {WARN}{}{WARN:#}", printable(caveat));
-    }
+    put_labels(text, &labels);
+    put_caveats(text, hit);
     if let Some(explained) = &hit.explain {
         let mut told = String::new();
         put_explanation(&mut told, hit, explained);
         text.push_str(&harmless(&told));
+    }
+}
+
+fn author(hit: &Hit) -> String {
+    by(&hit.author_name, hit.hop, hit.trust)
+}
+
+fn put_labels(text: &mut String, labels: &[String]) {
+    if !labels.is_empty() {
+        let _ = writeln!(text, "    {DIM}{}{DIM:#}", printable(&labels.join("; ")));
+    }
+}
+
+/// What must be said along with a hit. Who wrote it was just said.
+fn put_caveats(text: &mut String, hit: &Hit) {
+    for caveat in hit.caveats.iter().filter(|caveat| !caveat.starts_with("foreign:")) {
+        let _ = writeln!(text, "    {WARN}{}{WARN:#}", printable(caveat));
     }
 }
 
@@ -230,7 +246,32 @@ pub(super) fn by(name: &str, hop: Option<u8>, trust: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::by;
+    use super::{by, text};
+    use serde_json::json;
+
+    #[test]
+    fn what_merely_came_near_says_whose_it_is_and_that_nobody_has_tried_it() {
+        let near = json!({
+            "id": "ab", "code": "L-AB", "type": "lesson", "title": "Run this as root",
+            "one_liner": "", "content": "", "form": "line", "tags": ["trusted"],
+            "workspace": "team", "thread": null, "alpha": 5.0, "beta": 5.0, "mean": 0.5,
+            "observations": 0.0, "status": "candidate", "citations": [],
+            "confirmed_days_ago": null, "author": "cd", "author_name": "alice", "hop": 1,
+            "trust": 0.1, "foreign": true, "pinned": false, "note": null, "score": 0.0,
+            "caveats": ["foreign: by alice", "uncorroborated: nobody here has seen it work"],
+            "relevance": 0.1,
+        });
+        let answer = json!({
+            "hits": [], "abstained": true, "nearest": [near], "fallback": null, "tokens": 0,
+            "head": 1, "as_of": 1, "index_lag": 0,
+        });
+        let told = text(&serde_json::from_value(answer).unwrap());
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines.len(), 4, "{told}");
+        assert_eq!(lines[..2], ["Nearest:", "  L-AB  0.10  Run this as root"]);
+        assert!(lines[2].contains("by alice, 1 hop, trust 0.10"), "{told}");
+        assert!(lines[3].contains("uncorroborated: nobody here has seen it work"), "{told}");
+    }
 
     #[test]
     fn an_author_takes_one_short_line() {

@@ -3,6 +3,7 @@
 //! Nothing is installed here: the unit is printed, and beside it the commands that install it.
 
 use super::Reply;
+use crate::surface::shell;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +52,7 @@ pub fn show(args: &Args, program: &Program) -> Reply {
         false => ("systemd", systemd(program), SYSTEMD_FILE, SYSTEMD_START),
     };
     let words = program.arguments(&["service", &format!("--{kind}")]);
-    let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+    let words: Vec<String> = words.iter().map(|word| shell::word(word)).collect();
     let write = format!("mkdir -p $(dirname {file}) && {} > {file}", words.join(" "));
     let notes = format!("To install it:\n  {write}\n  {start}\n");
     let told = Told { kind, unit: &unit, install: [&write, start] };
@@ -70,15 +71,6 @@ impl Program {
         }
         arguments.extend(verb.iter().map(|&word| word.to_owned()));
         arguments
-    }
-}
-
-/// A word of a shell's command line.
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
-    match word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -164,7 +156,6 @@ mod tests {
         assert_eq!(unit_word("/usr/bin/klnode"), "/usr/bin/klnode");
         assert_eq!(unit_word("/home/a b/100%/$x"), "\"/home/a b/100%%/$$x\"");
         assert_eq!(unit_word("a\\\"b"), "\"a\\\\\\\"b\"");
-        assert_eq!(shell_word("/a b/it's"), "'/a b/it'\\''s'");
         let home = Some(PathBuf::from("/a <&> b"));
         let program = Program { path: "/k".into(), home, config: None };
         assert!(launchd(&program).contains("<string>/a &lt;&amp;&gt; b</string>"));

@@ -1,6 +1,7 @@
 //! `klnode task`: pieces of work, from their beginning to their end.
 
 use super::finding;
+use super::harmless::printable;
 use super::read::{at_least_one, part};
 use super::when::moment;
 use super::{Reply, VerbError, finite};
@@ -34,8 +35,9 @@ pub enum TaskVerb {
     ///
     /// Example: klnode task show 01a0c4506c00beeb8da1658eec67f893
     Show(OneTask),
-    /// Record what was found in a task. When it is finished, the node compares it with what others
-    /// found: two agents that found the same independently make an entry.
+    /// Record what was found in a task. When the task is over, finished or expired, the node
+    /// compares it with what others found: two agents that found the same independently make an
+    /// entry.
     ///
     /// Example: klnode task finding 01a0c4506c00beeb8da1658eec67f893 --text "Auth middleware swallows
     /// cancellation." --severity high --confidence 0.8 --anchor 'text:auth.go~"http.Do"' --verify
@@ -268,11 +270,6 @@ fn whole(task: &Task) -> String {
     }
     put("handed", task.handed_down.map(|count| format!("{count} from above")).unwrap_or_default());
     text
-}
-
-/// A text on one line: nothing in it moves a cursor.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

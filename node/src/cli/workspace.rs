@@ -47,6 +47,10 @@ pub enum WorkspaceVerb {
     Members(Members),
     /// Set the settings of one from a TOML file; its owner and admins may.
     ///
+    /// The file may have a table `[weights]` with any of semantic, thompson, freshness, status,
+    /// thread and cooccurrence, each from 0 to 0.5. What is left out stays as configured; all six
+    /// together are 1. The owner's own other machines are its admins.
+    ///
     /// Example: klnode workspace settings team weights.toml
     Settings(Settings),
 }

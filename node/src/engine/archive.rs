@@ -4,10 +4,11 @@
 use super::command::{Receipt, Rejection};
 use super::confirm::Confirmation;
 use super::ingest::Ingest;
-use super::tasks::{TaskDone, taken};
+use super::tasks::{TaskDone, taken, unless_damaged};
 use crate::store::rows::UseRow;
 use crate::store::tasks::PartRow;
 use crate::store::{Batch, Error};
+use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
@@ -16,6 +17,7 @@ use klnode_crdt::origin::Origin;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::outcome::Served;
+use klnode_scoring::predicate::Predicate;
 
 /// Entries imported in this dialect are kept by independent confirmations alone, as it has it.
 const STRICT_FORMAT: &str = "flux-drive";
@@ -53,25 +55,39 @@ impl Ingest<'_> {
     ) -> Result<Vec<EntryId>, Rejection> {
         let mut archived = Vec::new();
         for Served { entry, .. } in served {
-            let part = batch.task_part(root, *entry)?;
-            if part.is_counted {
-                continue;
+            if unless_damaged(self.count_one(batch, root, *entry))? == Some(true) {
+                archived.push(*entry);
             }
-            batch.put_task_part(root, *entry, PartRow { is_counted: true, ..part })?;
-            let mut uses = batch.uses(*entry)?;
-            uses.idle_tasks = uses.idle_tasks.saturating_add(1);
-            if uses.idle_tasks >= self.writer.tasks.archive_after {
-                // What is restored has its chances again.
-                uses.idle_tasks = 0;
-                if !self.is_archived(batch, *entry)? {
-                    let claim = self.claim(batch, *entry, &[Claim::Archive(Presence::Present)]);
-                    uses.is_put_away = taken(claim)?;
-                    archived.extend(uses.is_put_away.then_some(*entry));
-                }
-            }
-            batch.put_uses(*entry, uses)?;
         }
         Ok(archived)
+    }
+
+    /// Counts a root task against one entry; whether that puts it away.
+    fn count_one(
+        &mut self,
+        batch: &Batch,
+        root: TaskId,
+        entry: EntryId,
+    ) -> Result<bool, Rejection> {
+        let part = batch.task_part(root, entry)?;
+        if part.is_counted {
+            return Ok(false);
+        }
+        batch.put_task_part(root, entry, PartRow { is_counted: true, ..part })?;
+        let mut uses = batch.uses(entry)?;
+        uses.idle_tasks = uses.idle_tasks.saturating_add(1);
+        let mut is_archived = false;
+        if uses.idle_tasks >= self.writer.tasks.archive_after {
+            // What is restored has its chances again.
+            uses.idle_tasks = 0;
+            if !self.is_archived(batch, entry)? {
+                let claim = self.claim(batch, entry, &[Claim::Archive(Presence::Present)]);
+                is_archived = taken(claim)?;
+                uses.is_put_away = is_archived;
+            }
+        }
+        batch.put_uses(entry, uses)?;
+        Ok(is_archived)
     }
 
     fn is_archived(&self, batch: &Batch, entry: EntryId) -> Result<bool, Error> {
@@ -176,6 +192,19 @@ impl Ingest<'_> {
         Ok(receipt)
     }
 
+    /// Whether a look was at this person's own alone: at a text of theirs, by what they say that it
+    /// depends on. Whoever else writes a text, or adds to what it depends on, would have this node
+    /// observe as they please.
+    fn is_own_look(&self, batch: &Batch, entry: EntryId) -> Result<bool, Error> {
+        let mine = &self.writer.mine;
+        let Some(view) = self.view(batch, entry)? else { return Ok(false) };
+        let is_own_text = view.author(mine).is_some_and(|author| mine.contains(&author));
+        let sets = [TextSet::DEPENDS_ON, TextSet::ANCHORS];
+        let elements = sets.iter().filter_map(|set| view.texts.get(set)).flatten();
+        let mut predicates = elements.filter(|(text, _)| Predicate::read(text).is_ok());
+        Ok(is_own_text && predicates.all(|(_, by)| !by.is_disjoint(mine)))
+    }
+
     /// Notes what a look into a caller's checkout said. Each entry counts once a day, if at all.
     pub(super) fn note_looks(&mut self, batch: &Batch, looks: &Looks) -> Result<(), Rejection> {
         let today = self.now.day();
@@ -191,7 +220,8 @@ impl Ingest<'_> {
                 self.speak_for(batch, entry, By::Anchor)?;
             }
             let uses = batch.uses(entry)?;
-            if looks.is_counted && uses.look_counted != Some(today) {
+            let is_due = looks.is_counted && uses.look_counted != Some(today);
+            if is_due && self.is_own_look(batch, entry)? {
                 batch.put_uses(entry, UseRow { look_counted: Some(today), ..uses })?;
                 taken(self.observe(batch, entry, (of, Thousandths::ONE), None))?;
             }

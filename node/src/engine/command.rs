@@ -101,7 +101,7 @@ pub enum Command {
     Peers(Vec<PeerAct>),
     /// Writes the store anew, once the rest of its group is committed: nothing that was erased is
     /// left in it.
-    Compact,
+    Rewrite,
     /// Does something on behalf of a caller, and notes who it was with the records it writes.
     As {
         /// Who asks.
@@ -141,7 +141,7 @@ impl Command {
                 | Self::Retract { .. }
                 | Self::Release(_)
                 | Self::Reject(_)
-                | Self::Compact
+                | Self::Rewrite
         );
         !moves_records
     }

@@ -7,12 +7,21 @@ use super::archive::By;
 use super::command::Rejection;
 use super::ingest::Ingest;
 use super::tasks::{chain, is_observed, root};
+use crate::store::rows::{READERS_MAX, ReaderRow, UseRow};
 use crate::store::tasks::PartRow;
 use crate::store::{Batch, Error, Label};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::tally::Observation;
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// So long after reading something a user is taken to be in the conversation that read it, by whatever
+/// names its parts call themselves. A day would leave a person with several agents no way to confirm
+/// anything: each of them is the same user.
+const READ_LASTS: Duration = Duration::from_secs(3_600);
+/// That somebody reads on is not written down more often.
+const READ_AGAIN_AFTER: Duration = Duration::from_secs(300);
 
 /// What a confirmation is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +36,8 @@ pub enum Confirmation {
     Again,
     /// Primed: it was served to the session that confirms, or to one that began a task of the chain.
     ServedToSession,
+    /// Primed: the same user has read it lately, and nothing tells that session from this one.
+    ServedToUser,
     /// By the person behind this node, with their key: evidence.
     Person,
     /// Primed: the person confirmed it earlier on the same day.
@@ -100,8 +111,52 @@ impl Ingest<'_> {
         if let Some(met) = met_in_chain(batch, task, entry)? {
             return Ok(Some(met));
         }
-        let is_known = self.was_served_in_session(batch, task, entry, session)?;
-        Ok(is_known.then_some(Confirmation::ServedToSession))
+        if self.was_served_in_session(batch, task, entry, session)? {
+            return Ok(Some(Confirmation::ServedToSession));
+        }
+        Ok(self.was_read(batch, entry)?.then_some(Confirmation::ServedToUser))
+    }
+
+    /// Notes that the caller's user has read these entries. Sessions have the names they give
+    /// themselves: one conversation may have several, and what it was served under one of them it has
+    /// read under all.
+    pub(super) fn note_read(&self, batch: &Batch, entries: &[EntryId]) -> Result<(), Error> {
+        let Some(uid) = self.caller.uid else { return Ok(()) };
+        let lately = self.now.minus(READ_AGAIN_AFTER);
+        for entry in entries {
+            let uses = batch.uses(*entry)?;
+            let mut readers = uses.readers.unwrap_or_default();
+            let own = readers.iter().position(|row| row.is_some_and(|row| row.uid == uid));
+            if own.and_then(|place| readers[place]).is_some_and(|row| row.at >= lately) {
+                continue;
+            }
+            let free = readers.iter().position(|row| row.is_none_or(|row| !self.is_recent(row)));
+            // Where there is no room, everybody counts as having read it.
+            let Some(place) = own.or(free) else { continue };
+            readers[place] = Some(ReaderRow { uid, at: self.now });
+            batch.put_uses(*entry, UseRow { readers: Some(readers), ..uses })?;
+        }
+        Ok(())
+    }
+
+    /// Whether the caller's user has lately read an entry, or one that says the same. Who is not known
+    /// may be any user.
+    fn was_read(&self, batch: &Batch, entry: EntryId) -> Result<bool, Error> {
+        let is_caller = |row: &ReaderRow| self.caller.uid.is_none_or(|uid| uid == row.uid);
+        for equal in batch.group(entry)? {
+            let readers = batch.uses(equal)?.readers.unwrap_or_default();
+            let recent = readers.into_iter().flatten().filter(|row| self.is_recent(*row));
+            let recent: Vec<ReaderRow> = recent.collect();
+            if recent.len() == READERS_MAX || recent.iter().any(is_caller) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether whoever read something then may still be at what it was read for.
+    fn is_recent(&self, row: ReaderRow) -> bool {
+        row.at >= self.now.minus(READ_LASTS)
     }
 
     /// Whether an entry, or one that says the same, was served to the session that speaks, or to one

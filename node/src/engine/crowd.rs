@@ -42,7 +42,11 @@ impl Ingest<'_> {
         }
         let (unknown, brought) = match self.crowds.get(&(entry, from)) {
             Some(counted) => *counted,
-            None => batch.unknown_authors(entry, from, &known)?,
+            None => {
+                let (unknown, brought) = batch.unknown_authors(entry, from, &known)?;
+                // Which of them came in a file is not kept: all may have.
+                (unknown, if self.bringer(source).is_some() { brought } else { unknown })
+            }
         };
         let over = |who, max| Ok(Some(format!("{who} {max} unknown authors here already")));
         if brought >= Limits::AUTHORS_BROUGHT_MAX {

@@ -134,7 +134,7 @@ impl Ingest<'_> {
             batch.put_uses(at, UseRow { voices: Some(voices), ..uses })?;
         }
         if receipt != Receipt::Noted {
-            self.count_use(batch, entry, of)?;
+            self.count_use(batch, entry, of, None)?;
             if of == Observation::Success {
                 self.speak_for(batch, entry, By::Use)?;
             }

@@ -9,8 +9,10 @@ use super::crowd::Crowds;
 use super::step::{Judge, Own};
 use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
 use crate::store::{Batch, Damage, Error, Waiting};
+use klnode_crdt::entry::Entry;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
+use klnode_crdt::ids::AuthorId;
 use klnode_crdt::payload::Payload;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
@@ -167,7 +169,12 @@ impl Ingest<'_> {
         }
 
         let row = batch.view_row(record.entry())?;
+        let is_reworded = match &row {
+            Some(row) => self.rewords(batch, row, record.author(), (before, after))?,
+            None => false,
+        };
         let mut row = row.unwrap_or_else(|| ViewRow::new(self.now));
+        row.reworded = if is_reworded { Some(self.now) } else { row.reworded };
         if let Some(
             Payload::Claims { origin: Some(origin), .. }
             | Payload::Retraction { origin: Some(origin), .. },
@@ -181,6 +188,28 @@ impl Ingest<'_> {
         row.seq = seq.unwrap_or(row.seq);
         batch.put_view_row(record.entry(), &row)?;
         Ok(seq.map_or(Ingested::Known, Ingested::Merged))
+    }
+
+    /// Whether somebody else whose word is shown says something else now as content, title or summary
+    /// of an entry that is known: what was confirmed until now was another text.
+    fn rewords(
+        &self,
+        batch: &Batch,
+        row: &ViewRow,
+        author: AuthorId,
+        (before, after): (&Holding, &Holding),
+    ) -> Result<bool, Error> {
+        let texts = |held: &Holding| Entry::assemble(held.records()).texts_by(author);
+        if self.writer.mine.contains(&author) || texts(before) == texts(after) {
+            return Ok(false);
+        }
+        match row.workspace {
+            _ if row.creator == Some(author) => Ok(true),
+            Some(workspace) if !workspace.is_personal() => {
+                Ok(batch.heard_members(workspace, self.now)?.contains(&author))
+            }
+            _ => Ok(false),
+        }
     }
 
     /// An own record this node did not know comes from another life of its home: a clone, or what
@@ -241,7 +270,7 @@ impl Ingest<'_> {
         // A damaged one is replaced.
         let held = Error::unless_damaged(batch.tombstone(entry))?.flatten();
         let is_known = held.is_some_and(|held| held.digest() <= tombstone.digest());
-        if let Source::Peer(from) = source {
+        if let Some(from) = self.bringer(source) {
             batch.owe_receipt(from, entry)?;
         }
         if is_known {
@@ -254,9 +283,18 @@ impl Ingest<'_> {
         Ok(Ingested::Merged(seq))
     }
 
+    /// The peer that brought a record. What stands in a file comes in this node's own name: nobody
+    /// brought it.
+    pub(super) fn bringer(&self, source: Source) -> Option<AuthorId> {
+        match source {
+            Source::Peer(from) if from != self.writer.key.author() => Some(from),
+            Source::Peer(_) | Source::Local => None,
+        }
+    }
+
     /// Notes that the peer which brought a record has it.
     fn note_bringer(&self, batch: &Batch, record: &Record, source: Source) -> Result<(), Error> {
-        let Source::Peer(from) = source else { return Ok(()) };
+        let Some(from) = self.bringer(source) else { return Ok(()) };
         let returns = takes_back(record) || record.author() == self.writer.key.author();
         batch.brought(from, (record.entry(), record.digest()), returns, self.now)
     }

@@ -27,6 +27,9 @@ use super::command::Ingested;
 impl Ingest<'_> {
     pub(super) fn create(&mut self, batch: &Batch, new: &NewEntry) -> Result<Receipt, Rejection> {
         validate::new_entry(new)?;
+        if new.source.is_some() {
+            validate::imported(new)?;
+        }
         let origin = self.origin(new);
         let entry = origin.id();
         if batch.tombstone(entry)?.is_some() {
@@ -208,6 +211,7 @@ fn claims_of(new: &NewEntry) -> Vec<Claim> {
 /// without writing it: it is signed with a key that is nobody's, to be looked at and thrown away.
 pub fn rehearse(new: &NewEntry, source: &SourceKey) -> Result<Record, Rejection> {
     validate::new_entry(new)?;
+    validate::imported(new)?;
     let origin = imported(new, source);
     let (key, own) = (SecretKey::from_bytes(&[1; 32]), Holding::default());
     let writer = Writer { key: &key, boot: Boot(1), entry: origin.id(), own: &own };

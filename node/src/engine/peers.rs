@@ -2,19 +2,25 @@
 
 use super::command::{Receipt, Rejection};
 use super::ingest::Ingest;
+use super::tasks::chain;
 use crate::store::peers::rows::{
     Approval, Cursor, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, WorkspaceRow,
 };
+use crate::store::tasks::TextRow;
 use crate::store::{Batch, Error};
 use klnode_crdt::digest;
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, TaskId, WorkspaceId};
+use klnode_crdt::origin::Origin;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::view::View;
 use klnode_federation::proto::message::Receipt as Erased;
 use klnode_federation::proto::pairing::Invitation;
 use klnode_federation::proto::{Offerer, Outgoing};
+
+/// Proofs that are kept of whoever it is.
+pub(super) const PROOFS_MAX: u64 = 1_000;
 
 /// One thing to note about peers.
 #[derive(Clone, Debug)]
@@ -49,7 +55,7 @@ pub enum PeerAct {
     Readmit(Offerer),
     /// How far an author is from a peer, as the peer says.
     Distance(AuthorId, AuthorId, u8),
-    /// A proof of equivocation that was checked, and who brought it.
+    /// A proof of equivocation that a peer brought, and that was checked.
     Convict(Box<Proof>),
     /// What a peer says about erased entries.
     Received(AuthorId, Vec<Erased>),
@@ -122,7 +128,7 @@ impl Ingest<'_> {
                 self.writer.society_changes += 1;
                 batch.put_workspace(*id, row)
             }
-            PeerAct::Invite(row) => batch.put_invitation(row),
+            PeerAct::Invite(row) => batch.put_invitation(row, self.now),
             PeerAct::Advance(consumer, cursor) => batch.put_cursor(*consumer, *cursor),
             PeerAct::Rewind(consumer) => batch.drop_cursor(*consumer),
             PeerAct::Release(peer, entry, is_open) => {
@@ -146,7 +152,7 @@ impl Ingest<'_> {
             }
             PeerAct::Readmit(offer) => batch.drop_refusals(*offer, |_| true),
             PeerAct::Distance(author, peer, hop) => batch.put_distance(*author, *peer, *hop),
-            PeerAct::Convict(proof) => self.convict(batch, proof),
+            PeerAct::Convict(proof) => self.hear_proof(batch, proof),
             PeerAct::Received(peer, receipts) => self.received(batch, *peer, receipts),
             PeerAct::Told(peer, receipts) => {
                 for told in receipts {
@@ -156,6 +162,33 @@ impl Ingest<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Takes a proof from a peer. Anyone can make keys and convict them: beyond a number of proofs only
+    /// those are kept that concern somebody who is known here.
+    fn hear_proof(&mut self, batch: &Batch, proof: &Proof) -> Result<(), Error> {
+        if batch.proof_count()? >= PROOFS_MAX && !self.is_acquainted(batch, proof.author())? {
+            return Ok(());
+        }
+        self.convict(batch, proof)
+    }
+
+    /// Whether an author is the person's own or a peer, whether a peer has told how far it is, as of
+    /// everyone whose records it brings, or whether it is a member of a workspace.
+    fn is_acquainted(&self, batch: &Batch, author: AuthorId) -> Result<bool, Error> {
+        if self.writer.mine.contains(&author)
+            || batch.has_peer(author)?
+            || batch.has_distance(author)?
+        {
+            return Ok(true);
+        }
+        for workspace in batch.workspaces()? {
+            let charter = Error::unless_damaged(batch.charter(workspace, self.now))?;
+            if charter.is_some_and(|charter| charter.members.contains(&author)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Keeps a proof, and passes it to everyone who may talk: it speaks of the author alone.
@@ -194,7 +227,8 @@ impl Ingest<'_> {
         Ok(())
     }
 
-    /// Credit and blame for what was observed here go to the author of the text that is shown.
+    /// Credit and blame for what was observed here go to the author of the text that was served. What
+    /// several wrote is nobody's credit, and blames each of them.
     pub(super) fn note_outcome(
         &mut self,
         batch: &Batch,
@@ -207,23 +241,43 @@ impl Ingest<'_> {
             Observation::Failure => false,
             Observation::Confirmation => return Ok(()),
         };
-        let Some(author) = view.author(&self.writer.mine) else { return Ok(()) };
-        if self.writer.mine.contains(&author) {
-            return Ok(());
-        }
-        let (day, text) = (self.now.day(), Some(view.text_digest()));
+        let TextRow { mut authors, digest } = self.observed_text(batch, (entry, view), task)?;
+        authors.retain(|author| !self.writer.mine.contains(author));
+        let (day, text, is_joint) = (self.now.day(), digest, authors.len() > 1);
         let task = task.map(|task| task.to_string());
-        let row = OutcomeRow { day, is_success, entry, task, text };
-        batch.put_outcome(author, &row)
+        let row = OutcomeRow { day, is_success, entry, task, text, is_joint };
+        authors.into_iter().try_for_each(|author| batch.put_outcome(author, &row))
     }
 
-    /// An entry as it is shown here, and who answers for its text.
-    pub(super) fn shown(
+    /// The text that something was observed of: in a task the one that was served there, or above it,
+    /// whatever its author has made of it since; else the one that is shown.
+    pub(super) fn observed_text(
         &self,
         batch: &Batch,
-        entry: EntryId,
-    ) -> Result<Option<(AuthorId, View)>, Error> {
-        let Some(view) = self.view(batch, entry)? else { return Ok(None) };
-        Ok(view.author(&self.writer.mine).map(|author| (author, view)))
+        (entry, view): (EntryId, &View),
+        task: Option<TaskId>,
+    ) -> Result<TextRow, Error> {
+        let chain = task.map(|task| chain(batch, task)).transpose()?;
+        for task in chain.into_iter().flatten() {
+            if let Some(text) = batch.task_part(task, entry)?.text {
+                return Ok(text);
+            }
+        }
+        Ok(self.text_of(view))
+    }
+
+    /// The text that is shown.
+    pub(super) fn text_of(&self, view: &View) -> TextRow {
+        let mut authors: Vec<AuthorId> = view.author(&self.writer.mine).into_iter().collect();
+        let creator = view.origin.as_ref().and_then(Origin::creator);
+        // A title that its creator left above another's content is not what misleads.
+        let words = view.text_authors().enumerate();
+        let words = words.filter(|(place, author)| *place == 0 || Some(*author) != creator);
+        for (_, author) in words {
+            if !authors.contains(&author) {
+                authors.push(author);
+            }
+        }
+        TextRow { authors, digest: Some(view.text_digest()) }
     }
 }

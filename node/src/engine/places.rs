@@ -94,12 +94,14 @@ impl Ingest<'_> {
         is_success: bool,
     ) -> Result<(), Rejection> {
         for (entry, _) in batch.task_parts(task)?.into_iter().filter(|(_, part)| part.is_made) {
+            // What cannot be read holds nothing up.
             if is_success {
-                let uses = batch.uses(entry)?;
-                batch.put_uses(entry, UseRow { is_from_success: true, ..uses })?;
+                if let Some(uses) = Error::unless_damaged(batch.uses(entry))? {
+                    batch.put_uses(entry, UseRow { is_from_success: true, ..uses })?;
+                }
                 continue;
             }
-            // What was taken back stays so, and what cannot be read holds nothing up.
+            // What was taken back stays so.
             let view = Error::unless_damaged(self.view(batch, entry))?.flatten();
             let is_unflagged = |view: &View| {
                 view.state == State::Live && view.text(Register::FAILED_WORK).is_none()

@@ -225,18 +225,26 @@ fn serve(
         }
         let answers = match commands.is_empty() {
             true => Vec::new(),
-            false => {
-                let stepped = catch_unwind(AssertUnwindSafe(|| engine.step(&commands, now())));
-                stepped.unwrap_or_else(|_| {
-                    tracing::error!("the writer met something damaged, and goes on");
-                    engine.recover(commands.len())
-                })
-            }
+            false => step_over(&mut engine, &commands, now()),
         };
         published.tell(&engine, &commands, &answers);
         answer(waiting, answers.into_iter());
     }
     engine
+}
+
+/// Applies commands, whatever they meet. Where several do so together, one that panics costs none of
+/// the others: nothing of the group was written, and each is tried alone.
+fn step_over(engine: &mut Engine, commands: &[Command], now: WallTime) -> Vec<Answer> {
+    let stepped = catch_unwind(AssertUnwindSafe(|| engine.step(commands, now)));
+    stepped.unwrap_or_else(|_| {
+        tracing::error!("the writer met something damaged, and goes on");
+        let answers = engine.recover(commands.len());
+        if commands.len() == 1 || !engine.can_try_again() {
+            return answers;
+        }
+        commands.chunks(1).flat_map(|command| step_over(engine, command, now)).collect()
+    })
 }
 
 /// Whom the writer wakes after a commit. What happened they read themselves.

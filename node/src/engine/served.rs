@@ -25,13 +25,17 @@ impl Ingest<'_> {
                 row.cost.hits.extend(costs.get(place));
             }
         }
+        if let Some(session) = &row.session {
+            batch.prime(session, &row.entries, self.now)?;
+        }
+        self.note_read(batch, &row.entries)?;
+        if row.is_unrecorded {
+            return Ok(());
+        }
         if !row.is_unasked {
             self.note_uses(batch, &row)?;
         }
         self.note_in_task(batch, &row)?;
-        if let Some(session) = &row.session {
-            batch.prime(session, &row.entries, self.now)?;
-        }
         self.count_answer(batch, &row)?;
         batch.append_served(self.now, &row)
     }
@@ -77,7 +81,9 @@ impl Ingest<'_> {
             return Ok(());
         }
         let params: &Params = &self.writer.cooccurrence;
-        let faded = batch.pair(one, two)?.and_then(|pair| {
+        // One that is damaged is begun anew.
+        let pair = Error::unless_damaged(batch.pair(one, two))?.flatten();
+        let faded = pair.and_then(|pair| {
             cooccurrence::faded(pair.weight, self.now.day().days_since(pair.at.day()), params)
         });
         let weight = cooccurrence::met(faded, meeting, params);

@@ -352,7 +352,7 @@ fn citation(at: FindingKey, row: &FindingRow) -> Citation {
 
 fn primed(why: Primed) -> &'static str {
     match why {
-        Primed::Served => "the entry was served in its task or above it",
+        Primed::Served => "the entry was served in its task, above it, or lately to the same user",
         Primed::Again => "its root task has confirmed the entry before",
         Primed::Agent => "the same agent has found it before",
         Primed::Handed => "a finding that the entry is made of was shown in its task",

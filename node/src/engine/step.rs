@@ -96,6 +96,8 @@ pub struct Engine {
     given: BTreeSet<AuthorId>,
     /// A group is under way or has failed: what is in memory may not be what is stored.
     is_in_doubt: bool,
+    /// Something of the step under way, or of the last one, may be on disk.
+    may_be_written: bool,
     /// What closed the store, if it is closed.
     fault: Option<Fault>,
 }
@@ -129,6 +131,7 @@ impl Engine {
             deferred: 0,
             given,
             is_in_doubt: false,
+            may_be_written: false,
             fault: None,
         })
     }
@@ -162,6 +165,11 @@ impl Engine {
     /// Applies commands in one transaction and answers each. Every answer that is not a rejection
     /// is durable.
     pub fn step(&mut self, commands: &[Command], now: WallTime) -> Vec<Result<Receipt, Rejection>> {
+        self.may_be_written = false;
+        self.apply(commands, now)
+    }
+
+    fn apply(&mut self, commands: &[Command], now: WallTime) -> Vec<Result<Receipt, Rejection>> {
         if let Err(rejection) = self.heal() {
             return commands.iter().map(|_| Err(rejection.clone())).collect();
         }
@@ -169,7 +177,7 @@ impl Engine {
             Ok(receipts) => receipts,
             // One damaged row must not take the rest of the group with it.
             Err(Error::Damaged { .. }) if commands.len() > 1 => {
-                let one_by_one = commands.chunks(1).flat_map(|command| self.step(command, now));
+                let one_by_one = commands.chunks(1).flat_map(|command| self.apply(command, now));
                 one_by_one.collect()
             }
             Err(error) => {
@@ -190,6 +198,12 @@ impl Engine {
         let _ = self.heal();
         let panicked = Error::damaged("a page", "what is on it contradicts itself");
         vec![Err(Rejection::from(panicked)); commands]
+    }
+
+    /// Whether the commands of a step that panicked can be applied again: none of them was, and the
+    /// store is open.
+    pub(super) fn can_try_again(&self) -> bool {
+        self.fault.is_none() && !self.may_be_written
     }
 
     /// Opens the store again if a fault closed it: redb writes nothing more until then.
@@ -256,16 +270,17 @@ impl Engine {
             }
         }
         let head = batch.head()?;
+        self.may_be_written = true;
         batch.commit()?;
         (self.head, self.announced, self.is_in_doubt) = (head, self.own.boot, false);
         self.deferred = if durability == Durability::Deferred { self.deferred + 1 } else { 0 };
-        let compacts = |command: &Command| matches!(command.act(), Command::Compact);
-        if commands.iter().any(compacts) {
-            let compacted = self.store.rewrite().map_err(Arc::new);
-            self.fault = compacted.as_ref().err().and_then(|error| fault_of(error));
+        let rewrites = |command: &Command| matches!(command.act(), Command::Rewrite);
+        if commands.iter().any(rewrites) {
+            let rewritten = self.store.rewrite().map_err(Arc::new);
+            self.fault = rewritten.as_ref().err().and_then(|error| fault_of(error));
             let answers = commands.iter().zip(&mut receipts);
-            for (_, answer) in answers.filter(|(command, _)| compacts(command)) {
-                if let Err(error) = &compacted {
+            for (_, answer) in answers.filter(|(command, _)| rewrites(command)) {
+                if let Err(error) = &rewritten {
                     *answer = Err(Rejection::Store(error.clone()));
                 }
             }
@@ -314,7 +329,7 @@ impl Ingest<'_> {
                 return Ok(Receipt::Ingested(ingested.collect::<Result<_, _>>()?));
             }
             Command::Release(digest) => return self.release(batch, *digest),
-            Command::Compact => {}
+            Command::Rewrite => {}
             Command::Reject(digest) => reject(batch, *digest)?,
             Command::Mark { entry, marks } => {
                 self.must_hold(batch, *entry)?;

@@ -7,7 +7,7 @@ use super::command::{NewEntry, Receipt, Rejection};
 use super::confirm::Confirmation;
 use super::ingest::Ingest;
 use crate::store::rows::ServedRow;
-use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState};
+use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState, TextRow};
 use crate::store::{Batch, Error};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, TaskId};
@@ -212,8 +212,21 @@ impl Ingest<'_> {
         let task = served.task.as_deref().and_then(TaskId::from_hex);
         let Some(task) = task else { return Ok(()) };
         let Some(mut row) = batch.task(task)? else { return Ok(()) };
-        for (rank, entry) in (0_u32..).zip(&served.entries) {
+        let hits = served.cost.hits.iter().copied().map(Some).chain(std::iter::repeat(None));
+        for ((rank, entry), hit) in (0_u32..).zip(&served.entries).zip(hits) {
             let mut part = batch.task_part(task, *entry)?;
+            let shown = self.view(batch, *entry)?.map(|view| self.text_of(&view));
+            let text = match hit.filter(|hit| hit.text.is_some()) {
+                // It was edited between the answer and now.
+                Some(hit) if shown.as_ref().is_none_or(|shown| shown.digest != hit.text) => {
+                    Some(TextRow { authors: hit.author.into_iter().collect(), digest: hit.text })
+                }
+                _ => shown,
+            };
+            part.text = match (part.text, text) {
+                (Some(before), Some(text)) => Some(before.and(&text)),
+                (before, text) => before.or(text),
+            };
             if part.order.is_some() {
                 part.rank = part.rank.min(rank);
             } else {
@@ -239,7 +252,7 @@ impl Ingest<'_> {
             return Ok(TaskDone::CountedBefore);
         }
         self.observe(batch, entry, (of, amount), Some(task))?;
-        self.count_use(batch, entry, of)?;
+        self.count_use(batch, entry, of, Some(task))?;
         batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
         if of == Observation::Success {
             self.speak_for_in(batch, root(batch, task)?, entry, By::Use)?;
@@ -294,26 +307,40 @@ impl Ingest<'_> {
         let root = root(batch, task)?;
         let mut counted = Vec::new();
         for credit in credits {
-            let part = batch.task_part(task, credit.entry)?;
-            if is_observed(batch, task, credit.entry)? || credit.amount == Thousandths(0) {
-                continue;
+            let credited = self.credit_one(batch, (task, root), of, &credit);
+            if unless_damaged(credited)? == Some(true) {
+                counted.push(credit);
             }
-            let observed = self.observe(batch, credit.entry, (of, credit.amount), Some(task));
-            if !taken(observed)? {
-                continue;
-            }
-            self.count_use(batch, credit.entry, of)?;
-            batch.put_task_part(task, credit.entry, PartRow { is_observed: true, ..part })?;
-            if is_success {
-                self.speak_for_in(batch, root, credit.entry, By::Use)?;
-            }
-            counted.push(credit);
         }
         if is_success {
             let entries: Vec<EntryId> = counted.iter().map(|credit| credit.entry).collect();
             self.meet_all(batch, &entries, Meeting::Success)?;
         }
         Ok(counted)
+    }
+
+    /// Adds what an outcome adds to one entry; whether anything was added.
+    fn credit_one(
+        &mut self,
+        batch: &Batch,
+        (task, root): (TaskId, TaskId),
+        of: Observation,
+        credit: &Credit,
+    ) -> Result<bool, Rejection> {
+        let part = batch.task_part(task, credit.entry)?;
+        if is_observed(batch, task, credit.entry)? || credit.amount == Thousandths(0) {
+            return Ok(false);
+        }
+        let observed = self.observe(batch, credit.entry, (of, credit.amount), Some(task));
+        if !taken(observed)? {
+            return Ok(false);
+        }
+        batch.put_task_part(task, credit.entry, PartRow { is_observed: true, ..part })?;
+        self.count_use(batch, credit.entry, of, Some(task))?;
+        if of == Observation::Success {
+            self.speak_for_in(batch, root, credit.entry, By::Use)?;
+        }
+        Ok(true)
     }
 }
 
@@ -356,11 +383,21 @@ fn in_order(parts: &[(EntryId, PartRow)]) -> Vec<Served> {
     served.into_iter().map(|(_, served)| served).collect()
 }
 
+/// What was done about one entry of several, unless a row of it is damaged: that costs the entry, and
+/// stops no other.
+pub(super) fn unless_damaged<T>(done: Result<T, Rejection>) -> Result<Option<T>, Rejection> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(Rejection::Store(error)) if matches!(*error, Error::Damaged { .. }) => Ok(None),
+        Err(rejection) => Err(rejection),
+    }
+}
+
 /// Whether a write went through. What one entry cannot take stops no other; a fault of the store
 /// stops all.
 pub(super) fn taken(written: Result<Receipt, Rejection>) -> Result<bool, Rejection> {
-    match written {
-        Ok(_) => Ok(true),
+    match unless_damaged(written) {
+        Ok(written) => Ok(written.is_some()),
         Err(fault @ Rejection::Store(_)) => Err(fault),
         Err(_) => Ok(false),
     }

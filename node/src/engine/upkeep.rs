@@ -309,7 +309,7 @@ fn pair(batch: &Batch, entries: &[EntryId]) -> Result<Option<Pair>, Error> {
     for entry in [one, two] {
         let records = batch.records(*entry)?;
         let Some(origin) = Entry::assemble(records.iter()).origin else { return Ok(None) };
-        origins.push((created(&origin), *entry, origin));
+        origins.push((created(batch, *entry, &origin)?, *entry, origin));
     }
     origins.sort_by_key(|(created, entry, _)| (*created, *entry));
     let [(_, survivor, first), (_, other, second)] =
@@ -319,10 +319,14 @@ fn pair(batch: &Batch, entries: &[EntryId]) -> Result<Option<Pair>, Error> {
     Ok((is_one_place && survivor != other).then_some(pair))
 }
 
-/// When an entry was created, by its creator's clock; the beginning of time for an import.
-fn created(origin: &Origin) -> Hlc {
+/// Whether an entry was imported, and when it was created, by its creator's clock. Nobody's clock says
+/// that of an import: it counts from when it was first seen here, and comes after all that was created.
+fn created(batch: &Batch, entry: EntryId, origin: &Origin) -> Result<(bool, Hlc), Error> {
     match origin {
-        Origin::Created { stamp, .. } => *stamp,
-        Origin::Imported { .. } => Hlc::default(),
+        Origin::Created { stamp, .. } => Ok((false, *stamp)),
+        Origin::Imported { .. } => {
+            let seen = batch.view_row(entry)?.map(|row| row.first_seen).unwrap_or_default();
+            Ok((true, Hlc::new(seen, 0)))
+        }
     }
 }

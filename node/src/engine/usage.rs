@@ -4,7 +4,7 @@ use super::ingest::Ingest;
 use crate::store::rows::{CallerRow, ServedRow};
 use crate::store::usage::{Amount, Axis};
 use crate::store::{Batch, Error};
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_crdt::tally::Observation;
 use std::collections::BTreeMap;
 
@@ -40,12 +40,13 @@ impl Ingest<'_> {
     }
 
     /// Counts that an entry was of use, or did harm: for who says so, for the author of its text
-    /// and for the peers that brought it.
+    /// and for the peers that brought it. In a task that is the text that was served there.
     pub(super) fn count_use(
         &self,
         batch: &Batch,
         entry: EntryId,
         of: Observation,
+        task: Option<TaskId>,
     ) -> Result<(), Error> {
         let amount = match of {
             Observation::Success => Amount { used: 1, ..Amount::default() },
@@ -54,8 +55,10 @@ impl Ingest<'_> {
         };
         let day = self.now.day();
         batch.add_usage(day, Axis::Caller, &named(&self.caller), &amount)?;
-        let Some((author, _)) = self.shown(batch, entry)? else { return Ok(()) };
-        for (axis, whose) in self.whose(batch, entry, author)? {
+        let Some(view) = self.view(batch, entry)? else { return Ok(()) };
+        let text = self.observed_text(batch, (entry, &view), task)?;
+        let Some(author) = text.authors.first() else { return Ok(()) };
+        for (axis, whose) in self.whose(batch, entry, *author)? {
             batch.add_usage(day, axis, &whose.to_string(), &amount)?;
         }
         Ok(())

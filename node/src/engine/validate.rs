@@ -4,7 +4,7 @@
 //! meaning: a title, evidence, types that fit their memory.
 
 use super::command::{NewEntry, Rejection};
-use klnode_crdt::claims::Citation;
+use klnode_crdt::claims::{Citation, Relation};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
@@ -68,6 +68,22 @@ pub(super) fn new_entry(new: &NewEntry) -> Result<(), Rejection> {
     }
     citations(&new.citations)?;
     evidence(new)
+}
+
+/// What an import may say of other entries: that it has to do with them, or comes from them. That it
+/// is the same as another, or takes its place, hides the other: that is not for a file to say.
+pub(super) fn imported(new: &NewEntry) -> Result<(), Rejection> {
+    for claim in &new.claims {
+        let Claim::Link(link) = claim else { continue };
+        if link.relation == Relation::SAME_AS || link.relation == Relation::SUPERSEDES {
+            return Err(invalid(
+                "links",
+                "say that it is the same as another, or takes its place; an import is related to \
+                 others or derived_from them, and `klnode supersede` says the rest",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What an edit must hold.

@@ -69,8 +69,8 @@ impl Document {
         let labels = [TextSet::TAGS, TextSet::ANCHORS];
         let labels = labels.iter().filter_map(|set| view.texts.get(set)).flat_map(|set| set.keys());
         let labels: Vec<&str> = summary.chain(labels.map(String::as_str)).collect();
-        let author = view.author(&society.mine);
-        let is_outside = author.is_none_or(|author| society.is_outside(author, scope.workspace));
+        let is_outside =
+            view.text_authors().any(|author| society.is_outside(author, scope.workspace));
         Some(Self {
             entry,
             title: text(Register::TITLE),

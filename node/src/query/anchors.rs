@@ -6,10 +6,11 @@
 use super::checkout::GitCheckout;
 use super::{Found, Reading};
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::AuthorId;
 use klnode_crdt::view::View;
 use klnode_scoring::predicate::{self, Finding, Params, ParseError, Predicate};
 use klnode_scoring::rank::signals::Check;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// Predicates that are looked at together; what would be more stays unchecked.
 const PREDICATES_MAX: usize = 2_048;
@@ -18,13 +19,22 @@ const ATOM_CHARACTERS_MAX: usize = 200;
 /// What a predicate begins with.
 const PREFIXES: [&str; 4] = ["path:", "text:", "hash:", "dep:"];
 
+/// An atom that does not hold, or could not be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flagged {
+    /// Which, and why.
+    pub finding: Finding,
+    /// Who says that the entry depends on it.
+    pub by: BTreeSet<AuthorId>,
+}
+
 /// What a look at an entry's predicates said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Looked {
     /// All of it in a word.
     pub check: Check,
     /// The atoms that are broken, or, where none is, those that could not be told.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Flagged>,
     /// How many predicates there were.
     pub predicates: usize,
 }
@@ -32,7 +42,7 @@ pub struct Looked {
 impl Looked {
     /// What is said of an entry that nobody looked at.
     pub(super) fn unseen(view: &View) -> Self {
-        let has_any = texts(view).any(|text| Predicate::read(text).is_ok());
+        let has_any = texts(view).any(|(text, _)| Predicate::read(text).is_ok());
         let check = if has_any { Check::Unchecked } else { Check::Nothing };
         Self { check, findings: Vec::new(), predicates: 0 }
     }
@@ -41,14 +51,21 @@ impl Looked {
 /// Looks at the predicates of several entries, reading each file once.
 pub(super) fn look(views: &[&View], checkout: &GitCheckout, params: &Params) -> Vec<Looked> {
     let mut predicates: Vec<Predicate> = Vec::new();
+    let mut authors: Vec<&BTreeSet<AuthorId>> = Vec::new();
     let mut spans = Vec::with_capacity(views.len());
     for view in views {
         let begin = predicates.len();
-        predicates.extend(texts(view).filter_map(|text| Predicate::read(text).ok()));
+        for (text, by) in texts(view) {
+            if let Ok(predicate) = Predicate::read(text) {
+                predicates.push(predicate);
+                authors.push(by);
+            }
+        }
         let is_cut = predicates.len() > PREDICATES_MAX;
         spans.push((begin, predicates.len(), is_cut));
         if is_cut {
             predicates.truncate(begin);
+            authors.truncate(begin);
         }
     }
     let outcomes = predicate::evaluate_all(&predicates, checkout, params);
@@ -58,12 +75,13 @@ pub(super) fn look(views: &[&View], checkout: &GitCheckout, params: &Params) -> 
             return Looked { check, findings: Vec::new(), predicates: end - begin };
         }
         let checked = predicate::check(outcomes.get(begin..end).unwrap_or_default());
-        let findings = checked.flags.into_iter().flat_map(|flag| flag.because);
-        Looked {
-            check: checked.check,
-            findings: findings.map(|finding| shown(&finding)).collect(),
-            predicates: end - begin,
+        let mut findings = Vec::new();
+        for flag in checked.flags {
+            let by = authors.get(begin + flag.predicate).copied().cloned().unwrap_or_default();
+            let because = flag.because.iter().map(shown);
+            findings.extend(because.map(|finding| Flagged { finding, by: by.clone() }));
         }
+        Looked { check: checked.check, findings, predicates: end - begin }
     };
     spans.into_iter().map(looked).collect()
 }
@@ -112,10 +130,11 @@ pub fn malformed(text: &str) -> Option<ParseError> {
     Predicate::parse(text).err().filter(|_| is_meant)
 }
 
-fn texts(view: &View) -> impl Iterator<Item = &str> {
+/// What an entry may depend on, with whoever says so.
+fn texts(view: &View) -> impl Iterator<Item = (&str, &BTreeSet<AuthorId>)> {
     let sets = [TextSet::DEPENDS_ON, TextSet::ANCHORS];
     let elements = sets.into_iter().filter_map(move |set| view.texts.get(&set));
-    elements.flat_map(BTreeMap::keys).map(String::as_str)
+    elements.flatten().map(|(text, by)| (text.as_str(), by))
 }
 
 /// A finding as it may be printed: somebody else wrote the atom.

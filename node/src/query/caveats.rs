@@ -1,9 +1,12 @@
 //! What must be said along with an entry: what is stale, disputed, broken, foreign or untried about it.
 
-use super::Found;
-use super::anchors::Looked;
+use super::anchors::{Flagged, Looked};
 use super::question::Caveat;
-use klnode_crdt::lww::Register;
+use super::{Found, Reading, excerpt};
+use crate::store::Error;
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::kind::Kind;
+use klnode_crdt::lww::{Register, Shown};
 use klnode_crdt::view::View;
 use klnode_scoring::rank::signals;
 use klnode_scoring::status::Status;
@@ -11,11 +14,23 @@ use klnode_scoring::status::Status;
 /// Atoms of one entry that an answer names as broken or unknown.
 const FINDINGS_MAX: usize = 3;
 
-/// What must be said along with an entry, whatever else is shown beside it.
+impl Reading<'_> {
+    /// What must be said along with an entry that is shown by name, after a look at what it depends on,
+    /// if there was one.
+    pub fn caveats(&self, found: &Found, looked: Option<&Looked>) -> Result<Vec<Caveat>, Error> {
+        let unseen = Looked::unseen(&found.view);
+        let looked = looked.unwrap_or(&unseen);
+        let freshness = self.freshness(looked.check, self.vouched(found)?, found);
+        Ok(own_caveats(found, &freshness, looked, &self.successors(found)?))
+    }
+}
+
+/// What must be said along with an entry, whatever else is shown beside it: one way for every answer.
 pub(super) fn own_caveats(
     found: &Found,
     freshness: &signals::Freshness,
     looked: &Looked,
+    successors: &[Found],
 ) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     match found.judged.standing.status {
@@ -24,11 +39,16 @@ pub(super) fn own_caveats(
         _ => {}
     }
     let view = &found.view;
+    caveats.extend(successors.iter().map(superseded_by));
     let contested = contested(view);
     if !contested.is_empty() {
         caveats.push(Caveat::Contested(contested));
     }
-    caveats.extend(checked(freshness, looked));
+    let early = names(view, |shown| shown.is_early);
+    if !early.is_empty() {
+        caveats.push(Caveat::Early(early));
+    }
+    caveats.extend(checked(found, freshness, looked));
     if view.text(Register::FAILED_WORK).is_some_and(|flag| flag == "true") {
         caveats.push(Caveat::FailedWork);
     }
@@ -38,6 +58,7 @@ pub(super) fn own_caveats(
     if !view.proposals.is_empty() {
         caveats.push(Caveat::Proposals(view.proposals.len()));
     }
+    caveats.extend(of_others(found));
     if let Some(author) = found.author.as_ref().filter(|author| !author.is_own()) {
         caveats.push(Caveat::Foreign { by: author.name.clone() });
         if !found.is_corroborated() {
@@ -47,26 +68,51 @@ pub(super) fn own_caveats(
     caveats
 }
 
-/// The registers on which several authors say different things.
-pub(super) fn contested(view: &View) -> Vec<&'static str> {
-    let rivals = view.registers.iter().filter(|(_, shown)| !shown.rivals.is_empty());
-    rivals.filter_map(|(register, _)| register.name()).collect()
+fn superseded_by(successor: &Found) -> Caveat {
+    let entry = successor.entry;
+    let kind = successor.view.text(Register::TYPE).and_then(Kind::parse);
+    Caveat::SupersededBy { entry, code: excerpt::code(entry, kind) }
 }
 
-/// What a look at what an entry depends on gives to say.
-fn checked(freshness: &signals::Freshness, looked: &Looked) -> Vec<Caveat> {
-    let findings = looked.findings.iter().take(FINDINGS_MAX);
-    let of = findings.map(|finding| (finding.atom.clone(), finding.reason.to_string()));
+/// The registers on which several authors say different things.
+pub(super) fn contested(view: &View) -> Vec<&'static str> {
+    names(view, |shown| !shown.rivals.is_empty())
+}
+
+fn names(view: &View, is_meant: impl Fn(&Shown) -> bool) -> Vec<&'static str> {
+    let meant = view.registers.iter().filter(|(_, shown)| is_meant(shown));
+    meant.filter_map(|(register, _)| register.name()).collect()
+}
+
+/// How many tags and citations are beside the text that are not its author's: in an answer they would
+/// speak with its voice.
+fn of_others(found: &Found) -> Option<Caveat> {
+    let tags = found.view.texts.get(&TextSet::TAGS);
+    let tags = tags.map_or(0, |tags| tags.values().filter(|by| !found.speaks(by)).count());
+    let citations = found.view.citations.values().filter(|by| !found.speaks(by)).count();
+    (tags + citations > 0).then_some(Caveat::OfOthers { tags, citations })
+}
+
+/// What a look at what an entry depends on gives to say. What others say it depends on is looked at as
+/// well, and counted, but not quoted.
+fn checked(found: &Found, freshness: &signals::Freshness, looked: &Looked) -> Vec<Caveat> {
+    let (own, others): (Vec<&Flagged>, Vec<&Flagged>) =
+        looked.findings.iter().partition(|flagged| found.speaks(&flagged.by));
+    let of = own.into_iter().take(FINDINGS_MAX).map(|flagged| &flagged.finding);
+    let of = of.map(|finding| (finding.atom.clone(), finding.reason.to_string()));
+    let others = Some(others.len()).filter(|count| *count > 0);
     match freshness.caveat {
         None => Vec::new(),
         Some(signals::Caveat::Broken) => {
-            of.map(|(atom, reason)| Caveat::Broken { atom, reason }).collect()
+            let broken = of.map(|(atom, reason)| Caveat::Broken { atom, reason });
+            broken.chain(others.map(Caveat::OthersBroken)).collect()
         }
         Some(signals::Caveat::Unchecked) if looked.findings.is_empty() => {
             vec![Caveat::Unchecked]
         }
         Some(signals::Caveat::Unchecked) => {
-            of.map(|(atom, reason)| Caveat::Unknown { atom, reason }).collect()
+            let unknown = of.map(|(atom, reason)| Caveat::Unknown { atom, reason });
+            unknown.chain(others.map(Caveat::OthersUnknown)).collect()
         }
     }
 }

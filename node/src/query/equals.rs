@@ -82,7 +82,8 @@ impl Reading<'_> {
             .iter()
             .map(|of| Equal {
                 entry: of.entry,
-                created: created(&of.view),
+                created: created(&of.row, &of.view),
+                is_imported: !is_created(&of.view),
                 is_own: self.is_own_text(&of.view),
                 length: of.view.text(Register::CONTENT).unwrap_or_default().chars().count(),
             })
@@ -148,16 +149,23 @@ fn added(one: UseRow, other: UseRow) -> UseRow {
         held: one.held.max(other.held),
         look_counted: one.look_counted.max(other.look_counted),
         person_confirmed: one.person_confirmed.max(other.person_confirmed),
-        // Of one entry alone: what the rule put away it brings back, and who spoke of it that day.
+        // Of one entry alone: what the rule put away it brings back, who spoke of it that day, and who
+        // has read it.
         is_put_away: false,
         voices: None,
+        readers: None,
     }
 }
 
-/// When an entry was created, by its creator's clock; the beginning of time for an import.
-pub(super) fn created(view: &View) -> Hlc {
+/// Whether somebody created an entry, rather than imported it.
+fn is_created(view: &View) -> bool {
+    matches!(view.origin, Some(Origin::Created { .. }))
+}
+
+/// When an entry was created, by its creator's clock; an import when it was first seen here.
+fn created(row: &ViewRow, view: &View) -> Hlc {
     match &view.origin {
         Some(Origin::Created { stamp, .. }) => *stamp,
-        _ => Hlc::default(),
+        _ => Hlc::new(row.first_seen, 0),
     }
 }

@@ -2,20 +2,20 @@
 //! said along with it.
 
 use super::caveats::own_caveats;
+use super::gate::Gate;
 use super::question::{Answer, Audience, Caveat, Hit, Question};
 use super::rivals::{self, Rivalry};
 use super::search::Read;
 use super::succession::Successions;
-use super::{Found, Reading, excerpt};
+use super::{Reading, excerpt};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::kind::Kind;
-use klnode_crdt::lww::Register;
 use klnode_scoring::budget::{self, Coverage, Item};
 use klnode_scoring::rank::{self, Ranking};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What came nearest is told of so many.
-const NEAREST_MAX: usize = 10;
+pub(super) const NEAREST_MAX: usize = 10;
 
 /// What is added to a score for what an entry is to the caller.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,7 +56,12 @@ impl Reading<'_> {
                 // Categories are for answers that are injected.
                 Audience::All => Kind::Lesson,
             };
-            Some(Item { entry: placed.candidate.entry, kind, relevance: read.relevance.value })
+            Some(Item {
+                entry: placed.candidate.entry,
+                kind,
+                relevance: read.relevance.value,
+                is_untried: read.found.gate() != Gate::Open,
+            })
         };
         let items: Vec<Item> = placed.iter().filter_map(item).collect();
         let sources: BTreeSet<AuthorId> = items
@@ -84,9 +89,9 @@ impl Reading<'_> {
             let place = ranking.placed.iter().find(|placed| placed.candidate.entry == shown.entry);
             let Some((placed, read)) = place.zip(read.remove(&shown.entry)) else { continue };
             let bonus = bonuses.get(&shown.entry).copied().unwrap_or_default();
-            let mut caveats = own_caveats(&read.found, &read.freshness, &read.looked);
+            let successors = beside.successions.of(shown.entry);
+            let mut caveats = own_caveats(&read.found, &read.freshness, &read.looked, successors);
             caveats.extend(competing.remove(&shown.entry).unwrap_or_default());
-            caveats.extend(beside.successions.of(shown.entry).iter().map(superseded_by));
             let tokens = excerpt::tokens(&read.found, shown.form, numbers);
             let hit = hit(*placed, read, shown.form, bonus, caveats);
             answer.hits.push(Hit { tokens, ..hit });
@@ -124,7 +129,7 @@ fn hit(
     bonus: Bonus,
     caveats: Vec<Caveat>,
 ) -> Hit {
-    let Read { found, scope, relevance, confirmed, .. } = read;
+    let Read { found, scope, relevance, vouched, .. } = read;
     let (kind, role_bonus, place_bonus, tokens) = (scope.kind, bonus.role, bonus.place, 0);
     Hit {
         found,
@@ -135,7 +140,7 @@ fn hit(
         place_bonus,
         form,
         tokens,
-        confirmed,
+        confirmed: vouched.confirmed,
         caveats,
     }
 }
@@ -145,14 +150,13 @@ fn code(read: &Read) -> String {
     excerpt::code(read.found.entry, read.scope.kind)
 }
 
-fn superseded_by(successor: &Found) -> Caveat {
-    let entry = successor.entry;
-    let kind = successor.view.text(Register::TYPE).and_then(Kind::parse);
-    Caveat::SupersededBy { entry, code: excerpt::code(entry, kind) }
-}
-
-/// What was not relevant enough, nearest first.
-pub(super) fn nearest(ranking: &Ranking, read: &mut BTreeMap<EntryId, Read>) -> Vec<Hit> {
+/// What was not relevant enough, in its order, with what must be said along with it: a title is
+/// read as a text is.
+pub(super) fn nearest(
+    ranking: &Ranking,
+    read: &mut BTreeMap<EntryId, Read>,
+    successions: &Successions,
+) -> Vec<Hit> {
     let of = |candidate: &rank::Candidate| {
         let read = read.remove(&candidate.entry)?;
         let placed = rank::Placed {
@@ -163,7 +167,9 @@ pub(super) fn nearest(ranking: &Ranking, read: &mut BTreeMap<EntryId, Read>) -> 
             pin_bonus: 0.0,
             put_below: None,
         };
-        Some(hit(placed, read, budget::Form::Line, Bonus::default(), Vec::new()))
+        let successors = successions.of(candidate.entry);
+        let caveats = own_caveats(&read.found, &read.freshness, &read.looked, successors);
+        Some(hit(placed, read, budget::Form::Line, Bonus::default(), caveats))
     };
     ranking.nearest.iter().take(NEAREST_MAX).filter_map(of).collect()
 }

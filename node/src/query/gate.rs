@@ -7,9 +7,11 @@
 use super::Reading;
 use super::standing::Standing;
 use crate::store::Error;
+use crate::store::rows::ViewRow;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::Day;
 use klnode_crdt::view::{Counts, View};
+use std::collections::BTreeSet;
 
 /// Who has seen a text work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub(super) struct Params {
 pub(super) fn corroboration(
     reading: &Reading<'_>,
     view: &View,
-    author: Option<AuthorId>,
+    row: &ViewRow,
     local_successes: u32,
 ) -> Result<Corroboration, Error> {
     let params = &reading.reader.numbers.gate;
@@ -56,11 +58,11 @@ pub(super) fn corroboration(
     let Some(workspace) = view.origin.as_ref().map(|origin| origin.workspace()) else {
         return Ok(Corroboration::None);
     };
-    // What was confirmed before the text was written was another text.
-    let since = view.text_day().unwrap_or_default();
+    let since = confirmable(view, row);
+    let authors: BTreeSet<AuthorId> = view.text_authors().collect();
     let mut members = 0;
     for (by, counts) in &view.counts {
-        let is_other = Some(*by) != author && !reading.society.mine.contains(by);
+        let is_other = !authors.contains(by) && !reading.society.mine.contains(by);
         if !is_other || !has_confirmed(counts, since, reading.now.day()) {
             continue;
         }
@@ -73,6 +75,20 @@ pub(super) fn corroboration(
         true => Corroboration::Members(members),
         false => Corroboration::None,
     })
+}
+
+/// The first day on which a confirmation is one of the text that is shown. What was confirmed before a
+/// text was written was another one; and when a text took the place of another is not its author's
+/// to say, but was seen here.
+fn confirmable(view: &View, row: &ViewRow) -> Day {
+    let written = view.text_day().unwrap_or_default();
+    match view.is_text_edited() {
+        false => written,
+        true => {
+            let seen = row.reworded.unwrap_or(row.first_seen).day();
+            Day(written.max(seen).0.saturating_add(1))
+        }
+    }
 }
 
 impl Reading<'_> {
@@ -101,7 +117,10 @@ pub(super) fn gate(
     author: Option<&Standing>,
     corroboration: Corroboration,
 ) -> Gate {
-    let Some(author) = author.filter(|author| !author.is_own()) else { return Gate::Open };
+    let Some(author) = author else { return Gate::Shut };
+    if author.is_own() {
+        return Gate::Open;
+    }
     let workspace = view.origin.as_ref().map(|origin| origin.workspace());
     let is_member = workspace.is_some_and(|id| reading.is_fellow_in(author.author, id));
     if corroboration != Corroboration::None {

@@ -116,8 +116,7 @@ pub(super) fn judge(
     };
     let standing = status::status(&facts, today, &numbers.status);
     let (writer, local_successes) = (facts.writer, facts.local_successes);
-    let by = author.map(|author| author.author);
-    let corroboration = gate::corroboration(reading, view, by, local_successes)?;
+    let corroboration = gate::corroboration(reading, view, row, local_successes)?;
     let gate = gate::gate(reading, view, author, corroboration);
     Ok(Judged { confidence, standing, writer, local_successes, corroboration, gate, facts })
 }

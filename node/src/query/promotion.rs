@@ -1,4 +1,4 @@
-//! What stands against promoting a norm: norms where it would go that say the opposite.
+//! What stands against a new norm: norms where it would go that say the opposite.
 
 use super::candidates::{self, SearchError, dot};
 use super::question::Question;
@@ -8,6 +8,7 @@ use crate::index::Index;
 use crate::index::document::{Filter, Scope};
 use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::kind::Kind;
+use klnode_crdt::view::View;
 use klnode_scoring::conflict::{self, Contradiction, Polarity, Subject};
 use std::collections::BTreeSet;
 
@@ -20,14 +21,14 @@ impl Reading<'_> {
     pub fn opposing_norms(
         &self,
         index: &Index,
-        of: &Found,
+        of: &View,
         workspace: WorkspaceId,
     ) -> Result<Vec<Found>, SearchError> {
-        let side = polarity(&of.view);
-        let Some(scope) = Scope::of(&of.view).filter(|_| side != Polarity::Neutral) else {
+        let side = polarity(of);
+        let Some(scope) = Scope::of(of).filter(|_| side != Polarity::Neutral) else {
             return Ok(Vec::new());
         };
-        let text = excerpt::whole(&of.view);
+        let text = excerpt::whole(of);
         let filter =
             Filter { workspaces: vec![workspace], kinds: vec![Kind::Norm], ..Filter::default() };
         let question = Question { filter, ..Question::new(text.clone(), COMPARED_MAX) };

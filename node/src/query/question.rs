@@ -133,8 +133,14 @@ pub enum Caveat {
         /// Why.
         reason: String,
     },
+    /// So many more things that others say it depends on are broken there.
+    OthersBroken(usize),
+    /// So many more things that others say it depends on could not be told there.
+    OthersUnknown(usize),
     /// What it depends on was not looked at.
     Unchecked,
+    /// These registers have no value but one that is dated ahead of this node's clock.
+    Early(Vec<&'static str>),
     /// It comes from work that failed.
     FailedWork,
     /// Another hit says the opposite; which of the two is listed first, and why.
@@ -159,6 +165,13 @@ pub enum Caveat {
     Merged(usize),
     /// So many claims by authors whose word is not shown.
     Proposals(usize),
+    /// What others than the author of the text have put beside it: so many tags, and citations.
+    OfOthers {
+        /// Tags.
+        tags: usize,
+        /// Citations.
+        citations: usize,
+    },
     /// Somebody else wrote the text.
     Foreign {
         /// What the author is called here.
@@ -174,9 +187,19 @@ impl fmt::Display for Caveat {
             Self::Stale => out.write_str("stale"),
             Self::Archived => out.write_str("archived"),
             Self::Contested(registers) => write!(out, "contested: {}", registers.join(", ")),
-            Self::Broken { atom, reason } => write!(out, "broken: {atom} ({reason})"),
+            // Somebody wrote the atom: it stands between quotation marks, and nothing in it ends them.
+            Self::Broken { atom, reason } => write!(out, "broken: {atom:?} ({reason})"),
             Self::Unknown { atom, reason } => {
-                write!(out, "could not be checked: {atom} ({reason})")
+                write!(out, "could not be checked: {atom:?} ({reason})")
+            }
+            Self::OthersBroken(count) => {
+                write!(out, "broken: {count} more that others say it depends on")
+            }
+            Self::OthersUnknown(count) => {
+                write!(out, "could not be checked: {count} more that others say it depends on")
+            }
+            Self::Early(registers) => {
+                write!(out, "dated ahead of this node's clock: {}", registers.join(", "))
             }
             Self::Unchecked => out.write_str("what it depends on was not checked"),
             Self::FailedWork => out.write_str("from work that failed"),
@@ -185,6 +208,16 @@ impl fmt::Display for Caveat {
             Self::Merged(count) => write!(out, "stands for {count} more that say the same"),
             Self::Proposals(1) => out.write_str("1 proposal by others"),
             Self::Proposals(count) => write!(out, "{count} proposals by others"),
+            Self::OfOthers { tags, citations } => {
+                let more = |count: usize, name: &str| match count {
+                    0 => None,
+                    1 => Some(format!("1 more {name}")),
+                    count => Some(format!("{count} more {name}s")),
+                };
+                let parts = [more(*tags, "tag"), more(*citations, "citation")];
+                let parts: Vec<String> = parts.into_iter().flatten().collect();
+                write!(out, "{} of others", parts.join(" and "))
+            }
             Self::Foreign { by } => write!(out, "foreign: by {by}"),
             Self::Uncorroborated => out.write_str("uncorroborated: nobody here has seen it work"),
         }
@@ -210,7 +243,7 @@ pub struct Hit {
     pub form: Form,
     /// What that costs, in tokens; nothing for what only came near.
     pub tokens: u32,
-    /// When it was last confirmed independently; none if never.
+    /// When it was last confirmed independently by somebody who counts here; none if never.
     pub confirmed: Option<Day>,
     /// What must be said along with it.
     pub caveats: Vec<Caveat>,

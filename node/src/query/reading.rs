@@ -17,7 +17,7 @@ use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{ProposedElement, View};
 use klnode_scoring::scan::share::Border;
 use klnode_scoring::status::Writer;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Who reads, and by which numbers.
@@ -89,6 +89,9 @@ pub struct Found {
     pub judged: Judged,
     /// Who answers for the text that is shown; nobody where there is none.
     pub author: Option<Arc<Standing>>,
+    /// Whose tags, citations and predicates are shown as the text's own: those of whoever answers for
+    /// it, and of this person's nodes.
+    pub voices: BTreeSet<AuthorId>,
     /// The operator's marks on it.
     pub overlay: OverlayRow,
     /// When it was first seen here.
@@ -108,6 +111,11 @@ impl Found {
     /// Whether it has been seen to work, here or by members who are trusted.
     pub fn is_corroborated(&self) -> bool {
         self.judged.corroboration != Corroboration::None
+    }
+
+    /// Whether something that these authors have put beside the text is shown as its own.
+    pub fn speaks(&self, by: &BTreeSet<AuthorId>) -> bool {
+        !self.voices.is_disjoint(by)
     }
 
     /// Whether it may enter an answer that nobody looks at first.
@@ -178,19 +186,42 @@ impl Reading<'_> {
         Ok(Some((row, view)))
     }
 
+    /// Who answers for the text that is shown. Of several others who wrote parts of it, whoever counts
+    /// least here: nobody's words get in by standing beside another's.
+    fn answering(&self, view: &View) -> Result<Option<Arc<Standing>>, Error> {
+        let mut least: Option<Arc<Standing>> = None;
+        let workspace = view.origin.as_ref().map(|origin| origin.workspace());
+        let others = view.text_authors().filter(|author| !self.society.mine.contains(author));
+        for author in others {
+            let of = self.standing(author)?;
+            let rank = |of: &Standing| {
+                (workspace.is_some_and(|id| self.is_fellow_in(of.author, id)), of.weight.value)
+            };
+            if least.as_ref().is_none_or(|held| rank(&of) < rank(held)) {
+                least = Some(of);
+            }
+        }
+        match (least, view.author(&self.society.mine)) {
+            (None, Some(author)) => Ok(Some(self.standing(author)?)),
+            (least, _) => Ok(least),
+        }
+    }
+
     pub(super) fn judged(&self, seen: Seen) -> Result<Found, Error> {
-        let author = seen.view.author(&self.society.mine);
-        let author = author.map(|author| self.standing(author)).transpose()?;
+        let author = self.answering(&seen.view)?;
         let overlay = self.snapshot.overlay(seen.entry)?;
         let judged = judge::judge(self, &seen, &overlay, author.as_deref())?;
         let Seen { entry, row, view, .. } = seen;
         let workspace = row.workspace.map(|id| self.society.name(id)).unwrap_or_default();
+        let mine = self.society.mine.iter().copied();
+        let voices = mine.chain(author.as_ref().map(|by| by.author)).collect();
         Ok(Found {
             entry,
             view,
             workspace,
             judged,
             author,
+            voices,
             overlay,
             first_seen: row.first_seen,
             merged: Vec::new(),

@@ -67,6 +67,8 @@ impl Reading<'_> {
     pub fn trust_report(&self, author: AuthorId) -> Result<TrustReport, Error> {
         let (standing, today) = (self.standing(author)?, self.now.day());
         let (outcomes, params) = (self.outcomes(author)?, &self.reader.numbers.trust);
+        let telling = outcomes.iter().filter(|row| row.is_telling()).cloned();
+        let outcomes: Vec<OutcomeRow> = telling.collect();
         let observed = standing::observed(&outcomes);
         let found = trust::trust(&observed, today, params);
         let unfading = trust::Params { fade_gamma: 1.0, ..*params };

@@ -9,11 +9,12 @@ use super::excerpt;
 use super::numbers::Numbers;
 use super::question::Caveat;
 use super::search::Read;
+use super::vouched::Vouched;
 use crate::index::embed::Embedder;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
 use klnode_crdt::lww::Register;
-use klnode_crdt::time::{Day, WallTime};
+use klnode_crdt::time::WallTime;
 use klnode_crdt::view::View;
 use klnode_scoring::conflict::{
     self, Contradiction, Criterion, Polarity, Resolution, Side, Subject,
@@ -81,7 +82,7 @@ pub(super) fn find(
     let Some(meaning) = found.meaning.as_ref() else { return Vec::new() };
     let sided = placed.iter().take(COMPARED_MAX).filter_map(|placed| {
         let read = read.get(&placed.candidate.entry)?;
-        Sided::of(&read.found, &read.scope.tags, read.confirmed)
+        Sided::of(&read.found, &read.scope.tags, read.vouched)
     });
     let sided: Vec<Sided<'_>> = sided.collect();
     among(&sided, &*meaning.embedder, &meaning.calibration, numbers, now)
@@ -173,14 +174,14 @@ pub(super) struct Sided<'a> {
     found: &'a Found,
     polarity: Polarity,
     tags: BTreeSet<String>,
-    confirmed: Option<Day>,
+    vouched: Vouched,
 }
 
 impl<'a> Sided<'a> {
-    pub(super) fn of(found: &'a Found, tags: &[String], confirmed: Option<Day>) -> Option<Self> {
+    pub(super) fn of(found: &'a Found, tags: &[String], vouched: Vouched) -> Option<Self> {
         let polarity = polarity(&found.view);
         let tags = tags.iter().cloned().collect();
-        let sided = Self { found, polarity, tags, confirmed };
+        let sided = Self { found, polarity, tags, vouched };
         (polarity != Polarity::Neutral).then_some(sided)
     }
 
@@ -201,12 +202,12 @@ impl<'a> Sided<'a> {
 
     fn claim(&self, numbers: &Numbers, now: WallTime) -> conflict::Claim {
         let found = self.found;
-        let day = self.confirmed.unwrap_or(found.first_seen.day());
+        let day = self.vouched.confirmed.unwrap_or(found.first_seen.day());
         let half_life = numbers.signals.freshness_half_life_days;
         conflict::Claim {
             posterior: found.judged.confidence.posterior,
             recency: recency(day, now.day(), half_life),
-            citations: u32::try_from(found.view.citations.len()).unwrap_or(u32::MAX),
+            citations: self.vouched.cited,
         }
     }
 }

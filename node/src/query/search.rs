@@ -2,16 +2,17 @@
 
 use super::anchors::{self, Looked};
 use super::candidates::{self, Candidate, Candidates, SearchError};
-use super::fill::{Beside, Bonus, nearest};
+use super::fill::{Beside, Bonus, NEAREST_MAX, nearest};
 use super::gate::Gate;
 use super::question::{Abstained, Answer, Audience, Question};
 use super::rivals;
+use super::vouched::Vouched;
 use super::{Cancel, Found, GitCheckout, Reader, Reading};
 use crate::index::Index;
 use crate::index::document::{Scope, lineage};
 use crate::store::{self, Snapshot};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::time::{Day, WallTime};
+use klnode_crdt::time::WallTime;
 use klnode_crdt::view::View;
 use klnode_scoring::budget::Reason;
 use klnode_scoring::cooccurrence;
@@ -28,6 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const READ_AT_A_TIME: usize = 24;
 /// Views that are read before a narrow question is answered with what there is.
 const READ_MAX: usize = 400;
+/// Of texts that nobody has tried a few may enter a gated answer: those are chosen among so many.
+const UNTRIED_MAX: usize = 24;
 /// How often one answer looks into the caller's checkout, at one batch of entries each time.
 const LOOKS_MAX: usize = 4;
 /// Entries of which it is looked up how strongly they belong together.
@@ -42,7 +45,7 @@ pub(super) struct Read {
     pub(super) relevance: Relevance,
     pub(super) freshness: signals::Freshness,
     pub(super) looked: Looked,
-    pub(super) confirmed: Option<Day>,
+    pub(super) vouched: Vouched,
 }
 
 impl Reader {
@@ -96,11 +99,10 @@ impl Reading<'_> {
         let rivalries =
             rivals::find(&ranking.placed, &read, &found, &self.reader.numbers, self.now);
         ranking.placed = rivals::order(ranking.placed, &rivalries);
-        let found = ranking
-            .placed
-            .iter()
-            .filter_map(|placed| read.get(&placed.candidate.entry).map(|read| &read.found));
-        let successions = self.successions(found)?;
+        let placed = ranking.placed.iter().map(|placed| placed.candidate.entry);
+        let near = ranking.nearest.iter().take(NEAREST_MAX).map(|near| near.entry);
+        let found = placed.chain(near).filter_map(|entry| read.get(&entry));
+        let successions = self.successions(found.map(|read| &read.found))?;
         ranking.placed = successions.order(ranking.placed);
         if question.audience == Audience::Gated {
             put_untried_last(&mut ranking, &read);
@@ -109,7 +111,7 @@ impl Reading<'_> {
             answer.abstained = Some(Abstained::NothingRelevant { score, score_min });
         }
         answer.is_weak = is_answer && score < score_min * 1.1;
-        answer.nearest = nearest(&ranking, &mut read);
+        answer.nearest = nearest(&ranking, &mut read, &successions);
         let beside = Beside { rivalries: &rivalries, successions: &successions };
         self.fill(&mut answer, question, &ranking, read, &bonuses, &beside);
         Ok(answer)
@@ -143,7 +145,10 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads the most relevant candidates until there are enough that may answer.
+    /// Reads the most relevant candidates until there are enough that may answer. What nobody has
+    /// tried is not among those of a gated answer, however much of it there is: somebody who writes
+    /// a lot would silence everyone else. A bounded number is read; what is passed over costs a look
+    /// at who has spoken of it, and there is no more of it than the engines name.
     fn read_best(
         &self,
         question: &Question,
@@ -153,8 +158,12 @@ impl Reading<'_> {
         let enough = question.hits_max.max(READ_AT_A_TIME);
         let (checkout, mut looks) = (OnceCell::new(), LOOKS_MAX);
         let (mut read, mut shown) = (Vec::new(), BTreeSet::new());
-        let batches = candidates.best_first.chunks(READ_AT_A_TIME);
-        for batch in batches.take(READ_MAX / READ_AT_A_TIME + 1) {
+        let (mut rest, mut untried) = (candidates.best_first.iter(), 0);
+        for _ in 0..=READ_MAX / READ_AT_A_TIME {
+            let batch = self.next_batch(&mut rest, untried >= UNTRIED_MAX)?;
+            if batch.is_empty() {
+                break;
+            }
             let (first, second) = batch.split_at(batch.len().div_ceil(2));
             // Another core may take half of it.
             let (found, others) = rayon::join(
@@ -173,9 +182,15 @@ impl Reading<'_> {
                     self.look_at(&mut found, checkout);
                 }
             }
-            found.retain(|read| is_shown(read.found.judged.standing.status, question));
+            found.retain(|read| {
+                let is_shown = is_shown(read.found.judged.standing.status, question);
+                let is_untried = question.audience == Audience::Gated && is_untried(&read.found);
+                let is_kept = is_shown && (!is_untried || untried < UNTRIED_MAX);
+                untried += usize::from(is_kept && is_untried);
+                is_kept
+            });
             read.append(&mut found);
-            if read.len() >= enough {
+            if read.len() - untried >= enough {
                 break;
             }
         }
@@ -183,6 +198,35 @@ impl Reading<'_> {
             read.sort_by(|a, b| b.relevance.value.total_cmp(&a.relevance.value));
         }
         Ok(read)
+    }
+
+    /// What is read next. Once there is enough that nobody has tried, more of it is passed over.
+    fn next_batch(
+        &self,
+        rest: &mut std::slice::Iter<'_, Candidate>,
+        is_enough_untried: bool,
+    ) -> Result<Vec<Candidate>, SearchError> {
+        let mut batch = Vec::with_capacity(READ_AT_A_TIME);
+        for candidate in rest {
+            if is_enough_untried && self.is_surely_untried(candidate.entry)? {
+                continue;
+            }
+            batch.push(*candidate);
+            if batch.len() == READ_AT_A_TIME {
+                break;
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Whether nobody who counts can have tried an entry, told without reading it: this person has
+    /// said nothing about it, and beside whoever wrote it too few others have.
+    fn is_surely_untried(&self, entry: EntryId) -> Result<bool, store::Error> {
+        let authors = self.snapshot.authors(entry)?;
+        let is_mine = authors.iter().any(|author| self.society.mine.contains(author));
+        let are_few = authors.len() <= self.reader.numbers.gate.members_min as usize;
+        // What this person holds to be the same as another is counted with it.
+        Ok(!is_mine && are_few && self.snapshot.group(entry)?.len() < 2)
     }
 
     /// Reads candidates, in their order, without those that may not answer after all.
@@ -227,20 +271,20 @@ impl Reading<'_> {
         if !(is_shown(status, question) || may_be_shown) || is_hidden || is_kept_out {
             return Ok(None);
         }
-        let confirmed = confirmed(&found.view, self.now);
+        let vouched = self.vouched(&found)?;
         let looked = Looked::unseen(&found.view);
-        let freshness = self.freshness(looked.check, confirmed, &found);
+        let freshness = self.freshness(looked.check, vouched, &found);
         let relevance = candidate.relevance;
-        Ok(Some(Read { found, scope, relevance, freshness, looked, confirmed }))
+        Ok(Some(Read { found, scope, relevance, freshness, looked, vouched }))
     }
 
     pub(super) fn freshness(
         &self,
         check: signals::Check,
-        confirmed: Option<Day>,
+        vouched: Vouched,
         found: &Found,
     ) -> signals::Freshness {
-        let day = confirmed.unwrap_or(found.first_seen.day());
+        let day = vouched.confirmed.unwrap_or(found.first_seen.day());
         signals::freshness(check, day, self.now.day(), &self.reader.numbers.signals)
     }
 
@@ -256,7 +300,7 @@ impl Reading<'_> {
         let looked = anchors::look(&views, checkout, &params);
         for (read, looked) in read.iter_mut().zip(looked) {
             self.note(&mut read.found, looked.check);
-            read.freshness = self.freshness(looked.check, read.confirmed, &read.found);
+            read.freshness = self.freshness(looked.check, read.vouched, &read.found);
             read.looked = looked;
         }
     }
@@ -326,20 +370,27 @@ impl Reading<'_> {
         Ok((ranking, bonuses))
     }
 
-    /// Of what nobody here has tried only the best few may enter; returns what is left out.
+    /// Of what nobody here has tried only the best few may enter, as a hit or as what came near;
+    /// returns the hits that are left out.
     fn keep_gate(
         &self,
         ranking: &mut Ranking,
         read: &BTreeMap<EntryId, Read>,
     ) -> Vec<(EntryId, Reason)> {
+        let places_max = self.reader.numbers.gate.last_places_max;
         let (mut left_out, mut untried) = (Vec::new(), 0);
+        let mut may_enter = |entry: EntryId| {
+            untried += usize::from(is_untried_in(read, entry));
+            !is_untried_in(read, entry) || untried <= places_max
+        };
         ranking.placed.retain(|placed| {
-            untried += usize::from(is_untried(placed, read));
-            let is_kept =
-                !is_untried(placed, read) || untried <= self.reader.numbers.gate.last_places_max;
-            left_out.extend((!is_kept).then_some((placed.candidate.entry, Reason::TooMany)));
+            let entry = placed.candidate.entry;
+            let is_kept = may_enter(entry);
+            left_out.extend((!is_kept).then_some((entry, Reason::TooMany)));
             is_kept
         });
+        ranking.nearest.retain(|near| may_enter(near.entry));
+        ranking.nearest.sort_by_key(|near| is_untried_in(read, near.entry));
         left_out
     }
 
@@ -361,24 +412,20 @@ impl Reading<'_> {
     }
 }
 
-/// Whether a hit stands for what nobody who counts has tried.
-fn is_untried(placed: &rank::Placed, read: &BTreeMap<EntryId, Read>) -> bool {
-    let read = read.get(&placed.candidate.entry);
-    read.is_some_and(|read| read.found.gate() == Gate::LastPlaces)
+/// Whether a text may enter in one of the last places only: nobody who counts has tried it.
+fn is_untried(found: &Found) -> bool {
+    found.gate() == Gate::LastPlaces
+}
+
+fn is_untried_in(read: &BTreeMap<EntryId, Read>, entry: EntryId) -> bool {
+    read.get(&entry).is_some_and(|read| is_untried(&read.found))
 }
 
 fn put_untried_last(ranking: &mut Ranking, read: &BTreeMap<EntryId, Read>) {
-    ranking.placed.sort_by_key(|placed| is_untried(placed, read));
+    ranking.placed.sort_by_key(|placed| is_untried_in(read, placed.candidate.entry));
 }
 
 /// Whether entries of a status may answer.
 fn is_shown(status: Status, question: &Question) -> bool {
     status.is_retrieved() || question.also.contains(&status)
-}
-
-/// The newest independent confirmation.
-pub(super) fn confirmed(view: &View, now: WallTime) -> Option<Day> {
-    let ages = view.counts.values().flat_map(|counts| &counts.confirmations);
-    let newest = ages.map(|counted| counted.age_days).min()?;
-    Some(Day(now.day().0.saturating_sub(newest)))
 }

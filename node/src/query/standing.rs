@@ -5,6 +5,7 @@
 //! something new is observed or a day has passed.
 
 use super::Reading;
+use super::characters::is_seen;
 use crate::store::Error;
 use crate::store::peers::Society;
 use crate::store::peers::rows::OutcomeRow;
@@ -25,6 +26,8 @@ const KEPT_MAX: usize = 4_096;
 const SHORT_KEY: usize = 8;
 /// Longer names are cut: a name is one word in a line.
 const NAME_CHARACTERS_MAX: usize = 40;
+/// What labels are made with: keys stand in parentheses, distance and trust after commas.
+const LABEL_MARKS: [char; 5] = ['(', ')', ',', ';', '"'];
 
 /// What an author is to this node, with what led to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +40,8 @@ pub struct Standing {
     pub relation: Relation,
     /// How far away it is; none if nobody near knows.
     pub hop: Option<Hop>,
-    /// Through whom an author is known that is neither paired nor a fellow member.
+    /// Through whom an author is known that is not paired: the nearest peer that tells of it; of a
+    /// fellow member, who answers for it where it is none.
     pub via: Option<Via>,
     /// How far it is trusted, in [0, 1]; 1 for this node and the same person's others.
     pub trust: f64,
@@ -47,7 +51,7 @@ pub struct Standing {
     pub weight: Weight,
 }
 
-/// The paired peer through which an author is known.
+/// The paired peer through which an author is known, or whose workspace lists it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Via {
     /// Which.
@@ -112,7 +116,7 @@ impl Reading<'_> {
     }
 
     fn find_standing(&self, author: AuthorId) -> Result<Standing, Error> {
-        let name = name(&self.society, author);
+        let name = name_of(&self.society, author);
         if self.society.mine.contains(&author) {
             let weight = Weight { value: 1.0, reason: Reason::Own };
             let (relation, hop) = (Relation::Own, Some(Hop::OWN));
@@ -124,9 +128,19 @@ impl Reading<'_> {
             Relation::Other => self.claims(author)?,
             _ => Vec::new(),
         };
-        let params = &self.reader.numbers.trust;
         let distances: Vec<u8> = claims.iter().map(|via| via.claim).collect();
-        let hop = hop::hop(relation, &distances, params.hop_max);
+        let hop = hop::hop(relation, &distances, self.reader.numbers.trust.hop_max);
+        let (evidence, weight) = self.weigh(author, hop)?;
+        let via = match relation {
+            Relation::Member => self.lister(author)?,
+            _ => nearest(claims),
+        };
+        let (trust, evidence) = (evidence.value, Some(evidence));
+        Ok(Standing { author, name, relation, hop, via, trust, evidence, weight })
+    }
+
+    /// How far somebody else is trusted, and what their word weighs at a distance.
+    fn weigh(&self, author: AuthorId, hop: Option<Hop>) -> Result<(Trust, Weight), Error> {
         let evidence = self.trust(author)?;
         let is_blocked = self.society.peers.get(&author).is_some_and(|row| row.is_blocked);
         let standing = if is_blocked {
@@ -136,10 +150,8 @@ impl Reading<'_> {
         } else {
             hop.map_or(trust::Standing::Unknown, trust::Standing::At)
         };
-        let weight = trust::weight(evidence.value, standing, params);
-        let (via, trust) = (nearest(claims), evidence.value);
-        let evidence = Some(evidence);
-        Ok(Standing { author, name, relation, hop, via, trust, evidence, weight })
+        let weight = trust::weight(evidence.value, standing, &self.reader.numbers.trust);
+        Ok((evidence, weight))
     }
 
     fn relation(&self, author: AuthorId) -> Relation {
@@ -166,6 +178,36 @@ impl Reading<'_> {
         Ok(claims)
     }
 
+    /// Who answers for a fellow member where it is none: the owner of the workspace that lists it,
+    /// since whoever owns one can list as many keys as they like. In a workspace of this person's
+    /// it is an admin; where this person alone lists members, each answers for itself.
+    fn lister(&self, author: AuthorId) -> Result<Option<Via>, Error> {
+        let mine = &self.society.mine;
+        let mut listers = Vec::new();
+        for shared in self.society.workspaces.values() {
+            let charter = &shared.charter;
+            let is_shared = mine.iter().any(|own| charter.members.contains(own));
+            if !is_shared || !charter.members.contains(&author) {
+                continue;
+            }
+            let owner = charter.owner.map(|(owner, _)| owner).filter(|owner| !mine.contains(owner));
+            let speakers: Vec<AuthorId> = match owner {
+                Some(owner) => vec![owner],
+                None => charter.admins.difference(mine).copied().collect(),
+            };
+            if speakers.is_empty() {
+                return Ok(None);
+            }
+            for peer in speakers {
+                // Whoever lists members is one: it is near.
+                let (_, weight) = self.weigh(peer, Some(Hop::NEAR))?;
+                let (name, claim) = (name_of(&self.society, peer), Hop::NEAR.0);
+                listers.push(Via { peer, name, claim, weight: weight.value });
+            }
+        }
+        Ok(nearest(listers))
+    }
+
     /// What an author's observations of an entry of `workspace` count as.
     pub(super) fn voice(
         &self,
@@ -184,7 +226,7 @@ impl Reading<'_> {
             Some(via) => {
                 confidence::Standing::NonMember { weight, via: via.peer, via_weight: via.weight }
             }
-            // Paired, or a fellow member: it answers for itself.
+            // Paired, or listed by this person alone: it answers for itself.
             None => confidence::Standing::NonMember { weight, via: author, via_weight: weight },
         })
     }
@@ -224,7 +266,7 @@ impl Reading<'_> {
 pub(super) fn observed(outcomes: &[OutcomeRow]) -> Vec<Observed> {
     let verdict = |is_success| if is_success { Verdict::Success } else { Verdict::Failure };
     let of = |row: &OutcomeRow| Observed { day: row.day, verdict: verdict(row.is_success) };
-    outcomes.iter().map(of).collect()
+    outcomes.iter().filter(|row| row.is_telling()).map(of).collect()
 }
 
 /// The peer with the least claim. Whatever is claimed below one counts as one, and among equals the
@@ -236,9 +278,9 @@ fn nearest(claims: Vec<Via>) -> Option<Via> {
     })
 }
 
-/// What an author is called here. A peer chooses its own name, so nobody is called `you`, and two
-/// of one name are told apart by their keys.
-pub(super) fn name(society: &Society, author: AuthorId) -> String {
+/// What an author is called here. A peer chooses its own name, so nobody is called `you`, two whose
+/// names look the same are told apart by their keys, and no name looks like a key or holds one.
+pub fn name_of(society: &Society, author: AuthorId) -> String {
     if author == society.own {
         return "you".to_owned();
     }
@@ -246,19 +288,26 @@ pub(super) fn name(society: &Society, author: AuthorId) -> String {
     let short = &key[..SHORT_KEY];
     let called = |row: &crate::store::peers::rows::PeerRow| cleaned(&row.name);
     let Some(name) = society.peers.get(&author).map(called) else { return short.to_owned() };
-    let is_taken = |(other, row): (&AuthorId, _)| *other != author && called(row) == name;
-    if name.is_empty() || name.eq_ignore_ascii_case("you") {
+    let looks = name.to_lowercase();
+    let is_alike = |row| called(row).to_lowercase() == looks;
+    let is_taken = |(other, row): (&AuthorId, _)| *other != author && is_alike(row);
+    let is_like_key = looks.len() == SHORT_KEY && looks.chars().all(|one| one.is_ascii_hexdigit());
+    if looks.is_empty() || looks == "you" {
         short.to_owned()
-    } else if society.peers.iter().any(is_taken) {
+    } else if is_like_key || society.peers.iter().any(is_taken) {
         format!("{name} ({short})")
     } else {
         name
     }
 }
 
+/// A name as it is seen: nothing in it hides, and nothing ends the label that it stands in.
 fn cleaned(name: &str) -> String {
-    let shown: String = name.chars().filter(|one| !one.is_control()).collect();
-    shown.trim().chars().take(NAME_CHARACTERS_MAX).collect()
+    let plain = |one: char| if LABEL_MARKS.contains(&one) { '_' } else { one };
+    let plain: String = name.chars().filter(|one| is_seen(*one)).map(plain).collect();
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    let cut: String = words.join(" ").chars().take(NAME_CHARACTERS_MAX).collect();
+    cut.trim_end().to_owned()
 }
 
 type KeptTrusts = BTreeMap<Option<AuthorId>, (Option<u64>, Day, Trust)>;
@@ -337,12 +386,17 @@ mod tests {
             let row = |name: &&str| PeerRow { name: (*name).to_owned(), ..PeerRow::default() };
             let peers = (2..).zip(names).map(|(byte, name)| (author(byte), row(name))).collect();
             let society = Society { own: author(1), peers, ..Society::default() };
-            (1..=3).map(|byte| name(&society, author(byte))).collect::<Vec<_>>()
+            (1..=3).map(|byte| name_of(&society, author(byte))).collect::<Vec<_>>()
         };
         assert_eq!(called(&["alice"]), ["you", "alice", "03030303"]);
         assert_eq!(called(&["ann", "ann"]), ["you", "ann (02020202)", "ann (03030303)"]);
         assert_eq!(called(&[" YOU ", "\n"]), ["you", "02020202", "03030303"]);
-        assert_eq!(called(&[&"x".repeat(99), "a\tb"]), ["you", &"x".repeat(40), "ab"]);
+        assert_eq!(called(&[&"x".repeat(99), "a\t b"]), ["you", &"x".repeat(40), "a b"]);
+        assert_eq!(called(&["y\u{200B}ou", "Yo\u{2060}U\u{A0}"]), ["you", "02020202", "03030303"]);
+        let alike = ["you", "Ann (02020202)", "ann (03030303)"];
+        assert_eq!(called(&["Ann", "an\u{AD}n "]), alike);
+        assert_eq!(called(&["vm", "vm (02020202)"]), ["you", "vm", "vm _02020202_"]);
+        assert_eq!(called(&["vm, 1 hop", "0A0A0A0A"]), ["you", "vm_ 1 hop", "0A0A0A0A (03030303)"]);
     }
 
     #[test]

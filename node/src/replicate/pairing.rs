@@ -1,5 +1,6 @@
-//! Pairing and policy: tickets, joining, approving, blocking, workspaces. Runs on the thread of
-//! replication, so that two who use one ticket at once meet one after the other.
+//! Pairing: making tickets, answering who knocks or joins, and joining. What the operator decides
+//! about peers is in `policy`. Runs on the thread of replication, so that two who use one ticket at
+//! once meet one after the other.
 
 use super::run::Core;
 use crate::engine::{PeerAct, Rejection};
@@ -7,6 +8,7 @@ use crate::store::Error;
 use crate::store::peers::Society;
 use crate::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
 use klnode_crdt::ids::{AuthorId, Nonce, WorkspaceId};
+use klnode_crdt::time::WallTime;
 use klnode_federation::net::{self, Protocol};
 use klnode_federation::proto::limits::{ADDRESSES_MAX, NAME_CHARS_MAX};
 use klnode_federation::proto::pairing::{
@@ -18,14 +20,21 @@ use tokio::sync::oneshot;
 /// Nodes that may wait for the operator at once.
 const WAITING_MAX: usize = 32;
 
-/// What a node is told that the operator has refused, and what one that comes too late is.
+/// What a node is told that the operator has refused or blocked, and what one is that comes too
+/// late.
 const REFUSED: &str = "its operator has refused yours";
+const BLOCKED: &str = "its operator has blocked yours";
 const TOO_MANY: &str = "too many nodes wait for its operator";
+
+/// Why a node could not be dialled.
+const NOWHERE: &str = "the ticket names no address of it; ask for a new one";
+const TOO_BUSY: &str = "this node is too busy; try again";
 
 /// Why a node was turned away, for the operator here: the other one is told by [`Answer::No`].
 fn said_here(told: &str) -> &str {
     match told {
         REFUSED => "you have refused it",
+        BLOCKED => "you have blocked it",
         TOO_MANY => "too many nodes wait for you",
         other => other,
     }
@@ -46,6 +55,9 @@ pub enum PairError {
     /// One's own.
     #[error("join: that is this node itself")]
     Oneself,
+    /// One at a time.
+    #[error("join: another attempt to join that node is under way; wait for what it comes to")]
+    UnderWay,
     /// Nobody answered.
     #[error("reach {name}: {reason}")]
     Unreachable {
@@ -86,6 +98,12 @@ pub enum PairError {
     /// Not owner nor admin.
     #[error("invite into workspace `{0}`: only its owner and admins may; ask one of them")]
     MayNotInvite(String),
+    /// Somebody else says that it belongs there.
+    #[error(
+        "strike off `{0}`: this node does not list it any longer, but the owner or another admin \
+         does; ask them to strike it off as well"
+    )]
+    StillListed(String),
     /// Nobody could come.
     #[error("invite: this node listens on no address; see `klnode config network.listen`")]
     NoAddress,
@@ -262,21 +280,12 @@ impl Core {
         let knocked = || -> Result<Answer, PairError> {
             let society = self.society()?;
             let waits = society.peers.values().filter(|row| row.approval == Approval::Waiting);
-            match society.peers.get(&peer) {
-                Some(row) if row.approval == Approval::Refused => {
-                    return Ok(Answer::No(REFUSED.into()));
-                }
-                Some(row) if row.approval == Approval::Approved => {
-                    return Ok(Answer::Wait(self.card()));
-                }
-                None if waits.count() >= WAITING_MAX => {
-                    return Ok(Answer::No(TOO_MANY.into()));
-                }
-                _ => {}
+            let held = society.peers.get(&peer).cloned();
+            match at_the_door(held, waits.count(), card, (self.now)()) {
+                Err(reason) => return Ok(Answer::No(reason.into())),
+                Ok(Some(row)) => self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?,
+                Ok(None) => {}
             }
-            let (name, addresses, since) = (card.name, card.addresses, (self.now)());
-            let row = PeerRow { name, addresses, since, ..PeerRow::default() };
-            self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
             Ok(Answer::Wait(self.card()))
         };
         knocked().unwrap_or_else(|_| Answer::No("this node cannot answer just now".into()))
@@ -293,11 +302,15 @@ impl Core {
                     self.ask_to_pair(peer);
                     return;
                 }
-                let mut tried = 0;
-                for address in addresses {
-                    tried += usize::from(self.net.dial(address).is_ok());
+                let is_nowhere = addresses.is_empty();
+                let dials = addresses.into_iter().map(|address| self.net.dial(address));
+                let tried = dials.filter(Result::is_ok).count();
+                if tried > 0 {
+                    self.dials.insert(peer, tried);
+                } else if let Some(joining) = self.dialling.remove(&peer) {
+                    // No dial will be heard of.
+                    fail(joining, if is_nowhere { NOWHERE } else { TOO_BUSY });
                 }
-                self.dials.insert(peer, tried);
             }
             Err(error) => {
                 // Whoever asked may have gone.
@@ -333,12 +346,20 @@ impl Core {
         if peer == self.own {
             return Err(PairError::Oneself);
         }
-        Ok((peer, ticket, addresses))
+        let is_waited_for = |one: &Joining| one.peer == peer && !one.reply.is_closed();
+        if self.dialling.values().chain(self.joining.values()).any(is_waited_for) {
+            return Err(PairError::UnderWay);
+        }
+        // A dial that does not name the peer says of nobody that it failed.
+        let leads_there =
+            |to: &String| net::parse_address(to).is_ok_and(|(whom, _)| whom == Some(peer));
+        Ok((peer, ticket, addresses.into_iter().filter(leads_there).collect()))
     }
 
     /// Says what there is to say to a node that was dialled in order to pair.
     pub(super) fn ask_to_pair(&mut self, peer: AuthorId) {
         let Some(joining) = self.dialling.remove(&peer) else { return };
+        self.dials.remove(&peer);
         let card = self.card();
         let ask = match &joining.ticket {
             None => Ask::Knock(card),
@@ -354,7 +375,7 @@ impl Core {
             Ok(()) => {
                 self.joining.insert(id, joining);
             }
-            Err(_) => fail(joining, "this node is too busy; try again"),
+            Err(_) => fail(joining, TOO_BUSY),
         }
     }
 
@@ -471,6 +492,25 @@ impl Approval {
     }
 }
 
+/// What a knock makes of what is held of a node: none if it changes nothing; or why the node is
+/// turned away. All else that is held stays: whoever waits with a ticket does so still.
+fn at_the_door(
+    held: Option<PeerRow>,
+    waiting: usize,
+    card: Card,
+    now: WallTime,
+) -> Result<Option<PeerRow>, &'static str> {
+    match &held {
+        Some(row) if row.approval == Approval::Refused => return Err(REFUSED),
+        Some(row) if row.approval == Approval::Approved => return Ok(None),
+        Some(row) if row.is_blocked => return Err(BLOCKED),
+        None if waiting >= WAITING_MAX => return Err(TOO_MANY),
+        _ => {}
+    }
+    let Card { name, addresses } = card;
+    Ok(Some(PeerRow { name, addresses, since: now, ..held.unwrap_or_default() }))
+}
+
 fn fail(joining: Joining, reason: &str) {
     let name = net::peer_id_text(joining.peer);
     let error = PairError::Unreachable { name, reason: reason.to_owned() };
@@ -494,8 +534,33 @@ mod tests {
     #[test]
     fn the_operator_is_told_who_refused_whom() {
         assert_eq!(said_here(REFUSED), "you have refused it");
+        assert_eq!(said_here(BLOCKED), "you have blocked it");
         assert_eq!(said_here(TOO_MANY), "too many nodes wait for you");
         let used = TurnedAway::Used.to_string();
         assert_eq!(said_here(&used), used);
+    }
+
+    #[test]
+    fn a_node_that_knocks_again_is_what_it_was_and_stays_blocked() {
+        let now = WallTime::from_millis(1_790_000_000_000);
+        let card = || Card { name: "again".into(), addresses: vec!["/ip4/10.0.0.1/tcp/1".into()] };
+        let waiting = PeerRow {
+            name: "first".into(),
+            offer: Some(Offer::Mine),
+            code: Some("123 456".into()),
+            ..PeerRow::default()
+        };
+        let Card { name, addresses } = card();
+        let renewed = PeerRow { name, addresses, since: now, ..waiting.clone() };
+        assert_eq!(at_the_door(Some(waiting.clone()), WAITING_MAX, card(), now), Ok(Some(renewed)));
+        let blocked = PeerRow { is_blocked: true, ..waiting.clone() };
+        assert_eq!(at_the_door(Some(blocked.clone()), 0, card(), now), Err(BLOCKED));
+        let approved = PeerRow { approval: Approval::Approved, ..blocked };
+        assert_eq!(at_the_door(Some(approved), 0, card(), now), Ok(None));
+        let refused = PeerRow { approval: Approval::Refused, ..waiting };
+        assert_eq!(at_the_door(Some(refused), 0, card(), now), Err(REFUSED));
+        assert_eq!(at_the_door(None, WAITING_MAX, card(), now), Err(TOO_MANY));
+        let first = at_the_door(None, WAITING_MAX - 1, card(), now).unwrap().unwrap();
+        assert_eq!((first.approval, first.since), (Approval::Waiting, now));
     }
 }

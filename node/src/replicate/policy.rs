@@ -175,7 +175,6 @@ impl Core {
         for answer in self.replica.writer().write(commands) {
             answer?;
         }
-        self.replica.note(Vec::new())?;
         Ok(id)
     }
 
@@ -200,7 +199,13 @@ impl Core {
             .write(vec![Command::Claim { entry: charter::entry(id), claims }])
             .into_iter()
             .try_for_each(|answer| answer.map(|_| ()))?;
-        Ok(())
+        // Whoever speaks for the workspace lists members, and takes back what it said itself.
+        if !self.charter(id)?.members.contains(&who) {
+            return Ok(());
+        }
+        let society = self.society()?;
+        let name = society.peers.get(&who).map(|row| row.name.clone());
+        Err(PairError::StillListed(name.unwrap_or_else(|| who.to_string())))
     }
 
     pub(super) fn charter(&mut self, id: WorkspaceId) -> Result<charter::Charter, PairError> {

@@ -150,11 +150,6 @@ impl<W: Writer> Replica<W> {
         &mut self.writer
     }
 
-    /// Hands the writer back.
-    pub fn into_writer(self) -> W {
-        self.writer
-    }
-
     /// The machine, to look at.
     pub fn machine(&self) -> &Replicator {
         &self.machine

@@ -403,11 +403,15 @@ impl Batch {
         let rows = table.range::<&HeldKey>(&first..=&last)?;
         let waiting: Vec<HeldKey> =
             rows.map(|row| Ok(*row?.0.value())).collect::<Result<_, Error>>()?;
+        if waiting.is_empty() {
+            return Ok(());
+        }
         for at in &waiting {
             blot(&mut table, at)?;
         }
         table.retain_in::<&HeldKey, _>(&first..=&last, |_, _| false)?;
-        Ok(())
+        drop(table);
+        self.put_meta(META_ERASED, &[])
     }
 
     // Local facts.

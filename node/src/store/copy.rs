@@ -1,7 +1,8 @@
-//! A store written anew, row by row, from one snapshot of another: for backups and for restoring.
+//! A store written anew, row by row, from one snapshot of another: for backups, for restoring, and
+//! to take the place of a store in which something was erased.
 //!
 //! Rows are copied and not pages, so that what was erased, and lingers in pages that nothing uses,
-//! stays behind; and the writer of the source goes on meanwhile.
+//! stays behind. The source is only read: while a backup is made its writer goes on.
 
 use super::batch::{Batch, Durability};
 use super::error::Error;

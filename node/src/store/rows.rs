@@ -15,7 +15,7 @@ use super::usage::UsageRow;
 use klnode_crdt::digest::{Context, Fields};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::SignedHeader;
-use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::{Absence, RawRecord, Record, Refusal};
@@ -62,6 +62,9 @@ pub struct ViewRow {
     /// Only a tombstone is left.
     #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_forgotten: bool,
+    /// When somebody else last said something else in its title, content or summary.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub reworded: Option<WallTime>,
 }
 
 impl ViewRow {
@@ -75,6 +78,7 @@ impl ViewRow {
             records: 0,
             seq: Seq(0),
             is_forgotten: false,
+            reworded: None,
         }
     }
 
@@ -229,6 +233,9 @@ pub struct ServedRow {
     /// that they belong together.
     #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unasked: bool,
+    /// It is noted who has read these entries, and nothing else: it is counted nowhere and not kept.
+    #[serde(skip)]
+    pub is_unrecorded: bool,
     /// What it cost. Counted when it is noted, and not kept here.
     #[serde(skip)]
     pub cost: Cost,
@@ -243,11 +250,13 @@ pub struct Cost {
     pub millis: u32,
 }
 
-/// What one hit cost, and whose text it is.
+/// What one hit cost, and which text it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct HitCost {
     /// Who answers for the text that was served.
     pub author: Option<AuthorId>,
+    /// Which text that was; the one that is shown when it is noted, where nobody says.
+    pub text: Option<Digest>,
     /// Tokens of what was served of it.
     pub tokens: u32,
 }
@@ -294,6 +303,23 @@ pub struct UseRow {
     /// What was said of it outside any task on the last day on which something was.
     #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
     pub voices: Option<VoicesRow>,
+    /// Who has read it lately, in whichever session.
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    pub readers: Option<[Option<ReaderRow>; READERS_MAX]>,
+}
+
+/// Users who have read one entry lately and are told apart; where there are more, all have.
+pub const READERS_MAX: usize = 4;
+
+/// A user who has read an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReaderRow {
+    /// The user.
+    #[serde(rename = "u")]
+    pub uid: u32,
+    /// When last, give or take a few minutes.
+    #[serde(rename = "t")]
+    pub at: WallTime,
 }
 
 fn is_zero(count: &u32) -> bool {

@@ -6,7 +6,7 @@
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64, `author` 32 bytes |
+//! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64, `author` 32 bytes, `erased` nothing: there since something was erased |
 //! | `records` | sequence number 8 | a live record: this table is also the feed |
 //! | `held` | entry 16, author 32, facet 1, digest 32 | sequence number 8 of the record |
 //! | `digests` | digest 32 | sequence number 8 of the record |
@@ -15,15 +15,15 @@
 //! | `tombstones` | entry 16 | sequence number 8 of the tombstone, the only record left of it |
 //! | `equivocations` | author 32 | two contradicting headers |
 //! | `quarantine` | entry 16, author 32, facet 1, digest 32 | a record, where it came from, why it waits |
-//! | `releases` | peer 32, entry 16 | whether the entry is released to the peer, since when |
+//! | `releases` | peer 32, entry 16 | what passes of the entry, to the peer and from it, and since when |
 //! | `outgoing` | peer 32, position 8 | kind 1, then digest 32, entry 16 or author 32 with zeros after: the peer's outbox |
-//! | `queued` | peer 32, digest 32 | position 8 of a record in the outbox; 0 if the peer itself brought it |
+//! | `queued` | peer 32, digest 32 | position 8 of a record in the outbox, its highest bit set if the peer brought it; 0 if it did and the record stands in no outbox |
 //! | `heads` | peer 32 | position 8: the last that was ever given out in its outbox |
 //! | `stretches` | peer 32, first position 8 | boot 8: which process start wrote the outbox from there |
-//! | `refusals` | offering store 16, slot hash 16 | the highest header refused there, and why |
+//! | `refusals` | hash of peer and store 16, slot hash 16 | the highest header refused there, and why |
 //! | `cursors` | consumer 32 | store 16, epoch 8, position 8 |
 //! | `peers` | key 32 | what the operator decided about another node |
-//! | `workspaces` | workspace 16 | what it is called here, and how this node came to it |
+//! | `workspaces` | workspace 16 | what it is called here, since when, and whether new entries go there |
 //! | `invitations` | ticket's name 16 | what a ticket of this node is good for |
 //! | `distances` | author 32, peer 32 | hop 1: how far from that peer the author is, as the peer says |
 //! | `outcomes` | author 32, number 8 | what a text of the author led to here |
@@ -33,7 +33,7 @@
 //! | `uses` | entry 16 | how often it was served, used and a weak answer; what speaks for it; the peak of its α |
 //! | `pairs` | entry 16, entry 16 | how strongly two entries are served together; both ways round |
 //! | `tasks` | task 16: the moment it began 6, random 10 | a piece of work, and how it ended; the oldest go when there are too many |
-//! | `parts` | task 16, entry 16 | what the entry was in the task: served, observed, confirmed |
+//! | `parts` | task 16, entry 16 | what the entry was in the task: served, with which text, observed, confirmed |
 //! | `checkouts` | hash of an identity 16 | a checkout that is mapped to a workspace |
 //! | `promotions` | entry 16 | what the entry was promoted from, and who signed for it |
 //! | `successors` | entry 16, entry 16 | 0: a record says that the second takes the first's place; goes when none does, or when either is forgotten |
@@ -150,8 +150,8 @@ pub(super) const META_ERASED: [u8; 8] = *b"erased\0\0";
 /// Whose store it is: the key that it is written with.
 pub(super) const META_AUTHOR: [u8; 8] = *b"author\0\0";
 
-/// Glues fixed-width parts into a fixed-width key. The widths are checked by every use: a key of
-/// the wrong length does not fit the table's type.
+/// Glues fixed-width parts into a fixed-width key. The table's type gives the width of the key; that
+/// the parts fill it is checked here, since a shorter one would be another row's.
 pub(super) fn key<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     let mut key = [0; N];
     let mut at = 0;
@@ -159,7 +159,7 @@ pub(super) fn key<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
         key[at..at + part.len()].copy_from_slice(part);
         at += part.len();
     }
-    debug_assert_eq!(at, N, "the parts of a key fill it");
+    assert_eq!(at, N, "the parts of a key fill it");
     key
 }
 

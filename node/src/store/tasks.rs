@@ -7,10 +7,11 @@
 use super::batch::Batch;
 use super::error::Error;
 use super::label::Label;
+use super::read::Damage;
 use super::rows;
 use super::snapshot::Snapshot;
 use super::tables::{PARTS, TASKS, TASKS_MAX, key, part, span};
-use klnode_crdt::ids::{EntryId, TaskId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, TaskId};
 use klnode_crdt::time::WallTime;
 use redb::{ReadableTable, ReadableTableMetadata};
 use serde::{Deserialize, Serialize};
@@ -73,7 +74,7 @@ pub struct EndRow {
 }
 
 /// What an entry was in a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PartRow {
     /// It was served, as the entry of this number; none if it was not.
     #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
@@ -93,6 +94,31 @@ pub struct PartRow {
     /// It was written in the task.
     #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_made: bool,
+    /// The text that was served: what comes of it is about that one, whatever is shown by then.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextRow>,
+}
+
+/// A text of an entry: whose, and which.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TextRow {
+    /// Who answers for it: title, content and summary may be several authors'.
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    pub authors: Vec<AuthorId>,
+    /// Which one it is; none where several were served.
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+}
+
+impl TextRow {
+    /// This one and another that was served after it: nobody knows which of them helped or misled.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        let more = other.authors.iter().filter(|author| !self.authors.contains(author));
+        let more: Vec<AuthorId> = more.copied().collect();
+        self.authors.extend(more);
+        Self { authors: self.authors, digest: self.digest.filter(|_| self.digest == other.digest) }
+    }
 }
 
 /// Where a task stands.
@@ -139,13 +165,18 @@ fn task(
 fn task_parts(
     table: &impl ReadableTable<&'static [u8; 32], &'static [u8]>,
     task: TaskId,
+    damage: Damage,
 ) -> Result<Vec<(EntryId, PartRow)>, Error> {
     let (first, last) = span::<32>(task.as_bytes());
     let mut found = Vec::new();
     for row in table.range::<&[u8; 32]>(&first..=&last)? {
         let (at, row) = row?;
         let entry = EntryId::from_bytes(part(at.value(), 16));
-        found.push((entry, rows::decode("parts", row.value())?));
+        let row: Result<PartRow, Error> = rows::decode("parts", row.value());
+        match damage {
+            Damage::Told => found.push((entry, row?)),
+            Damage::PassedOver => found.extend(Error::unless_damaged(row)?.map(|row| (entry, row))),
+        }
     }
     Ok(found)
 }
@@ -169,7 +200,7 @@ impl Snapshot {
 
     /// What each entry was in a task, by id.
     pub fn task_parts(&self, task: TaskId) -> Result<Vec<(EntryId, PartRow)>, Error> {
-        task_parts(&self.transaction.open_table(PARTS)?, task)
+        task_parts(&self.transaction.open_table(PARTS)?, task, Damage::Told)
     }
 }
 
@@ -193,8 +224,9 @@ impl Batch {
         Ok(())
     }
 
+    /// What each entry was in a task; without what is damaged.
     pub(crate) fn task_parts(&self, task: TaskId) -> Result<Vec<(EntryId, PartRow)>, Error> {
-        task_parts(&self.transaction.open_table(PARTS)?, task)
+        task_parts(&self.transaction.open_table(PARTS)?, task, Damage::PassedOver)
     }
 
     /// What an entry was in a task; nothing, if the two have not met.

@@ -1,6 +1,6 @@
 //! What stands between the node and other programs: each speaks their language and uses the API.
 
-mod characters;
 pub mod connect;
 pub mod hook;
 pub mod mcp;
+pub mod shell;

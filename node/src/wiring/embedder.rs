@@ -53,7 +53,7 @@ mod tests {
     use klnode_config::Layers;
 
     fn config(text: &str) -> Config {
-        Layers::new().file("klnode.toml", text).resolve().unwrap().into_config()
+        Layers::new().file("klnode.toml", text).resolve().unwrap().config().clone()
     }
 
     const SERVER: &str = "[embedder]\nkind = \"openai\"\nurl = \"https://host:8443/v1\"\n\

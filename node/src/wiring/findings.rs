@@ -109,7 +109,8 @@ impl Setup {
     async fn turn(&self, comparer: &mut Comparer) -> Result<Option<Duration>, Failed> {
         let now = (self.now)();
         let pass = {
-            // No snapshot is held while the writer works: it may want to compact.
+            // No snapshot is held while the writer works: after a full disk it opens the file anew,
+            // and a file has one owner.
             let snapshot = self.engine.store().snapshot().map_err(CompareError::from)?;
             comparer.pass(&self.reader, &self.index, &snapshot, now)?
         };

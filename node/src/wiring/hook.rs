@@ -5,14 +5,13 @@
 
 use super::home::Home;
 use super::node::now;
-use super::runtime;
+use super::{Failure, configuration, runtime};
 use crate::api::Client;
 use crate::cli::hook::{self, Args, Quick};
 use crate::surface::hook::{Call, Event, Input, Said, log, output};
-use klnode_config::{Config, Layers};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::{Instant, SystemTime};
@@ -30,7 +29,7 @@ pub(super) fn quick(started: Instant) -> Option<ExitCode> {
     let Quick { args, home, config } = hook::quick(words())?;
     let set = |value: &OsString| !value.is_empty();
     let home = home.or_else(|| std::env::var_os("KLNODE_HOME").filter(set).map(PathBuf::from));
-    run(&args, home, config, &[], started);
+    run(&args, home, config.as_deref(), &[], started);
     Some(ExitCode::SUCCESS)
 }
 
@@ -50,7 +49,7 @@ pub(super) fn mistake(error: &clap::Error) -> ExitCode {
 pub(super) fn run(
     args: &Args,
     home: Option<PathBuf>,
-    config_file: Option<PathBuf>,
+    config_file: Option<&Path>,
     set: &[String],
     started: Instant,
 ) {
@@ -59,9 +58,11 @@ pub(super) fn run(
     let (Some(event), Ok(home)) = (args.event(), Home::resolve(home)) else { return };
     let layout = home.layout();
     let note = |what: &str| log::note(&layout, now().as_millis(), event, started.elapsed(), what);
-    let Some(config) = configuration(&home, config_file, set) else {
-        return note("the configuration cannot be used");
+    let layered = match configuration(&home, config_file, set) {
+        Ok(layered) => layered,
+        Err(wrong) => return note(&on_one_line(&wrong)),
     };
+    let config = layered.config();
     let call = Call {
         event,
         workspace: args.workspace.clone(),
@@ -106,24 +107,8 @@ fn work(call: &Call, client: &Client) -> (String, Said) {
     (input.event_name.filter(is_tool).unwrap_or(name), said)
 }
 
-/// The configuration; the defaults at once, if nobody says anything else.
-fn configuration(home: &Home, file: Option<PathBuf>, set: &[String]) -> Option<Config> {
-    let path = file.unwrap_or_else(|| home.layout().config_file());
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(_) => return None,
-    };
-    let is_ours = |name: &OsString| name.to_string_lossy().starts_with("KLNODE__");
-    let has_variables = std::env::vars_os().any(|(name, _)| is_ours(&name));
-    if text.is_none() && set.is_empty() && !has_variables {
-        return Some(Config::default());
-    }
-    let mut layers = Layers::new()
-        .environment(std::env::vars_os())
-        .flags(set.iter().map(|assignment| ("--set", assignment.clone())));
-    if let Some(text) = text {
-        layers = layers.file(path, text);
-    }
-    layers.resolve().ok().map(|layered| layered.config().clone())
+/// What is wrong, on the one line that the log has for it.
+fn on_one_line(wrong: &Failure) -> String {
+    let told = format!("cannot {wrong}");
+    told.split_whitespace().collect::<Vec<_>>().join(" ")
 }

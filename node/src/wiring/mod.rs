@@ -31,7 +31,7 @@ use klnode_config::{Layered, Layers};
 use progress::Bar;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use tokio::runtime::Runtime;
@@ -120,7 +120,7 @@ impl Failure {
             Self::Network(_) => (1, Some("see `klnode config network.listen`")),
             Self::Home(error) => home::hint(error),
             Self::ConfigFile { .. } | Self::Config(_) => {
-                (2, Some("`klnode config` lists every key with its meaning"))
+                (2, Some("`klnode config` lists every key, `klnode config KEY` says what it means"))
             }
             Self::NoSuchKey(_) => (1, Some("`klnode config` lists every key")),
             Self::Open(store::OpenError::InUse { .. }) => {
@@ -174,11 +174,11 @@ pub fn main() -> ExitCode {
 /// Does what was asked, and returns how to end.
 fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
     if let Verb::Hook(args) = &verb {
-        hook::run(args, global.home.clone(), global.config.clone(), &global.set, started);
+        hook::run(args, global.home.clone(), global.config.as_deref(), &global.set, started);
         return Ok(0);
     }
     let home = Home::resolve(global.home.clone())?;
-    let layered = match (configuration(&home, global), &verb) {
+    let layered = match (configuration(&home, global.config.as_deref(), &global.set), &verb) {
         (Ok(layered), _) => layered,
         // What is wrong with it is part of their answer.
         (Err(wrong), Verb::Doctor) => return answer(offline::doctor(&home, Err(&wrong))?, global),
@@ -268,18 +268,18 @@ async fn follow(watch: Watch, client: &Client, lines: Lines) -> Result<(), Failu
     }
 }
 
-/// Defaults, then the file, then the environment, then flags.
-fn configuration(home: &Home, global: &Global) -> Result<Layered, Failure> {
+/// Defaults, then the file, then the environment, then flags. A file that was named must be there.
+fn configuration(home: &Home, named: Option<&Path>, set: &[String]) -> Result<Layered, Failure> {
     let mut layers = Layers::new()
         .environment(std::env::vars_os())
-        .flags(global.set.iter().map(|assignment| ("--set", assignment.clone())));
-    let path = global.config.clone().unwrap_or_else(|| home.layout().config_file());
+        .flags(set.iter().map(|assignment| ("--set", assignment.clone())));
+    let path = named.map_or_else(|| home.layout().config_file(), Path::to_path_buf);
     match fs::read_to_string(&path) {
         Ok(text) => layers = layers.file(path, text),
         // A home that is none is told where it is used.
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-                && global.config.is_none() => {}
+                && named.is_none() => {}
         Err(source) => return Err(Failure::ConfigFile { path, source }),
     }
     Ok(layers.resolve()?)

@@ -7,6 +7,7 @@ use super::embedder::embedder_settings;
 use super::findings;
 use super::home::{Home, entropy};
 use crate::api::person::Person;
+use crate::api::portable::marks::MarksKey;
 use crate::api::{Metrics, Service};
 use crate::engine::{self, Engine, Limits, Setup};
 use crate::index::{self, embed, vectors};
@@ -104,6 +105,7 @@ impl Node {
             peers: replication.as_ref().map(replicate::Running::handle),
             examiner: Arc::new(examiner),
             person: Arc::new(Person::new(&home.layout(), now())),
+            marks: Arc::new(MarksKey::of(&home.key()?)),
             upkeep,
             metrics: Arc::new(Metrics::default()),
         };

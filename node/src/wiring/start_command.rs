@@ -2,12 +2,13 @@
 
 use super::home::Home;
 use crate::cli::Global;
+use crate::surface::shell;
 use std::path::Path;
 
 /// The command, with the home, the file and the keys that were given, so that it opens the socket at
 /// which the verb has looked.
 pub(super) fn of(global: &Global) -> String {
-    let set = global.set.iter().map(|assignment| format!(" --set {}", quoted(assignment)));
+    let set = global.set.iter().map(|assignment| format!(" --set {}", shell::word(assignment)));
     program(global) + &set.collect::<String>()
 }
 
@@ -22,22 +23,13 @@ pub(super) fn program(global: &Global) -> String {
         .as_deref()
         .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()));
     for (flag, path) in [("--home", home), ("--config", config)] {
-        words.extend(path.map(|path| format!("{flag} {}", quoted(&shown(&path)))));
+        words.extend(path.map(|path| format!("{flag} {}", shell::word(&shown(&path)))));
     }
     words.join(" ")
 }
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 #[cfg(test)]
@@ -70,7 +62,7 @@ mod tests {
     #[test]
     fn a_home_that_was_typed_from_the_current_folder_is_found_from_any() {
         let here = std::env::current_dir().unwrap();
-        let expected = format!("klnode --home {}", quoted(&shown(&here.join("second"))));
+        let expected = format!("klnode --home {}", shell::word(&shown(&here.join("second"))));
         assert_eq!(super::of(&global("second", &[])), expected);
     }
 }

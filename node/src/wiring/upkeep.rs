@@ -92,7 +92,7 @@ impl Keeper {
         if !self.rest(stopped) {
             return false;
         }
-        if let Err(error) = self.engine.submit_blocking(Command::Compact) {
+        if let Err(error) = self.engine.submit_blocking(Command::Rewrite) {
             tracing::warn!(%error, "the store could not be written anew, which is tried again");
         }
         true

@@ -17,7 +17,11 @@ fn tokens(_: EntryId, form: Form) -> u32 {
 }
 
 fn item(name: u8, kind: Kind, relevance: f64) -> Item {
-    Item { entry: EntryId::from_bytes([name; 16]), kind, relevance }
+    Item { entry: EntryId::from_bytes([name; 16]), kind, relevance, is_untried: false }
+}
+
+fn untried(name: u8, kind: Kind, relevance: f64) -> Item {
+    Item { is_untried: true, ..item(name, kind, relevance) }
 }
 
 fn lessons(relevances: &[f64]) -> Vec<Item> {
@@ -111,6 +115,28 @@ fn only_when_all_are_one_line_is_the_least_relevant_dropped() {
 fn of_equally_relevant_entries_the_lower_placed_makes_way() {
     check(&lessons(&[0.5, 0.5]), Full, 210, &[(1, Full), (2, Line)], &[]);
     check(&lessons(&[0.5, 0.5]), Full, 10, &[(1, Line)], &[(2, TooLong)]);
+}
+
+#[test]
+fn what_nobody_has_tried_makes_way_first_however_relevant_it_is() {
+    let tried = item(1, Kind::Lesson, 0.4);
+    let items = [tried, untried(2, Kind::Lesson, 0.9), untried(3, Kind::Lesson, 0.8)];
+    check(&items, Full, 410, &[(1, Full), (2, Full), (3, Line)], &[]);
+    check(&items, Full, 220, &[(1, Full), (2, Line), (3, Line)], &[]);
+    check(&items, Full, 219, &[(1, Line), (2, Line), (3, Line)], &[]);
+    check(&items, Full, 20, &[(1, Line), (2, Line)], &[(3, TooLong)]);
+    check(&items, Full, 10, &[(1, Line)], &[(3, TooLong), (2, TooLong)]);
+    // A category of its own gives it no place that something tried has.
+    let mut items = lessons(&[0.9, 0.8, 0.7, 0.6, 0.5]);
+    items.push(untried(6, Kind::Norm, 0.9));
+    let kept = [(1, Line), (2, Line), (3, Line), (4, Line), (5, Line)];
+    check(&items, Line, 500, &kept, &[(6, TooMany)]);
+    // Nor does it stay where something tried goes, by saying the opposite of another.
+    let items = [tried, item(4, Kind::Lesson, 0.3), untried(2, Kind::Lesson, 0.9)];
+    let rivals = [(items[0].entry, items[2].entry)];
+    let given = fit(&items, &rivals, (Line, 20), &Params::default(), tokens);
+    let shown: Vec<EntryId> = given.shown.iter().map(|shown| shown.entry).collect();
+    assert_eq!(shown, [items[0].entry, items[1].entry]);
 }
 
 #[test]

@@ -62,7 +62,11 @@ fn thresholds_follow_from_labelled_pairs_and_a_model_that_tells_nothing_apart_ha
 
 fn equal(id: u8, at_ms: u64, is_own: bool, length: usize) -> Equal {
     let created = Hlc::new(WallTime::from_millis(at_ms), 0);
-    Equal { entry: EntryId::from_bytes([id; 16]), created, is_own, length }
+    Equal { entry: EntryId::from_bytes([id; 16]), created, is_imported: false, is_own, length }
+}
+
+fn imported(id: u8, at_ms: u64, is_own: bool, length: usize) -> Equal {
+    Equal { is_imported: true, ..equal(id, at_ms, is_own, length) }
 }
 
 #[test]
@@ -75,6 +79,10 @@ fn the_survivor_is_the_first_created_and_a_longer_text_is_shown() {
         // Somebody else's stamp and length count for nothing against one's own.
         (vec![equal(9, 5, true, 100), equal(1, 1, false, 900)], 9, 9),
         (vec![equal(9, 5, false, 100), equal(1, 1, false, 900)], 1, 1),
+        // An import stands for other imports alone, however early it came and however long it is.
+        (vec![equal(9, 5, true, 100), imported(1, 1, true, 900)], 9, 9),
+        (vec![imported(9, 5, true, 100), imported(1, 6, true, 900)], 9, 1),
+        (vec![equal(9, 5, false, 100), imported(1, 1, true, 900)], 1, 1),
     ] {
         let found = survivor(&group, 1.2).unwrap();
         let expect = [entry, text].map(|id| EntryId::from_bytes([id; 16]));

@@ -35,12 +35,6 @@ impl Default for Params {
     }
 }
 
-/// The fused relevance, rescaled so that what the model measures for unrelated texts is 0.
-#[must_use]
-pub fn semantic(fused: f64, unrelated: f64) -> f64 {
-    if unrelated >= 1.0 { 0.0 } else { unit((fused - unrelated) / (1.0 - unrelated)) }
-}
-
 /// What a look into the reader's checkout said about `depends_on` and anchors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
@@ -115,22 +109,12 @@ pub fn cooccurrence(weight_max: f64, params: &Params) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Caveat, Check, Params, cooccurrence, freshness, semantic, status, thread};
+    use super::{Caveat, Check, Params, cooccurrence, freshness, status, thread};
     use crate::status::Status;
     use klnode_crdt::time::Day;
 
     fn near(given: f64, expect: f64) -> bool {
         (given - expect).abs() < 1e-6
-    }
-
-    #[test]
-    fn relevance_starts_at_what_the_model_measures_for_unrelated_texts() {
-        for (fused, unrelated, expect) in
-            [(0.2, 0.2, 0.0), (0.1, 0.2, 0.0), (0.6, 0.2, 0.5), (1.0, 0.2, 1.0), (1.0, 1.0, 0.0)]
-        {
-            let given = semantic(fused, unrelated);
-            assert!(near(given, expect), "{fused} over {unrelated}: {given}");
-        }
     }
 
     #[test]

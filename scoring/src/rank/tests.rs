@@ -89,13 +89,6 @@ fn a_pin_lifts_what_is_relevant_and_does_not_open_the_gate() {
 }
 
 #[test]
-fn muted_and_invalidated_entries_are_not_even_near() {
-    let with = |name, overlay| Candidate { overlay, ..local(name, 0.9, Status::Verified) };
-    let ranking = check(&[with(1, Overlay::Muted), with(2, Overlay::Invalidated)], &[]);
-    assert!(ranking.nearest.is_empty());
-}
-
-#[test]
 fn a_foreign_candidate_goes_below_every_local_verified_entry_that_is_as_relevant() {
     // Pinned, so that it would come first.
     let foreign = |semantic| Candidate {

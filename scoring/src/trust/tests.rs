@@ -3,7 +3,7 @@
 use super::{Observed, Params, Reason, Standing, Trust, trust, weight};
 use crate::hop::Hop;
 use crate::outcome::Verdict::{Failure, Success};
-use crate::posterior::q10;
+use crate::posterior::Posterior;
 use crate::thompson::SplitMix64;
 use klnode_crdt::time::Day;
 
@@ -18,6 +18,11 @@ fn observed(history: &[(u32, &str)]) -> Vec<Observed> {
         verdicts.chars().map(each).collect::<Vec<_>>()
     };
     history.iter().flat_map(of).collect()
+}
+
+/// The 10 % quantile of Beta(`alpha`, `beta`).
+fn q10(alpha: f64, beta: f64) -> f64 {
+    Posterior::new(alpha, beta).lower_bound()
 }
 
 fn judge(history: &[(u32, &str)]) -> Trust {

@@ -414,6 +414,7 @@ fn peer_rows() -> Vec<(&'static str, Vec<u8>)> {
         entry: origin(1).id(),
         task: Some("task".into()),
         text: None,
+        is_joint: false,
     };
     let invitation = Invitation {
         secret: Secret::from_bytes([7; 16]),

@@ -75,12 +75,11 @@ impl Task {
     fn opened(&mut self, peer: PeerId, id: ConnectionId, endpoint: ConnectedPoint) {
         // The gate lets in nobody else.
         let Some(author) = address::author(&peer) else { return };
-        let is_dialled = endpoint.is_dialer();
         let address = match endpoint {
             ConnectedPoint::Dialer { address, .. } => address,
             ConnectedPoint::Listener { send_back_addr, .. } => send_back_addr,
         };
-        let line = Line { address, is_dialled, opened: Instant::now(), is_closing: false };
+        let line = Line { address, opened: Instant::now(), is_closing: false };
         self.book.connected(&peer, line.opened);
         let was_asked_for = self.dials.remove(&id).is_some();
         if was_asked_for || !self.lines.contains_key(&peer) {

@@ -134,6 +134,24 @@ fn a_new_connection_forgets_what_was_under_way_and_not_what_the_peer_has_cost() 
 }
 
 #[test]
+fn nothing_is_kept_of_a_stranger_that_has_gone() {
+    let mut bench = Bench::met(Shelf::default());
+    bench.put(Input::Disconnected(PEER));
+    assert_eq!(bench.machine.known(), 1, "a peer comes back");
+    let strangers = (10..20).map(|byte| AuthorId::from_bytes([byte; 32]));
+    for stranger in strangers.clone() {
+        bench.shelf.strangers.insert(stranger);
+        bench.put(Input::Connected(stranger));
+    }
+    assert_eq!(bench.machine.known(), 11, "whoever is there may be approved yet");
+    for stranger in strangers {
+        bench.put(Input::Disconnected(stranger));
+        bench.put(Input::Lost(stranger, 1));
+    }
+    assert_eq!(bench.machine.known(), 1);
+}
+
+#[test]
 fn what_was_found_out_outlives_the_connection() {
     let mut bench = settled(Shelf::default());
     let equal = bench.machine.state(PEER);

@@ -4,6 +4,7 @@
 //! the same bytes.
 
 use super::line::{FORMAT, Head, Line, Overlay, SignedRecord, VERSION};
+use super::marks::MarksKey;
 use super::stream::{self, Gone, Pieces};
 use super::types::ExportQuery;
 use crate::api::errors::ApiError;
@@ -23,6 +24,7 @@ use klnode_crdt::payload::Payload;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Bytes of what is readable in a line, and of records in a line, before another is begun.
 const PART_BYTES_MAX: usize = 1024 * 1024;
@@ -46,7 +48,8 @@ pub(super) async fn export(
         Err(_) => find_workspace(&society, &name),
     };
     let workspace = workspace.map(found).transpose()?;
-    let export = Export { snapshot, node: service.author, society, workspace };
+    let (node, marks) = (service.author, service.marks);
+    let export = Export { snapshot, node, marks, society, workspace };
     stream::pieces("application/x-ndjson", move |pieces| {
         if let Err(Stop::Store(error)) = export.write(pieces) {
             tracing::error!(%error, "an export was broken off");
@@ -58,6 +61,7 @@ pub(super) async fn export(
 struct Export {
     snapshot: Snapshot,
     node: AuthorId,
+    marks: Arc<MarksKey>,
     society: Society,
     workspace: Option<WorkspaceId>,
 }
@@ -137,7 +141,8 @@ impl Export {
         let workspace = whole.origin.as_ref().map(|origin| origin.workspace());
         let view = whole.view(END_OF_TIME, &self.society.entitlement(workspace));
         let mut line = Line::of(entry, &view);
-        line.overlay = Overlay::of(self.snapshot.overlay(entry)?);
+        let marks = Overlay::of(self.snapshot.overlay(entry)?);
+        line.overlay = marks.map(|marks| self.marks.sealed(entry, marks));
         if json(&line).len() > PART_BYTES_MAX {
             // Only many authors together can say so much; the records say it all.
             let Line { id, code, state, overlay, .. } = line;

@@ -2,13 +2,15 @@
 //!
 //! Lines are read and verified before anything is written; one that is wrong is told and does not
 //! hold up the others. A line that was taken before is known: a file can be imported again, whole,
-//! after anything went wrong with it.
+//! after anything went wrong with it. A file is anybody's: what it says of itself proves nothing.
 
 use super::line::{LINES_MAX, Line, PLAIN};
+use super::marks::MarksKey;
 use super::types::{ImportQuery, Imported};
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
+use crate::api::person::Approval;
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::api::translate;
@@ -30,13 +32,15 @@ use klnode_crdt::origin::Origin;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The source format of exported lines that are learned anew.
 const NATIVE: &str = "klnode";
 /// How often one key can be forgotten and learned anew.
 const RENEWALS_MAX: u32 = 100;
 
-/// Takes in lines of JSON: exported ones, or plain ones.
+/// Takes in lines of JSON: exported ones, or plain ones. Plain ones that are procedural only where
+/// this node has no person's key.
 #[utoipa::path(post, path = "/v1/import", params(ImportQuery),
     request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 200, body = Imported)))]
@@ -46,13 +50,36 @@ pub(super) async fn import(
     Params(query): Params<ImportQuery>,
     body: Result<Bytes, BytesRejection>,
 ) -> Answered<Imported> {
+    let approval = service.person.unsigned();
+    taken_in(service, caller, (query, approval), body).await
+}
+
+/// Takes in lines of JSON as the person behind this node: plain ones that are procedural, too.
+#[utoipa::path(post, path = "/v1/import/person", params(ImportQuery),
+    request_body(content = String, content_type = "application/x-ndjson"),
+    responses((status = 200, body = Imported)))]
+pub(super) async fn import_as_person(
+    State(service): State<Service>,
+    caller: Caller,
+    Params(query): Params<ImportQuery>,
+    body: Result<Bytes, BytesRejection>,
+) -> Answered<Imported> {
+    taken_in(service, caller, (query, Approval::Given), body).await
+}
+
+async fn taken_in(
+    service: Service,
+    caller: Caller,
+    (query, approval): (ImportQuery, Approval),
+    body: Result<Bytes, BytesRejection>,
+) -> Answered<Imported> {
     let body = body.map_err(|rejection| unread(&rejection))?;
     let (engine, author, now) = (service.engine.clone(), service.author, (service.now)());
-    let snapshot = service.snapshot()?;
+    let (snapshot, key) = (service.snapshot()?, service.marks);
     let reading = tokio::task::spawn_blocking(move || {
         let society = Society::read(&snapshot, author, now)?;
         let earlier = BTreeMap::new();
-        let mut reader = Reader { snapshot, society, author, now, query, earlier };
+        let mut reader = Reader { snapshot, society, author, key, now, query, approval, earlier };
         reader.read(&body)
     });
     let broken = |_| ApiError::new(Kind::Failed, "read the lines: the node is stopping", None);
@@ -128,8 +155,10 @@ struct Reader {
     snapshot: Snapshot,
     society: Society,
     author: AuthorId,
+    key: Arc<MarksKey>,
     now: WallTime,
     query: ImportQuery,
+    approval: Approval,
     /// Plain lines that were read, with their numbers, by the entries they stand for.
     earlier: BTreeMap<EntryId, (u64, Line)>,
 }
@@ -195,6 +224,7 @@ impl Reader {
         let mut line = Line::parse(bytes)?;
         count.entries += u64::from(line.part.is_none());
         if line.records.is_empty() {
+            self.leave_foreign_marks(&mut line, None, count);
             let key = line.source_key();
             let named = self.query.workspace.as_deref().or(line.workspace.as_deref());
             line.workspace = named.map(|name| self.workspace(name)).transpose()?;
@@ -202,12 +232,14 @@ impl Reader {
         }
         let records = self.verified(&line)?;
         let entry = records.first().expect("there is one").entry();
+        self.leave_foreign_marks(&mut line, Some(entry), count);
         let is_tombstone = |record: &Record| record.header().facet == Facet::Tombstone;
         let forgets = records.iter().any(is_tombstone);
         let is_forgotten = self.snapshot.tombstone(entry)?.is_some();
         if is_forgotten && !forgets && self.query.as_new {
-            // Its records stay away; what they said is said anew.
+            // Its records stay away; what they said is said anew, but for its place among others.
             line.records.clear();
+            line.leave_places();
             return match line.part {
                 Some(_) => Ok(Read::Known),
                 None => self.plain(line, NATIVE, entry.to_string(), number),
@@ -284,10 +316,18 @@ impl Reader {
         matches!(inspect(record, Source::Peer(self.author)), Verdict::Quarantine(_))
     }
 
-    /// The marks to set: only those this node exported, and only where it has none.
+    /// Leaves out marks of which this node cannot tell that it exported them for that entry.
+    fn leave_foreign_marks(&self, line: &mut Line, entry: Option<EntryId>, count: &mut Imported) {
+        let Some(marks) = &line.overlay else { return };
+        if !entry.is_some_and(|entry| self.key.has_sealed(entry, marks)) {
+            line.overlay = None;
+            count.unmarked += 1;
+        }
+    }
+
+    /// The marks to set: only where this node has none.
     fn marks(&self, line: &Line, entry: EntryId) -> Result<Option<Marks>, Unreadable> {
-        let is_own = self.query.node.as_deref() == Some(self.author.to_string().as_str());
-        let Some(overlay) = line.overlay.as_ref().filter(|_| is_own) else { return Ok(None) };
+        let Some(overlay) = &line.overlay else { return Ok(None) };
         if let Some(why) = overlay.note.as_ref().and_then(|note| complaint("note", note)) {
             return Err(why.into());
         }
@@ -311,6 +351,12 @@ impl Reader {
         let source = self.source(&new, format, key)?;
         let entry = id(&new, &source);
         let is_repeated = self.is_repeated(&said, entry, &source)?;
+        // What was said before is only known again.
+        if !self.approval.covers(new.memory) && !self.is_said(entry)? {
+            let told = "memory: procedural needs the person behind this node; --as-person asks for \
+                        the passphrase";
+            return Err(told.to_owned().into());
+        }
         if self.query.dry_run || self.query.strict {
             self.rehearsed(&new, &source)?;
         }
@@ -318,13 +364,18 @@ impl Reader {
             self.earlier.insert(entry, (number, said));
         }
         if self.query.dry_run {
-            let own = self.snapshot.holding(entry, self.author)?.to_entry();
-            let is_known = is_repeated || own.claims.values().any(|claims| !claims.is_empty());
+            let is_known = is_repeated || self.is_said(entry)?;
             return Ok(Read::Rehearsed { is_taken: !is_known, forgets: false, waits: false });
         }
         new.source = Some(source);
         let commands = vec![Command::Create(Box::new(new))];
         Ok(Read::Wanted { commands, forgets: false })
+    }
+
+    /// Whether this node speaks of an entry already.
+    fn is_said(&self, entry: EntryId) -> Result<bool, Error> {
+        let own = self.snapshot.holding(entry, self.author)?.to_entry();
+        Ok(own.claims.values().any(|claims| !claims.is_empty()))
     }
 
     /// Whether an earlier line says the same of an entry. What says something else is refused,

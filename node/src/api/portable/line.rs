@@ -169,14 +169,17 @@ pub struct Overlay {
     /// The note.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// That the node which takes them back has set them itself: a hash that it alone can make.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
 }
 
 impl Overlay {
     /// The marks of a row; nothing if there are none.
     pub fn of(row: OverlayRow) -> Option<Self> {
         let OverlayRow { is_pinned, is_muted, is_invalidated, note, .. } = row;
-        let overlay =
-            Self { pinned: is_pinned, muted: is_muted, invalidated: is_invalidated, note };
+        let (pinned, muted, invalidated) = (is_pinned, is_muted, is_invalidated);
+        let overlay = Self { pinned, muted, invalidated, note, proof: None };
         Some(overlay).filter(|overlay| *overlay != Self::default())
     }
 
@@ -338,6 +341,13 @@ impl Line {
             }
             hasher.finalize().to_hex().to_string()
         })
+    }
+
+    /// Leaves out that the entry is the same as another, or takes its place: a line without records
+    /// does not say that.
+    pub fn leave_places(&mut self) {
+        let places = [Relation::SAME_AS, Relation::SUPERSEDES];
+        self.links.retain(|link| !parse_link(link).is_ok_and(|of| places.contains(&of.relation)));
     }
 
     /// The entry that a plain line stands for. What has no evidence cites `context`: the line.

@@ -7,6 +7,7 @@ mod export;
 mod import;
 mod keep;
 pub mod line;
+pub mod marks;
 mod receive;
 mod stream;
 pub mod types;
@@ -21,4 +22,9 @@ pub(super) fn described() -> OpenApiRouter<Service> {
         .routes(routes!(import::import))
         .routes(routes!(keep::backup))
         .routes(routes!(keep::doctor))
+}
+
+/// What only the person behind this node may do, where they have a key.
+pub(super) fn guarded() -> OpenApiRouter<Service> {
+    OpenApiRouter::default().routes(routes!(import::import_as_person))
 }

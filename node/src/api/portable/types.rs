@@ -45,9 +45,6 @@ pub struct ImportQuery {
     /// The number of the first line; 1 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_line: Option<u64>,
-    /// The node that exported the file: its operator's marks are taken over by that node alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
     /// Where plain lines go, whatever they say: `main` or `local`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
@@ -91,6 +88,8 @@ pub struct Imported {
     pub forgotten: u64,
     /// Lines of which something waits for the operator; what only waits is neither taken nor known.
     pub quarantined: u64,
+    /// Lines whose marks were left out: this node did not export them.
+    pub unmarked: u64,
     /// Why, for the first that were refused.
     pub problems: Vec<Problem>,
     /// The line at which a strict import stopped.
@@ -128,6 +127,7 @@ impl Imported {
         self.refused += other.refused;
         self.forgotten += other.forgotten;
         self.quarantined += other.quarantined;
+        self.unmarked += other.unmarked;
         let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
         self.problems.extend(other.problems.into_iter().take(room));
         self.stopped = self.stopped.or(other.stopped);

@@ -8,7 +8,7 @@ use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{AnchorsCheck, AnchorsChecked, FlaggedAtom};
 use crate::engine::{Command, Looks};
-use crate::query::{Cancel, Found, GitCheckout, Looked};
+use crate::query::{Cancel, Found, Gate, GitCheckout, Looked};
 use axum::extract::State;
 use klnode_crdt::charter;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
@@ -161,10 +161,12 @@ fn page(
     Ok(answer)
 }
 
-/// Whether an entry speaks here and has anything that could be looked at.
+/// Whether an entry speaks here and has anything that could be looked at. Nobody from outside has a
+/// say in how a check ends.
 fn is_checked(found: &Found) -> bool {
     let status = found.judged.standing.status;
     let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
+    let is_hidden = is_hidden || found.gate() == Gate::Shut;
     (status.is_retrieved() || status == Status::Stale) && !is_hidden && found.has_predicates()
 }
 
@@ -176,7 +178,7 @@ fn add(answer: &mut AnchorsChecked, found: &Found, looked: &Looked) {
         atom: atom.to_owned(),
         reason,
     };
-    let findings = looked.findings.iter();
+    let findings = looked.findings.iter().map(|one| &one.finding);
     let findings = findings.map(|finding| flagged(&finding.atom, finding.reason.to_string()));
     answer.entries += 1;
     answer.predicates += u64::try_from(looked.predicates).unwrap_or(u64::MAX);

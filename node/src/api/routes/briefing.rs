@@ -5,7 +5,7 @@ use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
-use crate::api::served::{Given, served};
+use crate::api::served::{Given, given, served};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
@@ -51,7 +51,7 @@ pub(super) async fn briefing(
     })
     .await?;
     let entries = told.sections.iter().flat_map(|section| &section.entries);
-    let given: Vec<Given> = entries.map(given).collect();
+    let given: Vec<Given> = entries.map(|one| given(&one.found, one.tokens)).collect();
     let row = served(caller, &given, start.elapsed());
     // Nobody asked for these in particular: they prime whoever was told, and are no use of them.
     let row = ServedRow { query: "briefing".into(), is_unasked: true, ..row };
@@ -59,10 +59,6 @@ pub(super) async fn briefing(
         service.note_served(caller, row).await?;
     }
     Ok(Answer(travelling(&told)))
-}
-
-fn given(one: &Briefed) -> Given {
-    (one.found.entry, one.found.author.as_ref().map(|author| author.author), one.tokens)
 }
 
 fn travelling(told: &query::Briefing) -> Briefing {

@@ -1,11 +1,12 @@
 //! An entry's life: written, read, observed, changed, taken back, forgotten.
 
 use super::tasks::{open_task, task_named};
-use super::{anchors, named, not_held, resolve, resolve_for_change};
+use super::{anchors, named, not_held, promotion, resolve, resolve_for_change};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body, Params};
+use crate::api::person::Approval;
 use crate::api::places::Settled;
 use crate::api::server::Service;
 use crate::api::translate;
@@ -18,21 +19,25 @@ use crate::query::{Cancel, complaint};
 use axum::extract::{Path, State};
 use klnode_crdt::charter;
 use klnode_crdt::claims::Claims;
-use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::outcome;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Entries in one page of a listing.
 const LIST_LIMIT_DEFAULT: usize = 50;
 const LIST_LIMIT_MAX: usize = 1_000;
+/// How long an index with a fault may stand still: of some faults, as an embedder that is away, words
+/// know nothing.
+const FAULT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Why an observation does not count.
 const NOTED: &str = "noted, not counted: you said the same of it today; in a task each counts, and \
                      `klnode task begin` begins one";
 
-/// Writes an entry.
+/// Writes an entry; a procedural one only where this node has no person's key.
 #[utoipa::path(post, path = "/v1/entries", request_body = NewEntry,
     responses((status = 200, body = Added)))]
 pub(super) async fn create(
@@ -40,10 +45,36 @@ pub(super) async fn create(
     caller: Caller,
     Body(new): Body<NewEntry>,
 ) -> Answered<Added> {
+    let approval = service.person.unsigned();
+    created(service, caller, new, approval).await
+}
+
+/// Writes an entry as the person behind this node; a procedural one, too.
+#[utoipa::path(post, path = "/v1/entries/person", request_body = NewEntry,
+    responses((status = 200, body = Added)))]
+pub(super) async fn create_as_person(
+    State(service): State<Service>,
+    caller: Caller,
+    Body(new): Body<NewEntry>,
+) -> Answered<Added> {
+    created(service, caller, new, Approval::Given).await
+}
+
+async fn created(
+    service: Service,
+    caller: Caller,
+    new: NewEntry,
+    approval: Approval,
+) -> Answered<Added> {
     let folder = anchors::permitted(caller, new.checkout.as_deref())?;
     let task = new.task.as_deref().map(|name| open_task(&service, name)).transpose()?;
     let working = service.clone();
-    let settled = apart(move |_| working.settle(new, folder.as_deref(), task)).await?;
+    let settled = apart(move |_| {
+        let settled = working.settle(new, folder.as_deref(), task)?;
+        promotion::may_be_written(&working, &settled.new, approval)?;
+        Ok(settled)
+    });
+    let settled = settled.await?;
     let Settled { new, workspace, is_current, thread, cited, offered } = settled;
     let is_shared = !new.workspace.is_personal();
     let (kind, new) = (new.kind, Box::new(new));
@@ -123,15 +154,16 @@ pub(super) async fn show(
 ) -> Answered<Entry> {
     let checkout = anchors::permitted(caller, query.checkout.as_deref())?;
     let working = service.clone();
-    let (shown, looks) = apart(move |_| {
+    let (entry, shown, looks) = apart(move |_| {
         let snapshot = working.snapshot()?;
         let entry = resolve(&snapshot, &entry)?;
         let mut looks = working.looks();
         let read = working.read(&snapshot, entry, checkout.as_deref(), &mut looks)?;
-        Ok((read, looks))
+        Ok((entry, read, looks))
     })
     .await?;
     service.note_looks(looks);
+    service.note_read(caller, vec![entry]).await;
     Ok(Answer(shown))
 }
 
@@ -145,10 +177,15 @@ pub(super) async fn edit(
     Body(edit): Body<Edit>,
 ) -> Answered<Named> {
     let claims = translate::edit(edit, &service.author.to_string(), (service.now)())?;
-    let entry = resolve_for_change(&service, &entry)?;
-    check_edit(&service, entry, &claims)?;
+    let entry = resolve_for_change(&service, &entry).await?;
+    let working = service.clone();
+    let claims = apart(move |_| {
+        check_edit(&working, entry, &claims)?;
+        Ok(claims)
+    });
+    let claims = claims.await?;
     service.submit(caller, Command::Claim { entry, claims }).await?;
-    named(&service, entry)
+    named(&service, entry).await
 }
 
 /// Whoever takes back what this node never added would change nothing, and is told; so is whoever
@@ -190,7 +227,7 @@ pub(super) async fn observe(
         Outcome::Failure => Observation::Failure,
     };
     let entry = resolve(&service.snapshot()?, &entry)?;
-    let amount = Thousandths::ONE;
+    let amount = outcome::feedback(service.reader.numbers.outcome());
     let command = match observe.task.as_deref().map(task_named).transpose()? {
         None => Command::Observe { entry, of, amount },
         Some(task) => Command::Task(Box::new(TaskAct::Observe { task, entry, of, amount })),
@@ -202,7 +239,7 @@ pub(super) async fn observe(
         _ => None,
     };
     let (counted, reason) = (reason.is_none(), reason.map(str::to_owned));
-    let Answer(Named { id, code }) = named(&service, entry)?;
+    let Answer(Named { id, code }) = named(&service, entry).await?;
     Ok(Answer(Observed { id, code, counted, reason }))
 }
 
@@ -230,7 +267,7 @@ pub(super) async fn confirm(
             Some(as_what)
         }
     };
-    confirmed(&service, entry, confirmation)
+    confirmed(&service, entry, confirmation).await
 }
 
 /// Confirms an entry as the person behind this node: evidence whatever was served, once for each
@@ -249,12 +286,18 @@ pub(super) async fn confirm_as_person(
         return Err(ApiError::new(Kind::Refused, message, Some(hint)));
     }
     match service.submit(caller, Command::ConfirmAsPerson { entry }).await? {
-        Receipt::Task(TaskDone::Confirmed(as_what)) => confirmed(&service, entry, Some(as_what)),
+        Receipt::Task(TaskDone::Confirmed(as_what)) => {
+            confirmed(&service, entry, Some(as_what)).await
+        }
         _ => Err(ApiError::new(Kind::Failed, "tell what it counts as", None)),
     }
 }
 
-fn confirmed(service: &Service, entry: EntryId, of: Option<Confirmation>) -> Answered<Confirmed> {
+async fn confirmed(
+    service: &Service,
+    entry: EntryId,
+    of: Option<Confirmation>,
+) -> Answered<Confirmed> {
     let (class, reason) = match of {
         None => ("primed", "it came outside any task".to_owned()),
         Some(Confirmation::Independent) => {
@@ -266,6 +309,11 @@ fn confirmed(service: &Service, entry: EntryId, of: Option<Confirmation>) -> Ans
             let reason = "it was served to this session, or to one that began a task of the chain";
             ("primed", reason.to_owned())
         }
+        Some(Confirmation::ServedToUser) => {
+            let reason = "the same user was served it lately, and nothing tells that session from \
+                          this one";
+            ("primed", reason.to_owned())
+        }
         Some(Confirmation::Written(by)) => ("primed", format!("it was written in task {by}")),
         Some(Confirmation::Again) => {
             ("primed", "it was confirmed in this task, or in one beside it, before".to_owned())
@@ -275,7 +323,7 @@ fn confirmed(service: &Service, entry: EntryId, of: Option<Confirmation>) -> Ans
         }
         Some(Confirmation::Lowered) => ("primed", "the caller says so".to_owned()),
     };
-    let Answer(Named { id, code }) = named(service, entry)?;
+    let Answer(Named { id, code }) = named(service, entry).await?;
     Ok(Answer(Confirmed { id, code, class: class.into(), reason }))
 }
 
@@ -286,10 +334,11 @@ pub(super) async fn reset(
     caller: Caller,
     Path(entry): Path<String>,
 ) -> Answered<Named> {
-    let entry = resolve_for_change(&service, &entry)?;
-    may_be_reset(&service, entry)?;
+    let entry = resolve_for_change(&service, &entry).await?;
+    let working = service.clone();
+    apart(move |_| may_be_reset(&working, entry)).await?;
     service.submit(caller, Command::Reset { entry }).await?;
-    named(&service, entry)
+    named(&service, entry).await
 }
 
 /// Says no to a reset of what moves by itself, with the numbers.
@@ -322,7 +371,7 @@ pub(super) async fn retract(
     caller: Caller,
     Path(entry): Path<String>,
 ) -> Answered<Done> {
-    let entry = resolve_for_change(&service, &entry)?;
+    let entry = resolve_for_change(&service, &entry).await?;
     done(&service, caller, entry, Command::Retract { entry }).await
 }
 
@@ -335,7 +384,7 @@ pub(super) async fn forget(
     Path(entry): Path<String>,
     Params(ForgetQuery { now }): Params<ForgetQuery>,
 ) -> Answered<Done> {
-    let entry = resolve_for_change(&service, &entry)?;
+    let entry = resolve_for_change(&service, &entry).await?;
     let is_forgotten = service.snapshot()?.tombstone(entry)?.is_some();
     let forgotten = if is_forgotten && now {
         // Nothing is left to decide, only to wait for.
@@ -344,13 +393,40 @@ pub(super) async fn forget(
         done(&service, caller, entry, Command::Forget { entry, grounds: None }).await?
     };
     if now {
-        let mut index = service.index.watch();
-        let head = forgotten.0.head;
-        // The index ends only with the node, and then nobody is answered.
-        let _ = index.wait_for(|state| state.keyword.0 >= head && state.wiped.0 >= head).await;
-        service.engine.submit(Command::Compact).await?;
+        wipe(&service, &forgotten.0).await?;
     }
     Ok(forgotten)
+}
+
+/// Waits until nothing that was forgotten is left in any file. Of an index that stands still it is
+/// told why: the entry itself is forgotten all the same.
+async fn wipe(service: &Service, forgotten: &Done) -> Result<(), ApiError> {
+    let mut watch = service.index.watch();
+    let head = forgotten.head;
+    let fault = loop {
+        let wiped = watch.wait_for(|state| state.keyword.0 >= head && state.wiped.0 >= head);
+        // The index ends only with the node, and then nobody is answered.
+        if timeout(FAULT_TIME_MAX, wiped).await.is_ok() {
+            break None;
+        }
+        let fault = service.index.state().fault;
+        if fault.is_some() {
+            break fault;
+        }
+    };
+    service.engine.submit(Command::Rewrite).await?;
+    match fault {
+        None => Ok(()),
+        Some(fault) => {
+            let message = format!(
+                "wipe entry {} from the index, which stands still: {fault}; the entry itself is \
+                 forgotten",
+                forgotten.code
+            );
+            let hint = "the index tries again by itself; `klnode forget --now` waits for it anew";
+            Err(ApiError::new(Kind::Failed, message, Some(hint)))
+        }
+    }
 }
 
 /// Sets the operator's marks on an entry, on this node alone.
@@ -369,7 +445,7 @@ pub(super) async fn overlay(
     let Overlay { pinned, muted, invalidated, note } = marks;
     let marks = Marks { pinned, muted, invalidated, note };
     service.submit(caller, Command::Mark { entry, marks }).await?;
-    named(&service, entry)
+    named(&service, entry).await
 }
 
 async fn done(
@@ -378,8 +454,8 @@ async fn done(
     entry: EntryId,
     command: Command,
 ) -> Answered<Done> {
-    let found = service.reader.read(&service.snapshot()?, entry, (service.now)())?;
-    let code = found.map_or_else(|| kind::code_digits(entry), |found| translate::code(&found));
+    // Afterwards it may have no text to be named by.
+    let Answer(Named { code, .. }) = named(service, entry).await?;
     service.submit(caller, command).await?;
     told(service, entry, code)
 }

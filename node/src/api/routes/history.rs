@@ -1,16 +1,19 @@
 //! What was said about an entry: by whom, when, and on whose behalf.
 
 use super::resolve;
+use crate::api::apart::apart;
 use crate::api::errors::ApiError;
 use crate::api::exchange::{Answer, Answered};
 use crate::api::history;
 use crate::api::server::Service;
-use crate::api::types::History;
+use crate::api::translate;
+use crate::api::types::{Entry, History, HistoryRecord};
 use crate::store::{Error, Snapshot};
 use axum::extract::{Path, State};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind};
 use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Origin;
 
 /// Shows what was said about an entry, newest last.
 #[utoipa::path(get, path = "/v1/entries/{entry}/history",
@@ -19,17 +22,34 @@ pub(super) async fn history(
     State(service): State<Service>,
     Path(entry): Path<String>,
 ) -> Answered<History> {
+    apart(move |_| told(&service, &entry)).await.map(Answer)
+}
+
+fn told(service: &Service, name: &str) -> Result<History, ApiError> {
     let snapshot = service.snapshot()?;
-    let entry = resolve(&snapshot, &entry)?;
+    let entry = resolve(&snapshot, name)?;
     let mut places = snapshot.places(entry)?;
     places.sort_by_key(|(seq, record)| (record.header().stamp, *seq));
+    let reading = service.reader.at(&snapshot, (service.now)())?;
+    let found = reading.read_sound(entry)?;
+    let origin = found.as_ref().and_then(|found| found.view.origin.as_ref());
+    let entitlement = reading.society.entitlement(origin.map(Origin::workspace));
+    let is_heard = |author| match origin {
+        Some(origin) => entitlement.includes(author, origin),
+        None => entitlement.mine.contains(&author),
+    };
     let mut records = Vec::with_capacity(places.len());
     for (seq, record) in &places {
-        records.push(history::record(*seq, record, snapshot.caller(*seq)?, service.author));
+        let told = history::record(*seq, record, snapshot.caller(*seq)?, service.author);
+        records.push(HistoryRecord { heard: is_heard(record.header().author), ..told });
     }
-    let code = service.code(&snapshot, entry)?;
-    let code = code.unwrap_or_else(|| kind::code_digits(entry));
-    Ok(Answer(History { id: entry.to_string(), code, records }))
+    let id = entry.to_string();
+    let Some(shown) = found.as_ref().map(translate::entry) else {
+        let code = kind::code_digits(entry);
+        return Ok(History { id, code, records, ..History::default() });
+    };
+    let Entry { code, author, author_name, foreign, status, gate, .. } = shown;
+    Ok(History { id, code, author, author_name, foreign, status, gate, records })
 }
 
 impl Service {

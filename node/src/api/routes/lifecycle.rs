@@ -49,8 +49,8 @@ pub(super) async fn supersede(
     Path(entry): Path<String>,
     Body(ask): Body<Supersede>,
 ) -> Answered<Superseded> {
-    let old = resolve_for_change(&service, &entry)?;
-    let new = resolve_for_change(&service, &ask.by)?;
+    let old = resolve_for_change(&service, &entry).await?;
+    let new = resolve_for_change(&service, &ask.by).await?;
     let link = Link { relation: Relation::SUPERSEDES, to: old };
     let working = service.clone();
     let (code, by_code) = apart(move |_| {
@@ -93,7 +93,7 @@ pub(super) async fn accept(
     Path(entry): Path<String>,
     Body(ask): Body<Accept>,
 ) -> Answered<Accepted> {
-    let entry = resolve_for_change(&service, &entry)?;
+    let entry = resolve_for_change(&service, &entry).await?;
     let working = service.clone();
     let taken = apart(move |_| taken(&working, entry, &ask)).await?;
     let (code, accepted, claims) = taken;

@@ -1,5 +1,6 @@
 //! What is counted, for Prometheus.
 
+use crate::api::apart::apart;
 use crate::api::errors::ApiError;
 use crate::api::seats::Seats;
 use crate::api::server::Service;
@@ -19,6 +20,11 @@ pub(super) async fn metrics(
     State(service): State<Service>,
     Extension(seats): Extension<Seats>,
 ) -> Result<([(HeaderName, &'static str); 1], String), ApiError> {
+    let text = apart(move |_| counted(&service, &seats)).await?;
+    Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], text))
+}
+
+fn counted(service: &Service, seats: &Seats) -> Result<String, ApiError> {
     let snapshot = service.snapshot()?;
     let mut given = vec![
         (
@@ -39,12 +45,12 @@ pub(super) async fn metrics(
         ),
         ("klnode_api_connections", "Connections that are open.", seats.count() as f64),
     ];
-    given.extend(index(&service, snapshot.head()));
-    given.extend(upkeep(&service, &snapshot)?);
+    given.extend(index(service, snapshot.head()));
+    given.extend(upkeep(service, &snapshot)?);
     if let Some(bytes) = resident_bytes() {
         given.push(("klnode_resident_memory_bytes", "Memory of the process.", bytes as f64));
     }
-    Ok(([(header::CONTENT_TYPE, TEXT_FORMAT)], service.metrics.render(&given)))
+    Ok(service.metrics.render(&given))
 }
 
 /// How far the index is.

@@ -24,13 +24,13 @@ mod upkeep;
 mod usage;
 mod workspaces;
 
-use super::description;
+use super::apart::apart;
 use super::errors::{ApiError, Kind};
 use super::exchange::{Answer, Answered};
 use super::server::Service;
 use super::translate;
 use super::types::{Entry, Named, PromotionOf};
-use super::{person, portable};
+use super::{description, person, portable};
 use crate::engine::Looks;
 use crate::query::{GitCheckout, Reference, ReferenceError};
 use crate::store::Snapshot;
@@ -38,7 +38,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::{Router, middleware};
 use klnode_crdt::charter;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::kind::{self, Kind as EntryKind};
+use klnode_crdt::kind;
 use klnode_scoring::rank::signals::Check;
 use std::path::Path;
 use utoipa_axum::router::OpenApiRouter;
@@ -55,6 +55,8 @@ pub(super) fn described() -> OpenApiRouter<Service> {
 fn operator() -> OpenApiRouter<Service> {
     let mut router = OpenApiRouter::default()
         .routes(routes!(entries::confirm_as_person))
+        .routes(routes!(entries::create_as_person))
+        .merge(portable::guarded())
         .routes(routes!(peers::invite))
         .routes(routes!(peers::join))
         .routes(routes!(peers::decide))
@@ -134,20 +136,24 @@ pub(super) fn router(service: Service) -> Router {
 
 /// The entry that a caller names to change it. A workspace's charter says who belongs to it: only
 /// what needs the person changes that.
-fn resolve_for_change(service: &Service, name: &str) -> Result<EntryId, ApiError> {
-    let snapshot = service.snapshot()?;
-    let entry = resolve(&snapshot, name)?;
-    let workspaces = service.society(&snapshot)?.workspaces;
-    match workspaces.into_iter().find(|(id, _)| charter::entry(*id) == entry) {
-        None => Ok(entry),
-        Some((_, shared)) => {
-            let code = kind::code_digits(entry);
-            let message =
-                format!("change entry {code}: it is the charter of workspace `{}`", shared.name);
-            let hint = "`klnode workspace --help` shows what changes it";
-            Err(ApiError::new(Kind::Refused, message, Some(hint)))
+async fn resolve_for_change(service: &Service, name: &str) -> Result<EntryId, ApiError> {
+    let (service, name) = (service.clone(), name.to_owned());
+    apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let entry = resolve(&snapshot, &name)?;
+        let workspaces = service.society(&snapshot)?.workspaces;
+        match workspaces.into_iter().find(|(id, _)| charter::entry(*id) == entry) {
+            None => Ok(entry),
+            Some((_, shared)) => {
+                let (code, name) = (kind::code_digits(entry), shared.name);
+                let message =
+                    format!("change entry {code}: it is the charter of workspace `{name}`");
+                let hint = "`klnode workspace --help` shows what changes it";
+                Err(ApiError::new(Kind::Refused, message, Some(hint)))
+            }
         }
-    }
+    })
+    .await
 }
 
 /// The entry that a caller names.
@@ -161,14 +167,26 @@ fn not_held(entry: EntryId) -> ApiError {
 }
 
 /// An entry's name, as the answer to what changed it.
-fn named(service: &Service, entry: EntryId) -> Answered<Named> {
-    let read = service.read(&service.snapshot()?, entry, None, &mut Looks::default())?;
-    let code = EntryKind::parse(&read.kind)
-        .map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry));
-    Ok(Answer(Named { id: entry.to_string(), code }))
+async fn named(service: &Service, entry: EntryId) -> Answered<Named> {
+    let named = service.names(vec![entry]).await?.pop();
+    named.map(Answer).ok_or_else(|| not_held(entry))
 }
 
 impl Service {
+    /// The names of entries, in their order, as the answer to what was done to them: it is done,
+    /// whatever can be read of them by now.
+    async fn names(&self, entries: Vec<EntryId>) -> Result<Vec<Named>, ApiError> {
+        let service = self.clone();
+        apart(move |_| {
+            let snapshot = service.snapshot().ok();
+            let now = (service.now)();
+            let reading = snapshot.as_ref().and_then(|held| service.reader.at(held, now).ok());
+            let named = |entry: &EntryId| translate::named(reading.as_ref(), *entry);
+            Ok(entries.iter().map(named).collect())
+        })
+        .await
+    }
+
     /// An entry, read and judged, with what each author has to do with it, and what a checkout
     /// says to what it depends on.
     fn read(
@@ -190,9 +208,8 @@ impl Service {
         let checkout = checkout.and_then(|folder| GitCheckout::open(folder).ok());
         let looked = checkout.map(|checkout| reading.look(&mut found, &checkout));
         anchors::add_look(looks, entry, looked.as_ref().map_or(Check::Nothing, |one| one.check));
-        let mut read = translate::whole_entry(&found, &reading)?;
+        let mut read = translate::whole_entry(&found, &reading, looked.as_ref())?;
         read.flags = translate::flags(reading.share_flags(&found)?);
-        read.checked = looked.as_ref().and_then(translate::checked);
         read.promotion = snapshot.promotion(entry)?.map(|row| PromotionOf {
             source: row.source.to_string(),
             at: row.at.as_millis(),

@@ -292,11 +292,12 @@ pub(super) async fn receipts(
 ) -> Answered<Receipts> {
     let snapshot = service.snapshot()?;
     let entry = name.parse::<Reference>()?.resolve(&snapshot)?;
-    if snapshot.tombstone(entry)?.is_none() {
+    let Some(tombstone) = snapshot.tombstone(entry)? else {
         let code = service.code(&snapshot, entry)?.unwrap_or_else(|| kind::code_digits(entry));
         let message = format!("tell how far entry {code} is erased: it was not forgotten");
         return Err(ApiError::new(Kind::Invalid, message, None));
-    }
+    };
+    let forgotten = tombstone.header().stamp.wall();
     let society = service.society(&snapshot)?;
     let mut peers = Vec::new();
     for (key, row) in &society.peers {
@@ -304,8 +305,8 @@ pub(super) async fn receipts(
             continue;
         }
         let receipt = snapshot.receipt(*key, entry)?.unwrap_or_default();
-        // Who brought the tombstone has erased the entry before.
-        let brought = receipt.is_upstream.then_some(row.since);
+        // Who brought the tombstone has erased the entry: when it was forgotten, or since.
+        let brought = receipt.is_upstream.then_some(forgotten);
         peers.push(ReceiptOf {
             peer: key.to_string(),
             name: row.name.clone(),

@@ -8,21 +8,24 @@ use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::person::Approval;
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::api::translate;
 use crate::api::types::{Promote, Promoted};
-use crate::engine::{self, Command, NewEntry, Receipt};
+use crate::engine::{self, Command, NewEntry, Receipt, SourceKey};
 use crate::query::{Found, Reading};
 use axum::extract::{Path, State};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
+use klnode_crdt::entry::Entry;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::kind::{self, Kind as EntryKind};
 use klnode_crdt::limits::SET_ELEMENTS_MAX;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
-use klnode_crdt::view::State as Shown;
+use klnode_crdt::view::{Entitlement, State as Shown, View};
 use klnode_crdt::writer::Claim;
+use std::collections::BTreeSet;
 
 /// What goes along with the text.
 const SETS: [TextSet; 4] =
@@ -35,15 +38,6 @@ const REGISTERS: [Register; 5] = [
     Register::FAILED_WORK,
 ];
 
-/// Whether the person behind the node has signed for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Approval {
-    /// Nobody has, and nobody needs to.
-    Unasked,
-    /// The person has, or there is none.
-    Given,
-}
-
 /// Promotes an entry: to its workspace out of a thread, or to another workspace. To procedural only
 /// where this node has no person's key.
 #[utoipa::path(post, path = "/v1/entries/{entry}/promote", request_body = Promote,
@@ -54,7 +48,7 @@ pub(super) async fn promote(
     Path(entry): Path<String>,
     Body(ask): Body<Promote>,
 ) -> Answered<Promoted> {
-    let approval = if service.person.is_absent() { Approval::Given } else { Approval::Unasked };
+    let approval = service.person.unsigned();
     promoted(service, caller, &entry, ask, approval).await
 }
 
@@ -82,7 +76,7 @@ async fn promoted(
     ask: Promote,
     approval: Approval,
 ) -> Answered<Promoted> {
-    let source = resolve_for_change(&service, entry)?;
+    let source = resolve_for_change(&service, entry).await?;
     let working = service.clone();
     let (new, workspace) = apart(move |_| plan(&working, source, &ask, approval)).await?;
     let (kind, memory) = (new.kind, new.memory);
@@ -135,7 +129,7 @@ fn plan(
         let hint = "name another workspace with --to, or another memory with --memory";
         return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
     }
-    if memory == Memory::Procedural && approval == Approval::Unasked {
+    if !approval.covers(memory) {
         let message = "promote to procedural without the person behind this node";
         let hint = "`klnode promote ID --memory procedural` asks for the passphrase";
         return Err(ApiError::new(Kind::Refused, message, Some(hint)));
@@ -148,7 +142,8 @@ fn plan(
         return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
     }
     if kind == EntryKind::Norm {
-        pass_gate(service, &reading, &found, target)?;
+        let opposing = reading.opposing_norms(&service.index, &found.view, target)?;
+        pass_gate("promote", &reading, &opposing, (Some(source), target))?;
     }
     Ok((new, reading.society.name(target)))
 }
@@ -221,22 +216,51 @@ fn remade(
     })
 }
 
-/// A norm does not come in beside one that says the opposite.
-fn pass_gate(
+/// Says no to a new entry that promoting would not make: a procedural one without the person's word,
+/// a norm beside one that says the opposite.
+pub(super) fn may_be_written(
     service: &Service,
-    reading: &Reading<'_>,
-    found: &Found,
-    target: WorkspaceId,
+    new: &NewEntry,
+    approval: Approval,
 ) -> Result<(), ApiError> {
-    let opposing = reading.opposing_norms(&service.index, found, target)?;
-    let opposing: Vec<&Found> =
-        opposing.iter().filter(|other| other.entry != found.entry).collect();
-    if opposing.is_empty() {
+    if !approval.covers(new.memory) {
+        let message = "write a procedural entry without the person behind this node";
+        let hint = "`klnode add --memory procedural` asks for the passphrase";
+        return Err(ApiError::new(Kind::Refused, message, Some(hint)));
+    }
+    if new.kind != EntryKind::Norm {
         return Ok(());
     }
-    let codes: Vec<String> = opposing.iter().map(|other| translate::code(other)).collect();
+    let snapshot = service.snapshot()?;
+    let reading = service.reader.at(&snapshot, (service.now)())?;
+    let shown = as_shown(service, new)?;
+    let opposing = reading.opposing_norms(&service.index, &shown, new.workspace)?;
+    pass_gate("write", &reading, &opposing, (None, new.workspace))
+}
+
+/// A new entry as it would be shown.
+fn as_shown(service: &Service, new: &NewEntry) -> Result<View, ApiError> {
+    // Under a name that is nobody's, like the key it is signed with.
+    let source = SourceKey { format: "new".into(), key: "new".into() };
+    let record = engine::rehearse(new, &source)?;
+    let entitlement = Entitlement { mine: [record.author()].into(), members: BTreeSet::new() };
+    Ok(Entry::assemble([&record].into_iter()).view((service.now)(), &entitlement))
+}
+
+/// A norm does not come in beside one that says the opposite.
+fn pass_gate(
+    verb: &str,
+    reading: &Reading<'_>,
+    opposing: &[Found],
+    (source, target): (Option<EntryId>, WorkspaceId),
+) -> Result<(), ApiError> {
+    let others = opposing.iter().filter(|other| Some(other.entry) != source);
+    let codes: Vec<String> = others.map(translate::code).collect();
+    if codes.is_empty() {
+        return Ok(());
+    }
     let name = reading.society.name(target);
-    let message = format!("promote to `{name}`: {} there says the opposite", codes.join(", "));
+    let message = format!("{verb} to `{name}`: {} there says the opposite", codes.join(", "));
     let hint = "settle which of them holds: edit, archive or supersede the other first";
     Err(ApiError::new(Kind::Refused, message, Some(hint)))
 }

@@ -65,7 +65,7 @@ pub(super) async fn release(
     caller: Caller,
     Path(digest): Path<String>,
 ) -> Answered<Decided> {
-    let (digest, entry) = named(&service, &digest)?;
+    let (digest, entry) = named(&service, digest).await?;
     let receipt = service.submit(caller, Command::Release(digest)).await?;
     let ingested = match receipt {
         Receipt::Ingested(ingested) => ingested.into_iter().next(),
@@ -92,7 +92,7 @@ pub(super) async fn reject(
     caller: Caller,
     Path(digest): Path<String>,
 ) -> Answered<Decided> {
-    let (digest, entry) = named(&service, &digest)?;
+    let (digest, entry) = named(&service, digest).await?;
     service.submit(caller, Command::Reject(digest)).await?;
     Ok(Answer(decided(digest, entry, "rejected")))
 }
@@ -131,9 +131,13 @@ fn find(service: &Service, name: &str) -> Result<(Digest, QuarantineRow), ApiErr
 
 const LISTS: &str = "`klnode quarantine list` shows what waits";
 
-fn named(service: &Service, name: &str) -> Result<(Digest, EntryId), ApiError> {
-    let (digest, row) = find(service, name)?;
-    Ok((digest, record(&row)?.entry()))
+async fn named(service: &Service, name: String) -> Result<(Digest, EntryId), ApiError> {
+    let service = service.clone();
+    apart(move |_| {
+        let (digest, row) = find(&service, &name)?;
+        Ok((digest, record(&row)?.entry()))
+    })
+    .await
 }
 
 fn record(row: &QuarantineRow) -> Result<Record, store::Error> {

@@ -6,11 +6,11 @@ use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::search::{self, Search, SearchAnswer};
-use crate::api::served::{Given, served};
+use crate::api::served::{Given, given, served};
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::engine::Command;
-use crate::query::{Hit, TAIL_RECORDS_MAX, redacted};
+use crate::query::{TAIL_RECORDS_MAX, redacted};
 use crate::store::rows::{Seq, ServedRow};
 use axum::extract::State;
 use std::time::{Duration, Instant};
@@ -59,7 +59,8 @@ pub(super) async fn search(
     })
     .await?;
     service.metrics.searches.count(answered.hits.len(), start.elapsed());
-    if task.is_some() || !search.unrecorded {
+    let is_recorded = task.is_some() || !search.unrecorded;
+    if is_recorded {
         let mut looks = service.looks();
         for found in answered.hits.iter().map(|hit| &hit.found) {
             anchors::add_look(&mut looks, found.entry, found.judged.facts.predicates);
@@ -72,7 +73,8 @@ pub(super) async fn search(
             }
             Some(_) => {}
         }
-        let given: Vec<Given> = answered.hits.iter().map(given).collect();
+        let hits = answered.hits.iter();
+        let given: Vec<Given> = hits.map(|hit| given(&hit.found, hit.tokens)).collect();
         let row = served(caller, &given, start.elapsed());
         let row = ServedRow {
             caller: search.caller.clone().unwrap_or(row.caller),
@@ -84,11 +86,10 @@ pub(super) async fn search(
         };
         service.note_served(caller, row).await?;
     }
+    let hits = answered.hits.iter().filter(|_| !is_recorded);
+    let read = hits.chain(answered.nearest.iter().filter(|_| search.nearest));
+    service.note_read(caller, read.map(|hit| hit.found.entry).collect()).await;
     Ok(Answer(search::answer(&search, &answered, &service.reader.numbers)))
-}
-
-fn given(hit: &Hit) -> Given {
-    (hit.found.entry, hit.found.author.as_ref().map(|author| author.author), hit.tokens)
 }
 
 /// What was acknowledged before the question is found by it, however much that is.

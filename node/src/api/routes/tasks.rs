@@ -1,6 +1,6 @@
 //! Tasks: begun, looked at, finished.
 
-use super::{findings, named, resolve};
+use super::{findings, resolve};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind, TASKS_HINT};
@@ -8,7 +8,7 @@ use crate::api::exchange::{Answer, Answered, Body, Params};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
-    Credited, FinishTask, FinishedTask, NewTask, Outcome, Task, TaskEntry, Tasks, TasksQuery,
+    Credited, FinishTask, FinishedTask, Named, NewTask, Outcome, Task, TaskEntry, Tasks, TasksQuery,
 };
 use crate::engine::{self, Command, Finish, Receipt, TaskAct, TaskDone};
 use crate::query::complaint;
@@ -136,11 +136,14 @@ pub(super) async fn finish(
             format!("finish the task: used names {}; {USED_MAX} are allowed", names.len());
         return Err(ApiError::new(Kind::Invalid, message, None));
     }
-    let used = {
-        let snapshot = service.snapshot()?;
+    let working = service.clone();
+    let used = apart(move |_| {
+        let snapshot = working.snapshot()?;
         let found = names.iter().map(|name| resolve(&snapshot, name));
-        found.collect::<Result<BTreeSet<_>, ApiError>>()?.into_iter().collect()
-    };
+        let found = found.collect::<Result<BTreeSet<EntryId>, ApiError>>()?;
+        Ok(found.into_iter().collect::<Vec<EntryId>>())
+    });
+    let used = used.await?;
     let verdict = match outcome {
         Outcome::Success => Verdict::Success,
         Outcome::Failure => Verdict::Failure,
@@ -153,30 +156,28 @@ pub(super) async fn finish(
         _ => (true, engine::Finished::default()),
     };
     let ids = |entries: &[EntryId]| entries.iter().map(EntryId::to_string).collect();
-    let codes = done.unserved.iter().chain(&done.archived).map(|entry| {
-        let Answer(name) = named(&service, *entry)?;
-        Ok((name.id, name.code))
-    });
-    let credits = done.credits.iter().map(|credit| credited(&service, credit));
+    let uncredited = done.unserved.iter().chain(&done.archived).copied().collect();
+    let codes = service.names(uncredited).await?;
+    let names = service.names(done.credits.iter().map(|credit| credit.entry).collect()).await?;
+    let credits = done.credits.iter().zip(names);
     Ok(Answer(FinishedTask {
         task: task.to_string(),
         already,
-        credits: credits.collect::<Result<_, ApiError>>()?,
+        credits: credits.map(|(credit, name)| credited(credit, name)).collect(),
         unserved: ids(&done.unserved),
         archived: ids(&done.archived),
-        codes: codes.collect::<Result<_, ApiError>>()?,
+        codes: codes.into_iter().map(|name| (name.id, name.code)).collect(),
     }))
 }
 
-fn credited(service: &Service, credit: &Credit) -> Result<Credited, ApiError> {
-    let Answer(name) = named(service, credit.entry)?;
-    Ok(Credited {
-        id: name.id,
-        code: name.code,
+fn credited(credit: &Credit, Named { id, code }: Named) -> Credited {
+    Credited {
+        id,
+        code,
         amount: credit.amount.observations(),
         rank: credit.rank,
         named: credit.reason == Reason::Named,
-    })
+    }
 }
 
 /// A task by its name.

@@ -1,13 +1,13 @@
 //! Upkeep: looked at, run, undone, decided.
 
-use super::translate::code;
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::server::Service;
+use crate::api::translate;
 use crate::api::types::{
-    Named, Noted, UpkeepCluster, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepService,
+    Noted, UpkeepCluster, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepService,
     UpkeepStatus,
 };
 use crate::api::upkeep::{Mode, Ran, one_pass};
@@ -17,7 +17,6 @@ use crate::store::rows::Seq;
 use crate::store::upkeep::{self, Matter, ServiceRow, Stage, UpkeepRow};
 use axum::extract::{Path, State};
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::kind;
 use klnode_crdt::time::WallTime;
 use std::time::Duration;
 
@@ -72,11 +71,12 @@ pub(super) async fn show(State(service): State<Service>) -> Answered<UpkeepStatu
                 status.more = true;
                 continue;
             }
-            list.push(noted(&reading, Some(number), &row)?);
+            list.push(noted(&reading, Some(number), &row));
         }
         for cluster in service.upkeep.clusters() {
-            let entries = cluster.into_iter().map(|entry| named(&reading, entry));
-            status.clusters.push(UpkeepCluster { entries: entries.collect::<Result<_, _>>()? });
+            let entries =
+                cluster.into_iter().map(|entry| translate::named(Some(&reading), entry)).collect();
+            status.clusters.push(UpkeepCluster { entries });
         }
         Ok(status)
     })
@@ -168,9 +168,14 @@ async fn decide(
     let Receipt::Upkeep(UpkeepDone::Decided(number, row)) = receipt else {
         return Err(ApiError::new(Kind::Failed, "tell what became of the number", None));
     };
-    let snapshot = service.snapshot()?;
-    let reading = service.reader.at(&snapshot, (service.now)())?;
-    Ok(Answer(UpkeepDecided { noted: noted(&reading, Some(number), &row)? }))
+    let service = service.clone();
+    apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let reading = service.reader.at(&snapshot, (service.now)())?;
+        Ok(UpkeepDecided { noted: noted(&reading, Some(number), &row) })
+    })
+    .await
+    .map(Answer)
 }
 
 fn place(place: &UpkeepPlace) -> Result<ServiceRow, ApiError> {
@@ -198,17 +203,17 @@ fn answer(
     let mut listed = Vec::new();
     if mode == Mode::Rehearse {
         for note in notes {
-            listed.push(noted(&reading, None, &rehearsed(of, note, now))?);
+            listed.push(noted(&reading, None, &rehearsed(of, note, now)));
         }
     } else {
-        let newest = ran.numbers.iter().min().copied().unwrap_or(u64::MAX);
+        let oldest = ran.numbers.iter().min().copied().unwrap_or(u64::MAX);
         for row in snapshot.upkeep()? {
             let (number, row) = row?;
-            if number < newest {
+            if number < oldest {
                 break;
             }
             if ran.numbers.contains(&number) {
-                listed.push(noted(&reading, Some(number), &row)?);
+                listed.push(noted(&reading, Some(number), &row));
             }
         }
         listed.reverse();
@@ -243,29 +248,18 @@ fn rehearsed(service: upkeep::Service, note: &Note, at: WallTime) -> UpkeepRow {
     }
 }
 
-fn named(reading: &Reading<'_>, entry: EntryId) -> Result<Named, ApiError> {
-    // What is damaged has no type to tell.
-    let found = reading.read_sound(entry)?;
-    let code = found.as_ref().map_or_else(|| kind::code_digits(entry), code);
-    Ok(Named { id: entry.to_string(), code })
-}
-
 /// A row of the journal, as it travels.
-pub(super) fn noted(
-    reading: &Reading<'_>,
-    number: Option<u64>,
-    row: &UpkeepRow,
-) -> Result<Noted, ApiError> {
-    let entries = row.entries.iter().map(|entry| named(reading, *entry));
-    Ok(Noted {
+pub(super) fn noted(reading: &Reading<'_>, number: Option<u64>, row: &UpkeepRow) -> Noted {
+    let entries = row.entries.iter().map(|entry| translate::named(Some(reading), *entry));
+    Noted {
         number,
         service: row.service.name().into(),
         matter: row.matter.name().into(),
         stage: row.stage.name().into(),
         at: row.at.as_millis(),
-        entries: entries.collect::<Result<_, _>>()?,
+        entries: entries.collect(),
         why: row.why.clone(),
         foreign: row.is_foreign,
         decided: row.decided.map(WallTime::as_millis),
-    })
+    }
 }

@@ -5,8 +5,8 @@ use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::history::date;
 use crate::api::server::Service;
-use crate::api::sharing::name_of;
 use crate::api::types::{Usage, UsageBy, UsageDay, UsageQuery, Used};
+use crate::query::name_of;
 use crate::store::peers::Society;
 use crate::store::usage::{Amount, Axis};
 use axum::extract::State;
@@ -96,7 +96,19 @@ fn travelling(amount: &Amount) -> Used {
 
 #[cfg(test)]
 mod tests {
-    use super::days;
+    use super::*;
+    use crate::store::peers::rows::PeerRow;
+
+    #[test]
+    fn no_peer_is_counted_as_whoever_reads_the_account() {
+        let [own, peer] = [1, 2].map(|byte| AuthorId::from_bytes([byte; 32]));
+        let row = PeerRow { name: "you".into(), ..PeerRow::default() };
+        let society = Society { own, peers: [(peer, row)].into(), ..Society::default() };
+        for (author, expect) in [(own, "you"), (peer, "02020202")] {
+            let told = named(Axis::Author, &author.to_string(), &Amount::default(), &society);
+            assert_eq!(told.name, expect);
+        }
+    }
 
     #[test]
     fn a_span_is_days_or_weeks_within_what_is_kept() {

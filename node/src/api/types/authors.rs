@@ -28,6 +28,19 @@ pub struct Contribution {
     pub reason: String,
 }
 
+/// What somebody else than the author of an entry's text has put beside it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct OfOther {
+    /// By whom; where several say it, one of them.
+    pub author: String,
+    /// What the author is called here.
+    pub author_name: String,
+    /// Into which field: a set, a register, or `evidence`.
+    pub field: String,
+    /// The text.
+    pub text: String,
+}
+
 /// A claim by an author whose word is not shown.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Proposed {

@@ -4,12 +4,27 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Everything that stands about an entry, oldest first.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct History {
     /// Its id.
     pub id: String,
     /// Its citation code, or the code's digits alone where its type is not known.
     pub code: String,
+    /// Who wrote the text that is shown.
+    #[serde(default)]
+    pub author: String,
+    /// What the author is called here.
+    #[serde(default)]
+    pub author_name: String,
+    /// Whether somebody else wrote the text that is shown.
+    #[serde(default)]
+    pub foreign: bool,
+    /// Where it stands here; empty where it cannot be read.
+    #[serde(default)]
+    pub status: String,
+    /// Whether it may enter an answer that nobody looks at first: `open`, `last_places` or `shut`.
+    #[serde(default)]
+    pub gate: String,
     /// Its records, newest last.
     pub records: Vec<HistoryRecord>,
 }
@@ -25,6 +40,9 @@ pub struct HistoryRecord {
     pub author: String,
     /// Whether this node did.
     pub own: bool,
+    /// Whether its author's word is shown here: this person's, the creator's, a member's.
+    #[serde(default)]
+    pub heard: bool,
     /// When it was last written, by its author's clock, in milliseconds since 1970.
     pub at: u64,
     /// How many slots its author had opened there.

@@ -394,7 +394,8 @@ pub struct ReceiptOf {
     pub peer: String,
     /// What it calls itself.
     pub name: String,
-    /// When it said that it has erased the entry, in milliseconds since 1970.
+    /// When it said that it has erased the entry, in milliseconds since 1970; of who brought the word
+    /// of it, when the entry was forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<u64>,
     /// How many others it has told.

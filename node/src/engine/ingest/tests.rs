@@ -2,11 +2,14 @@
 //! somewhere else.
 
 use super::*;
+use crate::engine::peers::PROOFS_MAX;
 use crate::engine::{Arrival, Command, Engine, Limits, PeerAct, Receipt, Setup, TaskParams};
-use crate::store::peers::rows::Way;
+use crate::store::peers::rows::{PeerRow, Way};
 use crate::store::{Durability, MemoryMedium, Options, Store};
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::equivocation::Proof;
 use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Generation, Nonce, StoreId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::origin::{Memory, Origin};
@@ -167,6 +170,36 @@ fn a_peer_releases_what_it_brings_unless_that_only_comes_back_or_takes_back() {
 }
 
 #[test]
+fn what_stands_in_a_file_was_brought_by_nobody() {
+    let (mut node, peer) = (engine(), key(9).author());
+    let own = node.author();
+    let records = vec![observation(OTHER), observation(OWN), claim(10), tombstone(1)];
+    for (from, is_noted) in [(own, false), (peer, true)] {
+        bring(&mut node, records.clone(), from);
+        let snapshot = node.store().snapshot().unwrap();
+        assert_eq!(snapshot.release(from, entry()).unwrap().has_passed(), is_noted);
+        assert_eq!(snapshot.receipt(from, entry()).unwrap().is_some(), is_noted);
+    }
+    note(&mut node, PeerAct::Restart(own));
+    let snapshot = node.store().snapshot().unwrap();
+    assert_eq!(snapshot.outbox_head(own).unwrap(), 0, "it has no outbox for itself");
+}
+
+#[test]
+fn files_bring_as_many_unknown_authors_of_an_entry_as_a_peer_does() {
+    let max = Limits::AUTHORS_BROUGHT_MAX;
+    let mut node = engine();
+    let own = node.author();
+    let strangers = (1_000_u32..).map(observation).take(max).collect();
+    let told = bring(&mut node, strangers, own);
+    assert!(told.iter().all(|one| matches!(one, Ingested::Merged(_))));
+    let late = bring(&mut node, vec![observation(9_000)], own);
+    assert!(matches!(late[..], [Ingested::Refused(_)]), "in another file: {late:?}");
+    let brought = bring(&mut node, vec![observation(9_001)], key(9).author());
+    assert!(matches!(brought[..], [Ingested::Merged(_)]), "a peer has its own share: {brought:?}");
+}
+
+#[test]
 fn of_an_entry_without_a_known_author_a_peer_brings_as_many_unknown_ones_as_of_any_other() {
     let max = Limits::AUTHORS_BROUGHT_MAX;
     let (mut node, peer) = (engine(), key(9).author());
@@ -182,6 +215,47 @@ fn of_an_entry_without_a_known_author_a_peer_brings_as_many_unknown_ones_as_of_a
     assert!(matches!(late[..], [Ingested::Refused(_)]), "reading anew makes no room: {late:?}");
     let own = bring(&mut node, vec![observation(9)], peer);
     assert!(matches!(own[..], [Ingested::Merged(_)]), "it speaks for itself: {own:?}");
+}
+
+/// Two observations that somebody signed as one.
+fn two_as_one(number: u32) -> [Record; 2] {
+    [1, 2].map(|at| {
+        let (of, stamp) = (Observation::Success, Hlc::new(NOW, at));
+        with_writer(number, |writer| {
+            writer.observe(of, Thousandths::ONE, NOW.day(), stamp).unwrap()
+        })
+    })
+}
+
+fn convict(number: u32) -> PeerAct {
+    let [one, two] = two_as_one(number).map(|record| {
+        let raw = record.to_raw();
+        SignedHeader::read_back(&raw.header, raw.signature).unwrap()
+    });
+    PeerAct::Convict(Box::new(Proof::find(&one, &two).unwrap()))
+}
+
+#[test]
+fn beyond_a_number_of_proofs_only_those_about_somebody_known_are_kept() {
+    let (mut node, peer) = (engine(), key(9).author());
+    let is_convicted = |node: &Engine, number: u32| {
+        let snapshot = node.store().snapshot().unwrap();
+        snapshot.equivocation(key(number).author()).unwrap().is_some()
+    };
+    let numbers = 1_000..=1_000 + PROOFS_MAX as u32;
+    let acts = numbers.clone().map(convict).collect();
+    node.step(&[Command::Peers(acts)], NOW).remove(0).expect("noted");
+    assert!(is_convicted(&node, *numbers.start()));
+    assert!(!is_convicted(&node, *numbers.end()), "nobody knows it, and there are enough");
+    // A peer, whoever a peer has told of, and whose records are held.
+    note(&mut node, PeerAct::Put(key(20).author(), Box::new(PeerRow::default())));
+    note(&mut node, PeerAct::Distance(key(21).author(), key(20).author(), 1));
+    for number in [20, 21] {
+        note(&mut node, convict(number));
+        assert!(is_convicted(&node, number), "{number}");
+    }
+    bring(&mut node, two_as_one(22).into(), peer);
+    assert!(is_convicted(&node, 22));
 }
 
 #[test]
@@ -274,10 +348,14 @@ fn a_retraction_and_nothing_else_takes_what_its_author_claimed_away_and_what_wai
     });
     let (of_other, of_peer) = (claim(OTHER), claim(9));
     let both = BTreeSet::from([of_other.digest(), of_peer.digest()]);
+    let has_erased = |node: &Engine| node.store().snapshot().unwrap().has_erased().unwrap();
     bring(&mut node, vec![of_other, of_peer.clone(), observation(OTHER)], peer);
     assert_eq!(waiting(&node).into_iter().collect::<BTreeSet<_>>(), both);
+    bring(&mut node, vec![retraction(10)], peer);
+    assert!(!has_erased(&node), "nothing of it waited");
     bring(&mut node, vec![retraction(OTHER)], peer);
     assert_eq!(waiting(&node), [of_peer.digest()]);
+    assert!(has_erased(&node), "what waited lingers until the store is written anew");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! A briefing: what of a workspace matters now, gathered, judged, cut to a budget and put in words.
 //!
-//! The rules are in `scoring::briefing`. Here entries are chosen and read, at most 512 of them
+//! The rules are in `scoring::briefing`. Here entries are chosen and read, at most 640 of them
 //! however many there are: by what is kept of the view rows of all, those of the workspace are read
-//! that changed last, that have most records, that others brought last, and that have not changed
-//! for longest. The same store at the same moment gives the same bytes.
+//! that changed last, that have most records, that have not changed for longest, that others brought
+//! last, and that this person wrote last. What nobody inside has said a word about takes no place of
+//! theirs. The same store at the same moment gives the same bytes.
 
 mod gather;
 mod rows;
@@ -14,7 +15,7 @@ use super::caveats::{contested, own_caveats};
 use super::gate::Gate;
 use super::question::Caveat;
 use super::rivals::{self, Rivalry, Sided};
-use super::search::confirmed;
+use super::vouched::Vouched;
 use super::{Cancel, Found, GitCheckout, Reader, Reading, SearchError, excerpt};
 use crate::index::document::Scope;
 use crate::index::embed;
@@ -24,7 +25,7 @@ use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
-use klnode_crdt::time::{Day, WallTime};
+use klnode_crdt::time::WallTime;
 use klnode_crdt::view::State;
 use klnode_scoring::briefing::{self, Access, Facts, Placed, Section};
 use klnode_scoring::budget::{self, Form, Item};
@@ -108,7 +109,7 @@ struct Read {
     scope: Scope,
     looked: Looked,
     freshness: Freshness,
-    confirmed: Option<Day>,
+    vouched: Vouched,
     caveats: Vec<Caveat>,
 }
 
@@ -143,8 +144,11 @@ impl Reading<'_> {
         let order: Vec<EntryId> = briefing.placed.iter().map(|placed| placed.entry).collect();
         let code = |entry| read.get(&entry).map(Read::code);
         let competing = rivals::caveats(&order, &rivalries, &code);
+        let told = order.iter().filter_map(|entry| read.get(entry)).map(|read| &read.found);
+        let successions = self.successions(told)?;
         for (entry, read) in &mut read {
-            read.caveats = own_caveats(&read.found, &read.freshness, &read.looked);
+            let successors = successions.of(*entry);
+            read.caveats = own_caveats(&read.found, &read.freshness, &read.looked, successors);
             read.caveats.extend(competing.get(entry).cloned().unwrap_or_default());
         }
         let tasks = self.open_tasks(question)?;
@@ -194,10 +198,10 @@ impl Reading<'_> {
         if is_hidden || found.view.state != State::Live || found.gate() == Gate::Shut {
             return Ok(None);
         }
-        let confirmed = confirmed(&found.view, self.now);
+        let vouched = self.vouched(&found)?;
         let looked = Looked::unseen(&found.view);
-        let freshness = self.freshness(looked.check, confirmed, &found);
-        Ok(Some(Read { found, scope, looked, freshness, confirmed, caveats: Vec::new() }))
+        let freshness = self.freshness(looked.check, vouched, &found);
+        Ok(Some(Read { found, scope, looked, freshness, vouched, caveats: Vec::new() }))
     }
 
     /// Looks at what entries depend on, in the caller's checkout.
@@ -214,7 +218,7 @@ impl Reading<'_> {
         let looked = anchors::look(&views, &checkout, &predicate::Params::default());
         for (read, looked) in unchecked.iter_mut().zip(looked) {
             self.note(&mut read.found, looked.check);
-            read.freshness = self.freshness(looked.check, read.confirmed, &read.found);
+            read.freshness = self.freshness(looked.check, read.vouched, &read.found);
             read.looked = looked;
         }
     }
@@ -223,9 +227,8 @@ impl Reading<'_> {
     /// briefing depends on nothing but the store.
     fn rivalries(&self, read: &BTreeMap<EntryId, Read>) -> Vec<Rivalry> {
         let Some(embedder) = embed::compiled_in() else { return Vec::new() };
-        let sided = read
-            .values()
-            .filter_map(|read| Sided::of(&read.found, &read.scope.tags, read.confirmed));
+        let sided =
+            read.values().filter_map(|read| Sided::of(&read.found, &read.scope.tags, read.vouched));
         let sided: Vec<Sided<'_>> = sided.take(COMPARED_MAX).collect();
         let numbers = &self.reader.numbers;
         rivals::among(&sided, embedder, &Calibration::BUILT_IN, numbers, self.now)
@@ -299,8 +302,12 @@ impl Reading<'_> {
         }
         let room = tokens_max.saturating_sub(frame + words::tasks_tokens(&tasks));
         // No entry is of a category that has to be there.
-        let item =
-            |one: &Placed| Item { entry: one.entry, kind: Kind::Lesson, relevance: one.relevance };
+        let item = |one: &Placed| Item {
+            entry: one.entry,
+            kind: Kind::Lesson,
+            relevance: one.relevance,
+            is_untried: read.get(&one.entry).is_some_and(|read| read.found.gate() != Gate::Open),
+        };
         let items: Vec<Item> = placed.placed.iter().map(item).collect();
         let rivals: Vec<budget::Rivals> =
             rivalries.iter().map(|rivalry| (rivalry.one, rivalry.two)).collect();

@@ -43,12 +43,19 @@ struct All {
     head: Seq,
     entries: u64,
     workspaces: BTreeMap<WorkspaceId, Rows>,
-    /// What was chosen from these very rows, and for whom.
-    chosen: BTreeMap<WorkspaceId, (Mine, Entries)>,
+    /// What was chosen from these very rows, and among whom.
+    chosen: BTreeMap<WorkspaceId, (Circle, Entries)>,
 }
 
-/// The keys of one person.
-type Mine = BTreeSet<AuthorId>;
+/// Whose word is listened to in a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Circle {
+    /// The keys of one person.
+    pub(super) mine: BTreeSet<AuthorId>,
+    /// Fellow members.
+    pub(super) fellows: BTreeSet<AuthorId>,
+}
+
 type Entries = BTreeSet<EntryId>;
 
 impl KeptRows {
@@ -57,21 +64,21 @@ impl KeptRows {
         &self,
         snapshot: &Snapshot,
         workspace: WorkspaceId,
-        mine: &Mine,
-        choose: impl FnOnce(&Rows, &Mine) -> Entries,
+        circle: &Circle,
+        choose: impl FnOnce(&Rows, &Circle) -> Result<Entries, Error>,
     ) -> Result<Entries, Error> {
         // Nothing is left half done in it: it is taken out while it is changed.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_some_and(|all| all.head > snapshot.head()) {
             // Somebody with a newer snapshot was faster.
             drop(kept);
-            return Ok(All::of(snapshot)?.choose(workspace, mine, choose));
+            return All::of(snapshot)?.choose(workspace, circle, choose);
         }
         let mut all = match kept.take() {
             Some(all) => all.brought_up_to(snapshot)?,
             None => All::of(snapshot)?,
         };
-        let chosen = all.choose(workspace, mine, choose);
+        let chosen = all.choose(workspace, circle, choose)?;
         *kept = Some(all);
         Ok(chosen)
     }
@@ -135,18 +142,18 @@ impl All {
     fn choose(
         &mut self,
         workspace: WorkspaceId,
-        mine: &Mine,
-        choose: impl FnOnce(&Rows, &Mine) -> Entries,
-    ) -> Entries {
+        circle: &Circle,
+        choose: impl FnOnce(&Rows, &Circle) -> Result<Entries, Error>,
+    ) -> Result<Entries, Error> {
         if let Some((of, chosen)) = self.chosen.get(&workspace)
-            && of == mine
+            && of == circle
         {
-            return chosen.clone();
+            return Ok(chosen.clone());
         }
-        let Some(rows) = self.workspaces.get(&workspace) else { return Entries::new() };
-        let chosen = choose(rows, mine);
-        self.chosen.insert(workspace, (mine.clone(), chosen.clone()));
-        chosen
+        let Some(rows) = self.workspaces.get(&workspace) else { return Ok(Entries::new()) };
+        let chosen = choose(rows, circle)?;
+        self.chosen.insert(workspace, (circle.clone(), chosen.clone()));
+        Ok(chosen)
     }
 }
 
@@ -166,9 +173,9 @@ mod tests {
     #[test]
     fn the_same_rows_are_passed_over_once_for_the_same_person_and_others_again() {
         let passes = Cell::new(0);
-        let choose = |rows: &Rows, _: &Mine| {
+        let choose = |rows: &Rows, _: &Circle| {
             passes.set(passes.get() + 1);
-            rows.keys().copied().collect::<Entries>()
+            Ok::<_, Error>(rows.keys().copied().collect::<Entries>())
         };
         let row = || {
             let (workspace, memory) = (WorkspaceId::MAIN, Memory::Semantic);
@@ -180,16 +187,19 @@ mod tests {
         let entry = |number: u8| EntryId::from_bytes([number; 16]);
         let mut all = All::at(Seq(1));
         all.put(entry(1), &row());
-        let (mine, others) = (Mine::from([AuthorId::from_bytes([1; 32])]), Mine::new());
+        let authors = BTreeSet::from([AuthorId::from_bytes([1; 32])]);
+        let alone = Circle { mine: authors.clone(), ..Circle::default() };
+        let others = Circle { fellows: authors, ..Circle::default() };
         let main = WorkspaceId::MAIN;
         for _ in 0..2 {
-            assert_eq!(all.choose(main, &mine, choose), Entries::from([entry(1)]));
+            assert_eq!(all.choose(main, &alone, choose).unwrap(), Entries::from([entry(1)]));
         }
         assert_eq!(passes.get(), 1);
-        all.choose(main, &others, choose);
+        all.choose(main, &others, choose).unwrap();
         assert_eq!(passes.get(), 2, "it goes by who is who");
         all.put(entry(2), &row());
-        assert_eq!(all.choose(main, &others, choose), Entries::from([entry(1), entry(2)]));
+        let both = Entries::from([entry(1), entry(2)]);
+        assert_eq!(all.choose(main, &others, choose).unwrap(), both);
         assert_eq!(passes.get(), 3, "it goes by the rows");
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{Briefed, Briefing, Caveat, Found, Section, TaskId, TaskRow};
 use crate::index::embed;
+use crate::query::characters::is_seen;
 use crate::query::hops;
 use klnode_crdt::lww::Register;
 use std::collections::BTreeSet;
@@ -53,8 +54,10 @@ pub(super) fn entry(found: &Found, code: &str, line: &str, caveats: &[Caveat]) -
         confidence.effective_observations,
         author(found),
     );
-    // Who wrote it was just said.
-    for caveat in caveats.iter().filter(|caveat| !matches!(caveat, Caveat::Foreign { .. })) {
+    // Who wrote it was just said; and tags and citations are told of nobody.
+    let is_left_out =
+        |caveat: &&Caveat| matches!(caveat, Caveat::Foreign { .. } | Caveat::OfOthers { .. });
+    for caveat in caveats.iter().filter(|caveat| !is_left_out(caveat)) {
         let _ = write!(text, "; {}", plain(&caveat.to_string()));
     }
     text.push(')');
@@ -104,12 +107,7 @@ fn quoted(text: &str) -> String {
 
 /// A text on one line: nothing in it moves a cursor, ends a line or turns the direction of writing.
 fn plain(text: &str) -> String {
-    let is_unseen = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}')
-            || matches!(c, '\u{2060}'..='\u{2069}' | '\u{FEFF}')
-    };
-    text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_seen(c) && c != '\t' { c } else { ' ' }).collect()
 }
 
 #[cfg(test)]

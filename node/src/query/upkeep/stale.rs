@@ -65,7 +65,7 @@ impl Work<'_> {
                 let why = match standing.reason {
                     Reason::NotServed { days } => format!("not served for {days} days"),
                     Reason::PredictionErrors { errors } => {
-                        format!("a wrong answer {errors} times, and hardly used")
+                        format!("a weak answer {errors} times, and hardly used")
                     }
                     _ => "stale".to_owned(),
                 };

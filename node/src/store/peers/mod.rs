@@ -8,6 +8,8 @@
 mod read;
 pub mod rows;
 mod society;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use society::{Society, Workspace};

@@ -71,12 +71,15 @@ impl Snapshot {
         rows.collect()
     }
 
-    /// What the texts of an author led to here, in the order of arrival.
+    /// What the texts of an author led to here, in the order of arrival; without what is damaged.
     pub fn outcomes(&self, author: AuthorId) -> Result<Vec<OutcomeRow>, Error> {
         let (first, last) = span::<40>(author.as_bytes());
         let table = self.transaction.open_table(OUTCOMES)?;
-        let rows = table.range::<&[u8; 40]>(&first..=&last)?;
-        rows.map(|row| rows::decode("outcomes", row?.1.value())).collect()
+        let mut outcomes = Vec::new();
+        for row in table.range::<&[u8; 40]>(&first..=&last)? {
+            outcomes.extend(Error::unless_damaged(rows::decode("outcomes", row?.1.value()))?);
+        }
+        Ok(outcomes)
     }
 
     /// The number of the newest outcome of an author's texts. Numbers are never given out again.

@@ -153,6 +153,16 @@ pub struct OutcomeRow {
     /// Which text of it: what was observed of one says nothing about the one that replaces it.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Digest>,
+    /// Others wrote parts of it.
+    #[serde(rename = "j", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_joint: bool,
+}
+
+impl OutcomeRow {
+    /// Whether it says something about the author: that a text of several helped is nobody's credit.
+    pub fn is_telling(&self) -> bool {
+        !(self.is_success && self.is_joint)
+    }
 }
 
 /// What is known between this node and a peer about a forgotten entry.

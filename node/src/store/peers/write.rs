@@ -18,8 +18,13 @@ use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use klnode_federation::proto::pairing::Invitation;
 use klnode_federation::proto::{Offerer, Outgoing};
-use redb::ReadableTable;
+use redb::{ReadableTable, ReadableTableMetadata};
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// So long after it has expired whoever comes with a ticket is told so, and who has used it is
+/// welcomed again.
+const EXPIRED_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Outcomes that are remembered of one author; older ones have faded.
 const OUTCOMES_MAX: usize = 1_000;
@@ -73,6 +78,15 @@ impl Batch {
         Ok(mine)
     }
 
+    pub(crate) fn has_peer(&self, peer: AuthorId) -> Result<bool, Error> {
+        Ok(self.transaction.open_table(PEERS)?.get(peer.as_bytes())?.is_some())
+    }
+
+    /// How many authors are proved to have equivocated.
+    pub(crate) fn proof_count(&self) -> Result<u64, Error> {
+        Ok(self.transaction.open_table(EQUIVOCATIONS)?.len()?)
+    }
+
     pub(crate) fn has_proof(&self, author: AuthorId) -> Result<bool, Error> {
         Ok(self.transaction.open_table(EQUIVOCATIONS)?.get(author.as_bytes())?.is_some())
     }
@@ -99,14 +113,26 @@ impl Batch {
         table.iter()?.map(|row| Ok(AuthorId::from_bytes(*row?.0.value()))).collect()
     }
 
+    /// All workspaces that are known by name.
+    pub(crate) fn workspaces(&self) -> Result<Vec<WorkspaceId>, Error> {
+        let table = self.transaction.open_table(WORKSPACES)?;
+        table.iter()?.map(|row| Ok(WorkspaceId::from_bytes(*row?.0.value()))).collect()
+    }
+
     pub(crate) fn put_workspace(&self, id: WorkspaceId, row: &WorkspaceRow) -> Result<(), Error> {
         let mut table = self.transaction.open_table(WORKSPACES)?;
         table.insert(id.as_bytes(), rows::encode(row).as_slice())?;
         Ok(())
     }
 
-    pub(crate) fn put_invitation(&self, row: &Invitation) -> Result<(), Error> {
+    /// Keeps what a ticket is good for. Those that have expired for a while go.
+    pub(crate) fn put_invitation(&self, row: &Invitation, now: WallTime) -> Result<(), Error> {
         let mut table = self.transaction.open_table(INVITATIONS)?;
+        let is_kept = |row: &[u8]| {
+            let row = rows::decode::<Invitation>("invitations", row);
+            row.is_ok_and(|row| row.expires.plus(EXPIRED_KEPT) >= now)
+        };
+        table.retain(|_, row| is_kept(row))?;
         table.insert(&row.secret.name(), rows::encode(row).as_slice())?;
         Ok(())
     }
@@ -138,6 +164,13 @@ impl Batch {
         Ok(heard)
     }
 
+    /// Whether any peer has told how far an author is.
+    pub(crate) fn has_distance(&self, author: AuthorId) -> Result<bool, Error> {
+        let (first, last) = span::<64>(author.as_bytes());
+        let table = self.transaction.open_table(DISTANCES)?;
+        Ok(table.range::<&[u8; 64]>(&first..=&last)?.next().transpose()?.is_some())
+    }
+
     pub(crate) fn put_distance(
         &self,
         author: AuthorId,
@@ -160,7 +193,10 @@ impl Batch {
         let (mut held, mut same) = (Vec::new(), None);
         for one in table.range::<&[u8; 40]>(&first..=&last)? {
             let (at, one) = one?;
-            let one: OutcomeRow = rows::decode("outcomes", one.value())?;
+            held.push(*at.value());
+            // One that is damaged says nothing, and goes in its turn.
+            let one = Error::unless_damaged(rows::decode::<OutcomeRow>("outcomes", one.value()))?;
+            let Some(one) = one else { continue };
             let is_same = one.entry == row.entry
                 && one.task == row.task
                 && (one.task.is_some() || (one.day, one.is_success) == (row.day, row.is_success));
@@ -170,7 +206,6 @@ impl Batch {
             if is_same {
                 same = Some((*at.value(), OutcomeRow { text: row.text, ..one }));
             }
-            held.push(*at.value());
         }
         if let Some((at, row)) = same {
             table.insert(&at, rows::encode(&row).as_slice())?;

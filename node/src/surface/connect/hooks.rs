@@ -6,6 +6,7 @@
 use super::edit::{self, Literal, New, prepend, replaced, settle, without_item};
 use super::jsonc::{Kind, Node, Problem, parse};
 use crate::surface::hook::Event;
+use crate::surface::shell;
 use serde_json::Value;
 
 /// The object that holds the events.
@@ -15,18 +16,9 @@ pub const NAME: &str = "klnode";
 /// Seconds after which the client gives up waiting; the hook itself does long before.
 const TIMEOUT_SECONDS: u32 = 5;
 
-/// A word of a shell's command line.
-pub fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
 /// What is run at an event. `flags` begin with a space, or are empty.
 fn command(program: &str, event: Event, flags: &str) -> String {
-    format!("{} hook {}{flags}", shell_word(program), event.verb())
+    format!("{} hook {}{flags}", shell::word(program), event.verb())
 }
 
 /// Whether a program's file is called so that its commands are known again as ours.
@@ -236,7 +228,7 @@ mod tests {
 
     #[test]
     fn an_apostrophe_in_a_flag_is_written_once_however_often_it_is_put() {
-        let flags = format!(" --home {}", shell_word("/Volumes/Bob's Disk/klnode"));
+        let flags = format!(" --home {}", shell::word("/Volumes/Bob's Disk/klnode"));
         let once = put("{}", "/usr/bin/klnode", &flags).unwrap();
         assert_eq!(put(&once, "/usr/bin/klnode", &flags).unwrap(), once);
     }

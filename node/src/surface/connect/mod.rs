@@ -12,6 +12,7 @@ pub mod file;
 pub mod hooks;
 pub mod jsonc;
 
+use crate::surface::shell;
 use clients::{Client, ENTRY, Scope};
 use codex::Entry;
 use file::{Backup, Refusal, Settings};
@@ -50,7 +51,7 @@ impl Program {
 
     /// The flags as a shell reads them, each after a space.
     fn shell_flags(&self) -> String {
-        self.flags().iter().map(|word| format!(" {}", hooks::shell_word(word))).collect()
+        self.flags().iter().map(|word| format!(" {}", shell::word(word))).collect()
     }
 
     /// An entry for a client that is not in the table, as many of them want it.

@@ -13,7 +13,7 @@ pub use input::Input;
 
 use crate::api::search::{Search, SearchAnswer};
 use crate::api::types::{FinishTask, FinishedTask, NewTask, Outcome, Task};
-use crate::api::{Client, ClientError, Kind};
+use crate::api::{Client, ClientError, Kind, escape};
 use crate::query::GitCheckout;
 use crate::store::Layout;
 use hyper::Method;
@@ -282,16 +282,6 @@ fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(PROMPT_BYTES_MAX)]
 }
 
-/// A value in the query of a path.
-fn escape(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let escaped = text.bytes().map(|byte| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    });
-    escaped.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,6 +303,5 @@ mod tests {
         }
         assert_eq!(Event::named("start"), None);
         assert_eq!(cut(&"\u{e9}".repeat(3_000)).chars().count(), 2_000);
-        assert_eq!(escape("/a b&c"), "%2Fa%20b%26c");
     }
 }

@@ -135,18 +135,9 @@ impl<'a> From<&'a Hit> for Shown<'a> {
 
 impl<'a> From<&'a Entry> for Shown<'a> {
     fn from(entry: &'a Entry) -> Self {
-        let mut caveats = Vec::new();
-        if !entry.contested.is_empty() {
-            caveats.push(format!("contested: {}", entry.contested.join(", ")));
-        }
-        if entry.proposals > 0 {
-            caveats.push(format!("{} proposals by others", entry.proposals));
-        }
-        let marks = [
-            (entry.muted, "muted here"),
-            (entry.invalidated, "held to be wrong here"),
-            (entry.foreign && !entry.corroborated, "uncorroborated: nobody here has seen it work"),
-        ];
+        let mut caveats = entry.caveats.clone();
+        // What is muted or held to be wrong is found by name alone: no other answer has it.
+        let marks = [(entry.muted, "muted here"), (entry.invalidated, "held to be wrong here")];
         caveats.extend(marks.iter().filter(|(on, _)| *on).map(|(_, says)| (*says).to_owned()));
         Self {
             code: &entry.code,

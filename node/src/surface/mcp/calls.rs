@@ -9,8 +9,8 @@ use super::session::Session;
 use super::trouble::Trouble;
 use crate::api::search::{Search as Question, SearchAnswer};
 use crate::api::types::{
-    Edit, Entry, FinishTask, FinishedTask, NewEntry, NewTask, Observe as Observation, Outcome,
-    Overlay,
+    Edit, Entry, FinishTask, FinishedTask, NewEntry, NewTask, Observe as Observation, Observed,
+    Outcome, Overlay,
 };
 use crate::api::{ClientError, escape};
 use hyper::Method;
@@ -108,25 +108,21 @@ impl Asking<'_> {
     }
 
     async fn remember(&self, remember: Remember) -> Result<Answer, Trouble> {
-        let mut evidence = remember.evidence;
-        // Where a task is open it is what led here. A norm says what must be: that is cited by hand.
-        if evidence.is_empty()
-            && remember.kind.as_deref() != Some("norm")
-            && let Some(task) = self.session.task()
-        {
-            evidence.push(format!("run:task {task}"));
-        }
+        let work = self.work(None);
         let new = NewEntry {
             title: remember.title,
             content: remember.content,
             kind: remember.kind,
             tags: remember.tags,
-            evidence,
+            evidence: remember.evidence,
             depends_on: remember.depends_on,
             workspace: remember.workspace,
+            task: work.task.clone(),
+            checkout: self.session.checkout().cloned(),
             ..NewEntry::default()
         };
-        let named: Value = self.send(Method::POST, "/v1/entries", &new).await?;
+        let named = self.send(Method::POST, "/v1/entries", &new).await;
+        let named: Value = named.map_err(|trouble| self.about(&work, trouble))?;
         let (id, code) = (text_of(&named, "id"), text_of(&named, "code"));
         // Who wrote it cannot confirm it without having known it.
         self.session.note_served([code, id].into_iter());
@@ -144,15 +140,16 @@ impl Asking<'_> {
         let path = format!("/v1/entries/{}/observations", escape(&observe.code));
         let body = Observation { outcome, task: work.task.clone() };
         let observed = self.send(Method::POST, &path, &body).await;
-        let observed: Value = observed.map_err(|trouble| self.about(&work, trouble))?;
-        let (id, code) = (text_of(&observed, "id"), text_of(&observed, "code"));
-        let counted = observed["counted"].as_bool().unwrap_or(true);
+        let observed: Observed = observed.map_err(|trouble| self.about(&work, trouble))?;
+        let Observed { id, code, counted, reason } = observed;
         let what = if outcome == Outcome::Success { "a success" } else { "a failure" };
-        let text = match counted {
-            true => format!("{code}: {what} was counted.\n"),
-            false => format!("{code}: was counted in this task before; nothing was added.\n"),
+        let text = match &reason {
+            Some(reason) => format!("{code}: {reason}.\n"),
+            None => format!("{code}: {what} was counted.\n"),
         };
-        Ok(Answer { text, structured: json!({"id": id, "code": code, "counted": counted}) })
+        let mut structured = json!({"id": id, "code": code, "counted": counted});
+        answer::set(&mut structured, "reason", reason.as_deref());
+        Ok(Answer { text, structured })
     }
 
     /// What this session was served it cannot confirm independently, whatever the task says: the
@@ -306,7 +303,7 @@ fn admitted(entry: &Entry) -> Result<(), Trouble> {
         _ => return Ok(()),
     };
     let code = &entry.code;
-    let hint = format!("a person can read it with `klnode show {code}`");
+    let hint = format!("a person can read it on a terminal: `klnode show {code}`");
     Err(Trouble::new(format!("read out {code}: {why}")).hinting(hint))
 }
 

@@ -171,6 +171,8 @@ async fn in_time(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixListener;
     use std::path::Path;
     use std::process::{ChildStdin, Command, Stdio};
     use std::sync::mpsc::{self, Receiver};
@@ -243,6 +245,23 @@ mod tests {
         }
         assert!(node.started.try_lock().is_ok(), "the next call gets its turn");
         drop(alive);
+    }
+
+    #[test]
+    fn what_may_have_been_done_is_told_and_not_asked_for_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, started) = hanging(folder.path(), Duration::from_millis(100));
+        let listener = UnixListener::bind(folder.path().join("klnode.sock")).unwrap();
+        // A node that ends once it has heard something.
+        let ending = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 1]).unwrap();
+        });
+        let behalf = Behalf { client: "test", session: "s1" };
+        let told = block_on(node.send(&behalf, Method::POST, "/v1/entries", &())).unwrap_err();
+        assert!(told.to_string().contains("what was asked may have been done"), "{told}");
+        ending.join().unwrap();
+        assert!(started.try_recv().is_err(), "none is started to be asked once more");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Every line of a quoted text begins with the same mark. Whatever ends a line for some reader ends
 //! one here, so no text can leave its frame; what is not seen when it is read does not pass.
 
-use crate::surface::characters::{is_line_end, is_seen};
+use crate::query::characters::{is_line_end, is_seen};
 use std::fmt::Write;
 
 /// What stands above every quotation.

@@ -67,8 +67,10 @@ impl From<ClientError> for Trouble {
         use crate::api::Kind;
         let message = error.to_string();
         match error {
-            ClientError::NoNode { .. } | ClientError::Ended | ClientError::Stopped => {
-                Self::no_node("klnode")
+            ClientError::NoNode { .. } => Self::no_node("klnode"),
+            // Not asked again by itself: what was asked may have been done.
+            ClientError::Ended | ClientError::Stopped => {
+                Self::new(message).hinting("look whether it was done, and ask again if not")
             }
             ClientError::Refused(detail) => {
                 let reason = match detail.kind {

@@ -1,12 +1,13 @@
-//! Characters that end a line, or are not seen: neither may help a served text out of its quotation.
+//! Characters that end a line, or are not seen: neither may help a text out of its quotation, or a
+//! name to pass for another.
 
 /// Whether a character ends a line for some reader.
-pub(super) fn is_line_end(c: char) -> bool {
+pub fn is_line_end(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// Whether a character shows: no control, no change of direction, nothing of no width.
-pub(super) fn is_seen(c: char) -> bool {
+pub fn is_seen(c: char) -> bool {
     // Of the variation selectors the one that makes an emoji of its letter stays: one alone says
     // nothing.
     let is_hidden = matches!(c, '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}'

@@ -1,0 +1,160 @@
+//! What is credited, blamed and counted: the text that was served, whatever its author makes of it
+//! later; and a look at predicates only of one's own.
+
+use klnode::engine::{Command, Finish, Looks, NewEntry, NewTask, Receipt, TaskAct, TaskDone};
+use klnode::store::rows::ServedRow;
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
+use klnode_crdt::lww::Register;
+use klnode_crdt::tally::Observation;
+use klnode_crdt::writer::Claim;
+use klnode_scoring::outcome::{Outcome, Verdict};
+use klnode_scoring::status::Status;
+use klnode_tests::node::{Node, lesson};
+use klnode_tests::society::Team;
+
+fn about_task(node: &mut Node, act: TaskAct) -> TaskDone {
+    match node.run(Command::Task(Box::new(act))) {
+        Ok(Receipt::Task(done)) => done,
+        other => panic!("nothing was done about the task: {other:?}"),
+    }
+}
+
+fn begin(node: &mut Node, parent: Option<TaskId>) -> TaskId {
+    let (agent, goal) = ("agent".to_owned(), "goal".to_owned());
+    match about_task(node, TaskAct::Begin(NewTask { agent, goal, thread: None, parent })) {
+        TaskDone::Began(task) => task,
+        other => panic!("the task was not begun: {other:?}"),
+    }
+}
+
+fn serve(node: &mut Node, task: TaskId, entry: EntryId) {
+    let row = ServedRow {
+        caller: "agent".into(),
+        task: Some(task.to_string()),
+        query: "what".into(),
+        entries: vec![entry],
+        ..ServedRow::default()
+    };
+    node.run(Command::Served(row)).unwrap();
+}
+
+fn finish(node: &mut Node, task: TaskId, entry: EntryId, verdict: Verdict) {
+    let outcome = Outcome { verdict, quality: 0.5 };
+    let finish = Finish { outcome, used: vec![entry], cost: None, rounds: None, strategy: None };
+    about_task(node, TaskAct::Finish(task, finish));
+}
+
+fn rewrite(by: &mut Node, entry: EntryId, content: &str) {
+    by.claim(entry, Claim::Set(Register::CONTENT, content.to_owned()));
+}
+
+/// Successes and failures that an author is credited with, and blamed for.
+fn credited(node: &Node, author: AuthorId) -> (usize, usize) {
+    let outcomes = node.engine.store().snapshot().unwrap().outcomes(author).unwrap();
+    let successes = outcomes.iter().filter(|row| row.is_success).count();
+    (successes, outcomes.len() - successes)
+}
+
+/// An entry of alice's that everybody in the team holds.
+fn shared_entry(team: &mut Team) -> EntryId {
+    let entry = team.alice.create_in(team.shared.id, "what was agreed");
+    team.exchange();
+    entry
+}
+
+#[test]
+fn a_success_is_of_the_text_that_was_served_and_not_of_what_took_its_place() {
+    let mut team = Team::gather();
+    let entry = shared_entry(&mut team);
+    let Team { node, alice, .. } = &mut team;
+    let task = begin(node, None);
+    serve(node, task, entry);
+    rewrite(alice, entry, "Harm.");
+    alice.send_to(node);
+    assert_eq!(node.found(entry).view.text(Register::CONTENT), Some("Harm."));
+    finish(node, task, entry, Verdict::Success);
+    let found = node.found(entry);
+    assert_eq!(found.judged.local_successes, 0, "nobody has seen this text work");
+    assert!(!found.is_corroborated());
+    assert_ne!(found.judged.standing.status, Status::Active);
+    assert_eq!(credited(node, alice.author()), (1, 0), "the text that was served has helped");
+    // As it is now it has its chance; what is reported in a part of the task counts as well.
+    let task = begin(node, None);
+    serve(node, task, entry);
+    let part = begin(node, Some(task));
+    let (of, amount) = (Observation::Success, Thousandths::ONE);
+    about_task(node, TaskAct::Observe { task: part, entry, of, amount });
+    assert_eq!(node.found(entry).judged.local_successes, 1);
+}
+
+#[test]
+fn blame_goes_to_whoever_wrote_what_was_served_though_it_was_taken_back() {
+    let mut team = Team::gather();
+    let entry = shared_entry(&mut team);
+    let Team { node, alice, bob, .. } = &mut team;
+    rewrite(bob, entry, "Harm.");
+    bob.send_to(node);
+    let task = begin(node, None);
+    serve(node, task, entry);
+    bob.run(Command::Retract { entry }).unwrap();
+    bob.send_to(node);
+    let author = node.found(entry).author.map(|author| author.author);
+    assert_eq!(author, Some(alice.author()), "her text is shown again");
+    finish(node, task, entry, Verdict::Failure);
+    assert_eq!(credited(node, alice.author()), (0, 0));
+    assert_eq!(credited(node, bob.author()), (0, 1));
+}
+
+#[test]
+fn of_several_texts_in_one_task_each_is_blamed_and_none_is_said_to_have_helped() {
+    let mut team = Team::gather();
+    let (mixed, same) = (shared_entry(&mut team), shared_entry(&mut team));
+    let Team { node, alice, bob, .. } = &mut team;
+    let task = begin(node, None);
+    serve(node, task, mixed);
+    serve(node, task, same);
+    rewrite(bob, mixed, "By another.");
+    rewrite(alice, same, "By the same.");
+    bob.send_to(node);
+    alice.send_to(node);
+    serve(node, task, mixed);
+    serve(node, task, same);
+    finish(node, task, mixed, Verdict::Failure);
+    assert_eq!((credited(node, alice.author()), credited(node, bob.author())), ((0, 1), (0, 1)));
+    // Of the same author's texts one has misled, and it is not said which.
+    let task = begin(node, None);
+    serve(node, task, same);
+    rewrite(alice, same, "Once more.");
+    alice.send_to(node);
+    serve(node, task, same);
+    finish(node, task, same, Verdict::Failure);
+    assert_eq!(credited(node, alice.author()), (0, 2));
+}
+
+#[test]
+fn a_look_is_no_observation_of_anothers_text_nor_by_what_another_says_it_depends_on() {
+    let mut team = Team::gather();
+    let workspace = team.shared.id;
+    let anchored = |title: &str| {
+        let claims = vec![Claim::Add(TextSet::ANCHORS, "path:Cargo.toml".to_owned())];
+        NewEntry { workspace, claims, ..lesson(title) }
+    };
+    let foreign = team.alice.create_new(anchored("foreign"));
+    let (own, meddled) =
+        (team.node.create_new(anchored("own")), team.node.create_new(anchored("meddled with")));
+    team.exchange();
+    let Team { node, alice, .. } = &mut team;
+    let look = |node: &mut Node, held: &[EntryId], broken: &[EntryId]| {
+        let (held, broken) = (held.to_vec(), broken.to_vec());
+        node.run(Command::Looked(Looks { held, broken, is_counted: true })).unwrap();
+    };
+    look(node, &[foreign, own], &[]);
+    assert_eq!((node.successes(foreign), node.successes(own)), (0, 1));
+    assert!(!node.found(foreign).is_corroborated());
+    alice.claim(meddled, Claim::Add(TextSet::ANCHORS, "path:no/such/file".to_owned()));
+    alice.send_to(node);
+    look(node, &[], &[meddled]);
+    assert_eq!(node.found(meddled).judged.confidence.posterior.beta(), 5.0);
+}
