@@ -4,6 +4,7 @@
 use crate::process::{Running, signal, started, told};
 use klnode::engine::{Command, Ingested, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
 use klnode::store::peers::rows::PeerRow;
+use klnode::store::rows::ServedRow;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::holding::EntryRecords;
 use klnode_crdt::ids::EntryId;
@@ -17,6 +18,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{self, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 
 const WRITES: u64 = 14;
@@ -256,6 +258,26 @@ fn expect_all(socket: &Path, written: &[String], when: &str) {
         assert_eq!(shown.status, 200, "{when}, number {number}: {}", shown.text());
         assert_eq!(shown.json()["id"], id.as_str(), "{when}");
     }
+}
+
+#[test]
+fn what_is_read_on_a_full_disk_makes_nobody_wait_for_another_attempt_to_write() {
+    let (disk, entry) = prepared();
+    let mut node = Node::start_on(disk, 1, 3, START).expect("opens");
+    let faulty = node.medium.disk();
+    let served = || Command::Served(ServedRow { entries: vec![entry], ..ServedRow::default() });
+    faulty.fail_every(1, Fault::NoSpace);
+    assert!(node.run(observe(entry)).is_err());
+    let calls = faulty.counts().calls();
+    let told = node.run(served()).unwrap_err().to_string();
+    assert!(told.contains("the disk is full"), "{told}");
+    assert_eq!(faulty.counts().calls(), calls, "the disk is left alone");
+    node.now = node.now.plus(Duration::from_secs(120));
+    assert!(node.run(served()).is_err());
+    assert!(faulty.counts().calls() > calls, "now and then it is tried");
+    faulty.heal();
+    node.run(observe(entry)).expect("there is room");
+    node.run(served()).expect("and for what is served");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Ingest<'_> {
         if part.is_counted {
             return Ok(false);
         }
-        batch.put_task_part(root, entry, PartRow { is_counted: true, ..part })?;
+        batch.put_task_part(root, entry, &PartRow { is_counted: true, ..part })?;
         let mut uses = batch.uses(entry)?;
         uses.idle_tasks = uses.idle_tasks.saturating_add(1);
         let mut is_archived = false;
@@ -117,7 +117,7 @@ impl Ingest<'_> {
             return Ok(());
         }
         let part = batch.task_part(root, entry)?;
-        batch.put_task_part(root, entry, PartRow { is_counted: true, ..part })?;
+        batch.put_task_part(root, entry, &PartRow { is_counted: true, ..part })?;
         self.speak_for(batch, entry, by)
     }
 

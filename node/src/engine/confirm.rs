@@ -92,10 +92,10 @@ impl Ingest<'_> {
         if !is_observed(batch, task, entry)? {
             let success = (Observation::Success, Thousandths::ONE);
             self.observe(batch, entry, success, Some(task))?;
-            batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
+            batch.put_task_part(task, entry, &PartRow { is_observed: true, ..part })?;
         }
         let part = batch.task_part(root, entry)?;
-        batch.put_task_part(root, entry, PartRow { is_confirmed: true, ..part })?;
+        batch.put_task_part(root, entry, &PartRow { is_confirmed: true, ..part })?;
         Ok(self.speak_for_in(batch, root, entry, By::Independent)?)
     }
 

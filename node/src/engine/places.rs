@@ -81,7 +81,7 @@ impl Ingest<'_> {
         if let Receipt::Created(entry) = receipt {
             let mut part = batch.task_part(task, entry)?;
             part.is_made = true;
-            batch.put_task_part(task, entry, part)?;
+            batch.put_task_part(task, entry, &part)?;
         }
         Ok(receipt)
     }

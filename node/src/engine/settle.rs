@@ -202,7 +202,7 @@ impl Ingest<'_> {
             let root = root(batch, source.task)?;
             let part = batch.task_part(root, entry)?;
             let part = PartRow { is_confirmed: true, is_counted: true, ..part };
-            batch.put_task_part(root, entry, part)?;
+            batch.put_task_part(root, entry, &part)?;
         }
         if let Some(other) = with {
             for of in [Observation::Confirmation, Observation::Success] {
@@ -210,7 +210,7 @@ impl Ingest<'_> {
                 taken(observed)?;
             }
             let part = batch.task_part(at.task, entry)?;
-            batch.put_task_part(at.task, entry, PartRow { is_observed: true, ..part })?;
+            batch.put_task_part(at.task, entry, &PartRow { is_observed: true, ..part })?;
             let told = with_fate(other.row.clone(), Some(fate.clone()));
             batch.put_finding(other.at, &told)?;
             batch.drop_unsettled(other.at)?;

@@ -24,6 +24,8 @@ const CLOCK_BACK_MAX: Duration = Duration::from_secs(300);
 
 /// Commits that may follow one another without one of them being durable.
 const DEFERRED_COMMITS_MAX: u32 = 256;
+/// What was served is not written down on a full disk, but tried again after so long.
+const FULL_RETRY: Duration = Duration::from_secs(60);
 
 /// Decides about a record before it is merged.
 pub trait Judge: Send {
@@ -100,6 +102,8 @@ pub struct Engine {
     may_be_written: bool,
     /// What closed the store, if it is closed.
     fault: Option<Fault>,
+    /// Since when the disk is full, and what was said then.
+    full: Option<(WallTime, Rejection)>,
 }
 
 impl Engine {
@@ -133,6 +137,7 @@ impl Engine {
             is_in_doubt: false,
             may_be_written: false,
             fault: None,
+            full: None,
         })
     }
 
@@ -170,11 +175,17 @@ impl Engine {
     }
 
     fn apply(&mut self, commands: &[Command], now: WallTime) -> Vec<Result<Receipt, Rejection>> {
+        if let Some(rejection) = self.spared(commands, now) {
+            return commands.iter().map(|_| Err(rejection.clone())).collect();
+        }
         if let Err(rejection) = self.heal() {
             return commands.iter().map(|_| Err(rejection.clone())).collect();
         }
         match self.try_step(commands, now) {
-            Ok(receipts) => receipts,
+            Ok(receipts) => {
+                self.full = None;
+                receipts
+            }
             // One damaged row must not take the rest of the group with it.
             Err(Error::Damaged { .. }) if commands.len() > 1 => {
                 let one_by_one = commands.chunks(1).flat_map(|command| self.apply(command, now));
@@ -184,11 +195,22 @@ impl Engine {
                 self.fault = fault_of(&error);
                 // At once, since nothing can be read until then; what stays closed is tried again
                 // before the next command.
+                let is_full = self.fault == Some(Fault::Full);
                 let _ = self.heal();
                 let rejection = Rejection::from(error);
+                self.full = is_full.then(|| (now, rejection.clone()));
                 commands.iter().map(|_| Err(rejection.clone())).collect()
             }
         }
+    }
+
+    /// Why what was served is not written down now. Each attempt on a full disk closes the store for a
+    /// moment to those who read it, and whoever reads would make one.
+    fn spared(&self, commands: &[Command], now: WallTime) -> Option<Rejection> {
+        let (since, rejection) = self.full.as_ref()?;
+        let is_served = |command: &Command| matches!(command.act(), Command::Served(_));
+        let is_early = now < since.plus(FULL_RETRY);
+        (is_early && commands.iter().all(is_served)).then(|| rejection.clone())
     }
 
     /// Goes on after a panic in the middle of a step, whose answers are lost: a damaged page can make

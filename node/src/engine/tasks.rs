@@ -233,7 +233,7 @@ impl Ingest<'_> {
                 (part.order, part.rank) = (Some(row.served), rank);
                 row.served = row.served.saturating_add(1);
             }
-            batch.put_task_part(task, *entry, part)?;
+            batch.put_task_part(task, *entry, &part)?;
         }
         batch.put_task(task, &row)
     }
@@ -253,7 +253,7 @@ impl Ingest<'_> {
         }
         self.observe(batch, entry, (of, amount), Some(task))?;
         self.count_use(batch, entry, of, Some(task))?;
-        batch.put_task_part(task, entry, PartRow { is_observed: true, ..part })?;
+        batch.put_task_part(task, entry, &PartRow { is_observed: true, ..part })?;
         if of == Observation::Success {
             self.speak_for_in(batch, root(batch, task)?, entry, By::Use)?;
         }
@@ -335,7 +335,7 @@ impl Ingest<'_> {
         if !taken(observed)? {
             return Ok(false);
         }
-        batch.put_task_part(task, credit.entry, PartRow { is_observed: true, ..part })?;
+        batch.put_task_part(task, credit.entry, &PartRow { is_observed: true, ..part })?;
         self.count_use(batch, credit.entry, of, Some(task))?;
         if of == Observation::Success {
             self.speak_for_in(batch, root, credit.entry, By::Use)?;

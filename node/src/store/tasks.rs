@@ -240,11 +240,11 @@ impl Batch {
         &self,
         task: TaskId,
         entry: EntryId,
-        row: PartRow,
+        row: &PartRow,
     ) -> Result<(), Error> {
         let mut table = self.transaction.open_table(PARTS)?;
         let at = key::<32>(&[task.as_bytes(), entry.as_bytes()]);
-        table.insert(&at, rows::encode(&row).as_slice())?;
+        table.insert(&at, rows::encode(row).as_slice())?;
         Ok(())
     }
 

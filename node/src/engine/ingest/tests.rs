@@ -4,7 +4,7 @@
 use super::*;
 use crate::engine::peers::PROOFS_MAX;
 use crate::engine::{Arrival, Command, Engine, Limits, PeerAct, Receipt, Setup, TaskParams};
-use crate::store::peers::rows::{PeerRow, Way};
+use crate::store::peers::rows::Way;
 use crate::store::{Durability, MemoryMedium, Options, Store};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::equivocation::Proof;
@@ -248,7 +248,7 @@ fn beyond_a_number_of_proofs_only_those_about_somebody_known_are_kept() {
     assert!(is_convicted(&node, *numbers.start()));
     assert!(!is_convicted(&node, *numbers.end()), "nobody knows it, and there are enough");
     // A peer, whoever a peer has told of, and whose records are held.
-    note(&mut node, PeerAct::Put(key(20).author(), Box::new(PeerRow::default())));
+    note(&mut node, PeerAct::Put(key(20).author(), Box::default()));
     note(&mut node, PeerAct::Distance(key(21).author(), key(20).author(), 1));
     for number in [20, 21] {
         note(&mut node, convict(number));

@@ -268,7 +268,7 @@ fn an_answer_that_is_no_vectors_is_an_error_that_says_so() {
         (|| Answer::Json(json!({ "embeddings": [[1, 2]] })), "it gives 1 vectors for 2 texts"),
         (|| Answer::Json(json!({ "embeddings": [[1, 2], [1]] })), "it gives a vector of 1 numbers"),
         (|| Answer::Json(json!({ "embeddings": [[1, 2], [1, null]] })), "a number in its answer"),
-        (|| Answer::Endless, "its answer is larger than 589824 bytes"),
+        (|| Answer::Endless, "its answer is larger than 327680 bytes"),
     ];
     for (answer, why) in answers {
         let server = Server::start(move |_, _| answer());
