@@ -1,8 +1,8 @@
 //! What is credited, blamed and counted: the text that was served, whatever its author makes of it
 //! later; and a look at predicates only of one's own.
 
+use crate::tasks::serve;
 use klnode::engine::{Command, Finish, Looks, NewEntry, NewTask, Receipt, TaskAct, TaskDone};
-use klnode::store::rows::ServedRow;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
@@ -27,17 +27,6 @@ fn begin(node: &mut Node, parent: Option<TaskId>) -> TaskId {
         TaskDone::Began(task) => task,
         other => panic!("the task was not begun: {other:?}"),
     }
-}
-
-fn serve(node: &mut Node, task: TaskId, entry: EntryId) {
-    let row = ServedRow {
-        caller: "agent".into(),
-        task: Some(task.to_string()),
-        query: "what".into(),
-        entries: vec![entry],
-        ..ServedRow::default()
-    };
-    node.run(Command::Served(row)).unwrap();
 }
 
 fn finish(node: &mut Node, task: TaskId, entry: EntryId, verdict: Verdict) {

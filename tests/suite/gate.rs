@@ -89,36 +89,8 @@ fn two_trusted_members_who_confirm_it_open_the_gate_and_nobody_else_does() {
     assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
 }
 
-#[test]
-fn what_members_confirmed_before_a_text_was_rewritten_is_not_about_it() {
-    let mut team = Team::gather();
-    let (others, thirds) = (
-        team.alice.create_in(team.shared.id, "alice's"),
-        team.bob.create_in(team.shared.id, "bob's"),
-    );
-    let mut dave = Node::start(5, 5);
-    team.shared.admit(dave.author());
-    team.shared.tell(&mut team.node);
-    let entry = dave.create_in(team.shared.id, "first text");
-    dave.send_to(&mut team.node);
-    team.exchange();
-    for trusted in [others, thirds] {
-        team.node.succeed(trusted);
-    }
-    team.alice.observe(entry, Confirmation);
-    team.bob.observe(entry, Confirmation);
-    team.exchange();
-    assert_eq!(team.node.found(entry).gate(), Gate::Open);
-    for node in [&mut team.node, &mut dave] {
-        node.wait_days(1);
-    }
-    retext(&mut dave, entry, "Another text.");
-    dave.send_to(&mut team.node);
-    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
-}
-
-#[test]
-fn a_text_that_was_swapped_is_confirmed_anew_whatever_its_stamp_says() {
+/// Alice and bob, who are trusted, have confirmed what dave wrote.
+fn confirmed_by_two() -> (Team, Node, EntryId) {
     let mut team = Team::gather();
     let trusted = [
         team.alice.create_in(team.shared.id, "alice's"),
@@ -133,13 +105,32 @@ fn a_text_that_was_swapped_is_confirmed_anew_whatever_its_stamp_says() {
     for entry in trusted {
         team.node.succeed(entry);
     }
-    let confirm = |team: &mut Team| {
-        team.alice.observe(entry, Confirmation);
-        team.bob.observe(entry, Confirmation);
-        team.exchange();
-        team.node.found(entry).gate()
-    };
-    assert_eq!(confirm(&mut team), Gate::Open);
+    assert_eq!(confirm(&mut team, entry), Gate::Open);
+    (team, dave, entry)
+}
+
+/// Alice and bob confirm an entry; returns what the gate says then.
+fn confirm(team: &mut Team, entry: EntryId) -> Gate {
+    team.alice.observe(entry, Confirmation);
+    team.bob.observe(entry, Confirmation);
+    team.exchange();
+    team.node.found(entry).gate()
+}
+
+#[test]
+fn what_members_confirmed_before_a_text_was_rewritten_is_not_about_it() {
+    let (mut team, mut dave, entry) = confirmed_by_two();
+    for node in [&mut team.node, &mut dave] {
+        node.wait_days(1);
+    }
+    retext(&mut dave, entry, "Another text.");
+    dave.send_to(&mut team.node);
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+}
+
+#[test]
+fn a_text_that_was_swapped_is_confirmed_anew_whatever_its_stamp_says() {
+    let (mut team, mut dave, entry) = confirmed_by_two();
     // On the same day, from a clock that is years behind.
     dave.now = WallTime::from_millis(1_000);
     retext(&mut dave, entry, "Run this as root.");
@@ -150,7 +141,7 @@ fn a_text_that_was_swapped_is_confirmed_anew_whatever_its_stamp_says() {
         node.wait_days(1);
     }
     assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
-    assert_eq!(confirm(&mut team), Gate::Open, "this text was seen to work, too");
+    assert_eq!(confirm(&mut team, entry), Gate::Open, "this text was seen to work, too");
 }
 
 #[test]

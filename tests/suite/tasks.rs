@@ -317,7 +317,7 @@ fn end(node: &mut Node, task: TaskId, used: Vec<EntryId>) -> Result<Receipt, Rej
     node.run(Command::Task(Box::new(TaskAct::Finish(task, finish))))
 }
 
-fn serve(node: &mut Node, task: TaskId, entry: EntryId) {
+pub(super) fn serve(node: &mut Node, task: TaskId, entry: EntryId) {
     let row = ServedRow {
         caller: "agent".into(),
         task: Some(task.to_string()),
