@@ -9,10 +9,14 @@
 use crate::claims::TextSet;
 use crate::entry::Entry;
 use crate::ids::{AuthorId, EntryId, Nonce, WorkspaceId};
+use crate::key::{SecretKey, Signature};
 use crate::lww::Register;
 use crate::origin::{Memory, Origin};
 use crate::time::WallTime;
+use crate::tombstone::AdminGrant;
 use crate::view::Entitlement;
+use crate::writer::Claim;
+use data_encoding::HEXLOWER;
 use std::collections::BTreeSet;
 
 /// What the source of a charter's origin is called.
@@ -80,6 +84,26 @@ impl Charter {
         let text = |register| view.text(register).map(str::to_owned);
         let (settings, name) = (text(Register::CONTENT), text(Register::TITLE));
         Self { owner, admins, members, settings, name, checkouts }
+    }
+
+    /// The claim with which the owner of this charter hands an admin what it needs to forget.
+    pub fn grant(&self, owner: &SecretKey, admin: AuthorId) -> Option<Claim> {
+        let (_, nonce) = self.owner.filter(|(by, _)| *by == owner.author())?;
+        let AdminGrant { signature, .. } = AdminGrant::sign(owner, nonce, admin);
+        let text = format!("{admin} {}", HEXLOWER.encode(signature.as_bytes()));
+        Some(Claim::Add(TextSet::GRANTS, text))
+    }
+
+    /// What the owner has handed an admin to forget with.
+    pub fn granted(&self, held: &Entry, admin: AuthorId) -> Option<AdminGrant> {
+        let (owner, nonce) = self.owner.filter(|_| self.admins.contains(&admin))?;
+        let mut texts = held.claims.get(&owner)?.texts.get(&TextSet::GRANTS)?.present();
+        let signature = texts.find_map(|text| {
+            let signature = text.strip_prefix(&admin.to_string())?.strip_prefix(' ')?;
+            let bytes = HEXLOWER.decode(signature.as_bytes()).ok()?;
+            Some(Signature::from_bytes(bytes.try_into().ok()?))
+        })?;
+        Some(AdminGrant { owner, nonce, signature })
     }
 
     /// Whether an author may list members.

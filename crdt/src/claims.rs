@@ -33,9 +33,11 @@ impl TextSet {
     pub const OWNER_NONCES: Self = Self(8);
     /// On a workspace's charter: checkouts that belong to it, each by roots and remote.
     pub const CHECKOUTS: Self = Self(9);
+    /// On a workspace's charter: what each admin shows when it forgets, by key and signature.
+    pub const GRANTS: Self = Self(10);
 
     /// The sets this version knows, with their names.
-    pub const KNOWN: [(Self, &'static str); 9] = [
+    pub const KNOWN: [(Self, &'static str); 10] = [
         (Self::TAGS, "tags"),
         (Self::ANCHORS, "anchors"),
         (Self::VERIFY_STEPS, "verify_steps"),
@@ -45,6 +47,7 @@ impl TextSet {
         (Self::MEMBERS, "members"),
         (Self::OWNER_NONCES, "owner_nonces"),
         (Self::CHECKOUTS, "checkouts"),
+        (Self::GRANTS, "grants"),
     ];
 
     /// The set's name, if this version knows it.

@@ -56,7 +56,7 @@ pub fn next_group(random: &mut Seeded, model: &Model) -> Vec<Command> {
         }
         let entry = free[random.below(free.len() as u64) as usize];
         group.push(match random.below(10) {
-            0 => Command::Forget { entry, grounds: None },
+            0 => Command::Forget { entry },
             1 if matches!(model.get(&entry), Some(Expected::There(Some(_), _))) => {
                 Command::Retract { entry }
             }

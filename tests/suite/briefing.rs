@@ -158,7 +158,7 @@ fn a_reader_that_goes_on_tells_what_a_new_one_would() {
     assert!(both.contains("seen to work") && both.contains("works here alone"), "{both}");
     node.retitle(verified, "seen to work twice");
     assert!(told(&node).contains("seen to work twice"));
-    node.run(Command::Forget { entry: verified, grounds: None }).unwrap();
+    node.run(Command::Forget { entry: verified }).unwrap();
     let after = told(&node);
     assert!(!after.contains("seen to work") && after.contains("works here alone"), "{after}");
     assert_eq!(told_at(&node, &before), both, "an older state is told as it was");

@@ -379,7 +379,7 @@ fn a_damaged_tombstone_holds_up_nothing_that_a_peer_brings() {
     let entry = nodes.create(1, lesson("forgotten there"));
     settle(&mut nodes);
     nodes.part(1);
-    nodes.run(1, Command::Forget { entry, grounds: None }).unwrap();
+    nodes.run(1, Command::Forget { entry }).unwrap();
     let tombstone = record(&mut nodes, 1, entry);
     // A byte of the header, past where the row begins.
     strike(&mut nodes, 1, &tombstone, 40);

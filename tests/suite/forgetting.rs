@@ -2,10 +2,12 @@
 
 use klnode::engine::{Command, Ingested, Marks, NewEntry, Receipt, Rejection, SourceKey};
 use klnode::store::rows::OverlayRow;
+use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
 use klnode_crdt::holding::EntryRecords;
 use klnode_crdt::ids::{EntryId, Nonce, WorkspaceId};
-use klnode_crdt::key::SecretKey;
-use klnode_crdt::tombstone::{AdminGrant, Grounds};
+use klnode_crdt::origin::Memory;
+use klnode_crdt::writer::Claim;
 use klnode_tests::node::{Node, exchange, lesson};
 
 fn create(node: &mut Node, new: NewEntry) -> EntryId {
@@ -30,7 +32,7 @@ fn forgetting_erases_every_payload_and_a_late_peer_does_not_bring_it_back() {
     late.succeed(entry);
     let marks = Marks { note: Some("unforgettable note".into()), ..Marks::default() };
     home.run(Command::Mark { entry, marks }).unwrap();
-    home.run(Command::Forget { entry, grounds: None }).expect("the creator may");
+    home.run(Command::Forget { entry }).expect("the creator may");
     exchange(&mut home, &mut peer);
     exchange(&mut late, &mut peer);
     exchange(&mut late, &mut home);
@@ -63,7 +65,7 @@ fn what_several_said_of_a_forgotten_entry_is_in_no_page_once_the_store_is_writte
         node.medium.disk().bytes().windows(8).any(|part| part == b"zq-left-".as_slice())
     };
     assert!(is_left(&home), "it can be seen where it is");
-    home.run(Command::Forget { entry, grounds: None }).expect("the creator may");
+    home.run(Command::Forget { entry }).expect("the creator may");
     home.run(Command::Rewrite).expect("nobody reads");
     assert!(!is_left(&home));
 }
@@ -73,22 +75,58 @@ fn a_stranger_may_not_forget() {
     let (mut home, mut stranger) = (Node::start(1, 1), Node::start(2, 2));
     let entry = home.create("mine");
     exchange(&mut home, &mut stranger);
-    let rejection = stranger.run(Command::Forget { entry, grounds: None }).unwrap_err();
+    let rejection = stranger.run(Command::Forget { entry }).unwrap_err();
     assert!(matches!(rejection, Rejection::NotEntitled(_)));
     assert_eq!(stranger.title(entry).as_deref(), Some("mine"));
 }
 
+/// The charter of a workspace that a node owns, and that lists another as its admin.
+fn found(owner: &mut Node, admin: &Node) -> WorkspaceId {
+    let nonce = Nonce::from_bytes([4; 16]);
+    let workspace = WorkspaceId::of(owner.author(), nonce);
+    let source = SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() };
+    let claims = vec![Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())];
+    let (memory, source) = (Memory::Episodic, Some(source));
+    let new = NewEntry { workspace, memory, claims, source, ..lesson("team") };
+    let entry = create(owner, new);
+    let claims = vec![Claim::Add(TextSet::ADMINS, admin.author().to_string())];
+    owner.run(Command::Claim { entry, claims }).expect("the owner may");
+    workspace
+}
+
+#[test]
+fn an_admin_forgets_what_a_member_wrote_until_it_is_one_no_longer() {
+    let (mut owner, mut admin, mut member) =
+        (Node::start(1, 1), Node::start(2, 2), Node::start(3, 3));
+    let workspace = found(&mut owner, &admin);
+    let [one, two] =
+        ["one", "two"].map(|title| create(&mut member, NewEntry { workspace, ..lesson(title) }));
+    for _ in 0..2 {
+        exchange(&mut owner, &mut admin);
+        exchange(&mut admin, &mut member);
+    }
+    admin.run(Command::Forget { entry: one }).expect("the admin may");
+    exchange(&mut admin, &mut member);
+    assert!(matches!(member.records(one), EntryRecords::Forgotten(_)), "by its own proof");
+    let rejection = member.run(Command::Forget { entry: charter::entry(workspace) }).unwrap_err();
+    assert!(matches!(rejection, Rejection::NotEntitled(_)));
+    let claims = vec![Claim::Withdraw(TextSet::ADMINS, admin.author().to_string())];
+    owner.run(Command::Claim { entry: charter::entry(workspace), claims }).expect("struck off");
+    exchange(&mut owner, &mut admin);
+    let rejection = admin.run(Command::Forget { entry: two }).unwrap_err();
+    assert!(matches!(rejection, Rejection::NotEntitled(_)));
+}
+
 #[test]
 fn creator_and_admin_forget_at_once_and_all_keep_the_same_tombstone() {
-    let (owner, nonce) = (SecretKey::from_bytes(&[9; 32]), Nonce::from_bytes([4; 16]));
-    let workspace = WorkspaceId::of(owner.author(), nonce);
-    let (mut creator, mut admin) = (Node::start(1, 1), Node::start(2, 2));
+    let (mut owner, mut creator, mut admin) =
+        (Node::start(9, 9), Node::start(1, 1), Node::start(2, 2));
+    let workspace = found(&mut owner, &admin);
     let entry = create(&mut creator, NewEntry { workspace, ..lesson("shared") });
+    exchange(&mut owner, &mut creator);
     exchange(&mut creator, &mut admin);
-    let grant = AdminGrant::sign(&owner, nonce, admin.author());
-    let grounds = Some(Grounds::Admin(grant));
-    admin.run(Command::Forget { entry, grounds }).expect("the admin may");
-    creator.run(Command::Forget { entry, grounds: None }).expect("the creator may");
+    admin.run(Command::Forget { entry }).expect("the admin may");
+    creator.run(Command::Forget { entry }).expect("the creator may");
     // The two tombstones cross on the way.
     let (EntryRecords::Forgotten(one), EntryRecords::Forgotten(two)) =
         (creator.records(entry), admin.records(entry))
@@ -107,7 +145,7 @@ fn an_import_is_one_entry_for_all_who_import_it_and_stays_forgotten() {
     let (mut one, mut two) = (Node::start(1, 1), Node::start(2, 2));
     let entry = create(&mut one, imported());
     assert_eq!(create(&mut two, imported()), entry);
-    one.run(Command::Forget { entry, grounds: None }).expect("at home");
+    one.run(Command::Forget { entry }).expect("at home");
     let again = one.run(Command::Create(Box::new(imported()))).unwrap_err();
     assert!(matches!(again, Rejection::Forgotten(_)), "{again}");
     // Another person's node does not take the word of a stranger for its own `main`.

@@ -98,7 +98,7 @@ fn adopt(fault: Fault, at_call: u64) -> (u64, bool) {
     let (mut node, mut laptop) = (Node::start(1, 1), Node::start(2, 2));
     let entry = node.create_new(imported());
     assert_eq!(laptop.create_new(imported()), entry);
-    laptop.run(Command::Forget { entry, grounds: None }).expect("at home");
+    laptop.run(Command::Forget { entry }).expect("at home");
     let EntryRecords::Forgotten(tombstone) = laptop.records(entry) else { panic!("held") };
 
     let mut node = Node::start_on(node.medium.disk().fork(), 1, 3, START).expect("opens");

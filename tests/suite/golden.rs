@@ -206,7 +206,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     let entry = node.create("kept");
     let gone = node.create("forgotten");
     node.succeed(entry);
-    node.run(Command::Forget { entry: gone, grounds: None }).unwrap();
+    node.run(Command::Forget { entry: gone }).unwrap();
     peer.create("from a peer");
     peer.send_to(&mut node);
     for twin in [0, 1] {

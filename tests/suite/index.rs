@@ -113,7 +113,7 @@ fn what_is_forgotten_while_vectors_are_made_anew_does_not_come_back_with_them() 
     let running = index::start(setup, node.engine.store().clone(), wakes).unwrap();
     let index = running.index();
     model.wait_for("alpha");
-    node.run(Command::Forget { entry: secret, grounds: None }).unwrap();
+    node.run(Command::Forget { entry: secret }).unwrap();
     node.create("later");
     model.close("later");
     publish.send_replace(node.engine.head());

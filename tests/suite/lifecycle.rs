@@ -324,7 +324,7 @@ fn a_hint_goes_with_the_last_record_that_gives_it_and_with_what_is_forgotten() {
     node.claim(first, supersedes(olds[1]));
     node.claim(second, supersedes(first));
     assert_eq!((hints(&node, olds[1]), hints(&node, first)), (vec![first], vec![second]));
-    node.run(Command::Forget { entry: first, grounds: None }).unwrap();
+    node.run(Command::Forget { entry: first }).unwrap();
     assert_eq!((hints(&node, olds[1]), hints(&node, first)), (vec![], vec![]));
 }
 

@@ -223,6 +223,15 @@ fn ones_own_second_machine_has_the_workspaces_and_all_that_is_in_them() {
     here.found("written on the second machine", &added);
     let shown = here.json(&["show", &added]);
     assert_eq!(shown["workspace"], "team");
+    // As an admin it may forget what a member wrote, and the member's node believes it.
+    let third = Peer::start();
+    third.json(&["join", &here.ticket(&["team"])]);
+    let unwanted = third.add("unwanted by the owner", &["--workspace", "team"]);
+    there.found("unwanted by the owner", &unwanted);
+    there.json(&["forget", &unwanted]);
+    eventually("it is forgotten where it was written", || {
+        (third.type_in(&["show", &unwanted]).status.code() == Some(1)).then_some(())
+    });
 }
 
 #[test]

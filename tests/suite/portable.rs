@@ -66,7 +66,7 @@ pub(crate) fn lived(seed: u64) -> Node {
         let entry = entries[random.below(entries.len() as u64) as usize];
         // Some of these are refused, as they would be in a life.
         let _ = match random.below(9) {
-            0 => node.run(Command::Forget { entry, grounds: None }),
+            0 => node.run(Command::Forget { entry }),
             1 => node.run(Command::Retract { entry }),
             2 => {
                 let claims = vec![Claim::Archive(Presence::Present)];

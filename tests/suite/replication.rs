@@ -78,6 +78,36 @@ fn equal_nodes_fall_silent_but_for_the_scrub() {
     assert!(bytes / count <= 600, "{bytes} bytes in {count} frames");
 }
 
+/// The limit is a limit on how far a text goes, not on what becomes of it where it is.
+#[test]
+fn an_entry_stays_shared_when_its_creator_moves_away_and_new_ones_stop() {
+    let mut nodes = Cluster::new(17, 5, Knobs::calm());
+    let team = nodes.found(&[0, 1, 2, 3, 4]);
+    for (one, two) in [(0, 1), (0, 2), (2, 3), (3, 4)] {
+        nodes.pair(one, two, false);
+    }
+    let old = nodes.create(1, in_workspace(team, "by a member"));
+    nodes.pass(REST_MS);
+    let struck = Claim::Withdraw(TextSet::MEMBERS, nodes.author(1).to_string());
+    let charter = klnode_crdt::charter::entry(team);
+    nodes.run(0, Command::Claim { entry: charter, claims: vec![struck] }).expect("struck off");
+    nodes.pass(REST_MS);
+    nodes.run(1, set(old, Register::TITLE, "by one who was a member")).expect("set");
+    let new = nodes.create(1, in_workspace(team, "by one who is none"));
+    nodes.pass(REST_MS);
+    for at in [0, 2, 3, 4] {
+        assert_eq!(nodes.digests(at, old), nodes.digests(1, old), "at {at}");
+        assert_eq!(nodes.digests(at, new).is_empty(), at == 4, "at {at}");
+    }
+    assert_eq!(nodes.refusals(4, 3), []);
+    for (one, two) in nodes.links() {
+        for (from, to) in [(one, two), (two, one)] {
+            let preview = nodes.preview(from, to);
+            assert_eq!((preview.would_be, preview.would_end), (vec![], vec![]), "{from} for {to}");
+        }
+    }
+}
+
 #[test]
 fn a_filter_that_is_widened_sends_the_whole_entry_and_a_narrowed_one_no_more() {
     let mut nodes = Cluster::new(3, 2, Knobs::calm());
@@ -107,7 +137,7 @@ fn a_filter_that_is_widened_sends_the_whole_entry_and_a_narrowed_one_no_more() {
         |sent: &klnode_tests::cluster::Sent| contains(&sent.frame, b"what came after the filter");
     assert!(!nodes.sent[before..].iter().any(is_in));
     // What takes back follows all the same.
-    nodes.run(0, Command::Forget { entry, grounds: None }).expect("forgotten");
+    nodes.run(0, Command::Forget { entry }).expect("forgotten");
     nodes.pass(REST_MS);
     assert!(nodes.snapshot(1).tombstone(entry).expect("readable").is_some());
 }
@@ -164,7 +194,7 @@ fn a_forgotten_entry_goes_from_every_holder_and_all_say_so() {
     let entry = nodes.create(0, in_workspace(team, "to be forgotten"));
     nodes.pass(REST_MS);
     assert!(!nodes.digests(2, entry).is_empty());
-    nodes.run(0, Command::Forget { entry, grounds: None }).expect("forgotten");
+    nodes.run(0, Command::Forget { entry }).expect("forgotten");
     nodes.pass(REST_MS);
     for at in 0..3 {
         assert!(nodes.snapshot(at).tombstone(entry).expect("readable").is_some(), "node {at}");

@@ -116,7 +116,7 @@ fn a_blocked_authors_words_stay_out_also_by_a_relay_and_come_when_it_is_unblocke
     assert!(!before.is_empty());
     nodes.run(0, title(known, "after the block")).expect("set");
     let fresh = nodes.create(0, in_workspace(team, "written while blocked"));
-    nodes.run(0, Command::Forget { entry: doomed, grounds: None }).expect("forgotten");
+    nodes.run(0, Command::Forget { entry: doomed }).expect("forgotten");
     nodes.run(0, Command::Retract { entry: withdrawn }).expect("retracted");
     nodes.pass(REST_MS);
     assert_eq!(nodes.digests(2, known), before, "its later text is refused");
@@ -462,7 +462,7 @@ fn what_stays_here_is_nobodys_to_release_and_nobody_hears_what_becomes_of_it() {
         nodes.possess(1, &[entry], Vec::new());
         nodes.pair(0, 1, is_mine);
         nodes.pass(REST_MS);
-        nodes.run(0, Command::Forget { entry, grounds: None }).unwrap();
+        nodes.run(0, Command::Forget { entry }).unwrap();
         nodes.pass(2 * REST_MS);
         let tells = |sent: &Sent| sent.from == 0 && contains(sent, entry.as_bytes());
         assert!(!nodes.sent.iter().any(tells), "{workspace}, {is_mine}");

@@ -234,7 +234,7 @@ fn outside_any_task_a_caller_counts_once_for_each_entry_and_day() {
     let uses = node.uses(entry);
     let voice = uses.voices.and_then(|voices| voices.of[0]).unwrap();
     assert_eq!((voice.uid, voice.successes), (Some(1_000), 2), "noted, counted or not");
-    let forgotten = Command::Forget { entry, grounds: None };
+    let forgotten = Command::Forget { entry };
     node.0.run(forgotten).unwrap();
     assert_eq!(node.uses(entry), UseRow::default());
 }

@@ -47,7 +47,7 @@ fn drawn_schedules_end_equal_lose_nothing_leak_nothing_and_fall_silent() {
 }
 
 /// What once went wrong, in as few steps as it took: what it was, the seed, how many nodes.
-const ONCE_WRONG: [(&str, u64, usize, &[Step]); 5] = [
+const ONCE_WRONG: [(&str, u64, usize, &[Step]); 6] = [
     (
         "an old copy is put back, and the reader begins anew for another reason",
         38,
@@ -133,6 +133,22 @@ const ONCE_WRONG: [(&str, u64, usize, &[Step]); 5] = [
             Step::Pass(700),
             Step::Restore(0, true),
             Step::Member(36_073),
+        ],
+    ),
+    (
+        "nobody near says how far a creator is, and neighbours say it of each other",
+        404_117,
+        7,
+        &[
+            Step::Add(2),
+            Step::Pass(452),
+            Step::Pass(469),
+            Step::Member(10_545),
+            Step::Pass(118),
+            Step::Member(14_389),
+            Step::Member(8_979),
+            Step::Pass(117),
+            Step::Pass(185),
         ],
     ),
 ];

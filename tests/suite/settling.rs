@@ -180,7 +180,7 @@ fn an_echo_is_forgotten_with_what_it_echoes() {
     assert_eq!(settle(first, &[]), None);
     assert_eq!(settle(echo, &[first]).unwrap().of, Some(first));
     let entry = settle(third, &[first]).unwrap().entry.unwrap();
-    node.run(Command::Forget { entry, grounds: None }).unwrap();
+    node.run(Command::Forget { entry }).unwrap();
     let snapshot = node.engine.store().snapshot().unwrap();
     for at in [first, echo, third] {
         let row = snapshot.finding(at).unwrap().unwrap();

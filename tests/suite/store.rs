@@ -295,7 +295,7 @@ fn a_store_written_anew_gives_room_back_and_waits_for_no_reader() {
     };
     let made = engine.step(&(0..200).map(create).collect::<Vec<_>>(), START);
     let forget = made.into_iter().map(|receipt| match receipt {
-        Ok(Receipt::Created(entry)) => Command::Forget { entry, grounds: None },
+        Ok(Receipt::Created(entry)) => Command::Forget { entry },
         other => panic!("{other:?}"),
     });
     for answer in engine.step(&forget.collect::<Vec<_>>(), START) {
@@ -405,6 +405,6 @@ fn who_asked_for_a_record_goes_with_the_record() {
     peer.succeed(entry);
     peer.send_to(&mut node);
     assert_eq!(callers(&node).len(), 1, "what came from a peer has no local caller");
-    node.run(by(3, Command::Forget { entry, grounds: None })).unwrap();
+    node.run(by(3, Command::Forget { entry })).unwrap();
     assert_eq!(callers(&node), [(4, Some(caller(3)))]);
 }

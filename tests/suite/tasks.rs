@@ -351,7 +351,7 @@ fn an_outcome_is_noted_for_the_author_of_the_text_with_its_task_and_a_forgotten_
     let snapshot = node.engine.store().snapshot().unwrap();
     assert_eq!(snapshot.task_parts(task).unwrap().len(), 2);
     drop(snapshot);
-    node.run(Command::Forget { entry: own, grounds: None }).unwrap();
+    node.run(Command::Forget { entry: own }).unwrap();
     end(&mut node, task, vec![foreign]).unwrap();
     let snapshot = node.engine.store().snapshot().unwrap();
     let outcomes = snapshot.outcomes(peer.author()).unwrap();

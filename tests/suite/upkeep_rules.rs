@@ -276,7 +276,7 @@ fn the_same_pass_twice_does_nothing_twice_and_forgetting_wipes_the_journal() {
     let found = pass(&node, &index, Service::Duplicates);
     assert_eq!(act(&mut node, found.act.clone()).len(), 1);
     assert_eq!(act(&mut node, found.act), [] as [u64; 0]);
-    node.run(Command::Forget { entry: two, grounds: None }).unwrap();
+    node.run(Command::Forget { entry: two }).unwrap();
     let rows = journal(&node);
     assert_eq!((rows[0].stage, rows[0].entries.len()), (Stage::Gone, 0));
     assert_eq!(rows[0].why, "");

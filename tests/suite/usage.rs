@@ -252,7 +252,7 @@ fn no_session_remembers_a_forgotten_entry() {
     // What was served is made durable by what is written next.
     node.create("another");
     assert_eq!(rows_of_primed(&node), 2);
-    node.run(Command::Forget { entry: gone, grounds: None }).unwrap();
+    node.run(Command::Forget { entry: gone }).unwrap();
     assert_eq!(rows_of_primed(&node), 1);
     assert!(node.engine.store().snapshot().unwrap().check().unwrap().is_empty());
 }

@@ -110,9 +110,11 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Whether the rule only keeps a release from opening. The others end an open one, too.
+    /// Whether the rule only keeps a release from opening. The others end an open one, too; but how
+    /// far a creator is, what an entry is believed and where it stands moves by itself, and what it
+    /// opened would open and end without end.
     pub fn only_opens(self) -> bool {
-        matches!(self, Self::Confidence | Self::Status)
+        matches!(self, Self::Hop | Self::Confidence | Self::Status)
     }
 
     /// Its name, as scripts see it.
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn belief_and_status_open_a_release_and_end_none() {
+    fn distance_belief_and_status_open_a_release_and_end_none() {
         let rules = [
             (Rule::Local, false, "local"),
             (Rule::Main, false, "main"),
@@ -359,7 +361,7 @@ mod tests {
             (Rule::TagDenied, false, "tag_denied"),
             (Rule::TagNotAllowed, false, "tag_not_allowed"),
             (Rule::Reach, false, "reach"),
-            (Rule::Hop, false, "hop"),
+            (Rule::Hop, true, "hop"),
             (Rule::Confidence, true, "confidence"),
             (Rule::Status, true, "status"),
         ];

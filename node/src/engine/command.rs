@@ -16,7 +16,6 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::record::{Record, Refusal};
 use klnode_crdt::tally::Observation;
-use klnode_crdt::tombstone::Grounds;
 use klnode_crdt::writer::Claim;
 use std::sync::Arc;
 
@@ -59,8 +58,6 @@ pub enum Command {
     Forget {
         /// Which.
         entry: EntryId,
-        /// Why this node may; if none is given, because it created or imported it.
-        grounds: Option<Grounds>,
     },
     /// Takes in records from a peer.
     Ingest(Vec<Arrival>),
@@ -387,7 +384,9 @@ pub enum Rejection {
         problem: String,
     },
     /// Not this node's to forget.
-    #[error("forget entry {0}: only the node that wrote it, or its workspace's owner, may")]
+    #[error(
+        "forget entry {0}: only the node that wrote it, or its workspace's owner or admins, may"
+    )]
     NotEntitled(String),
     /// The judge did not admit it.
     #[error("write the entry: {0}")]

@@ -6,11 +6,12 @@ use super::validate;
 use crate::store::rows::UseRow;
 use crate::store::{Batch, Damage};
 use klnode_crdt::charter::{self, Charter};
+use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{Boot, EntryId, Nonce, TaskId};
+use klnode_crdt::ids::{AuthorId, Boot, EntryId, Nonce, TaskId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::kind::code_digits;
 use klnode_crdt::lattice::Lattice;
@@ -77,7 +78,23 @@ impl Ingest<'_> {
         let held = held(batch, entry)?;
         validate::claims(claims)?;
         let origin = self.own_origin(&held);
-        self.write(batch, entry, |writer, stamp| writer.claim(&held, origin.clone(), claims, stamp))
+        let claims = [claims, &self.grants(entry, &held, claims)].concat();
+        self.write(batch, entry, |writer, stamp| {
+            writer.claim(&held, origin.clone(), &claims, stamp)
+        })
+    }
+
+    /// Whoever is made an admin of a workspace gets what it will need to forget what is in it.
+    fn grants(&self, entry: EntryId, held: &Entry, claims: &[Claim]) -> Vec<Claim> {
+        let made = claims.iter().filter_map(|claim| match claim {
+            Claim::Add(TextSet::ADMINS, admin) => AuthorId::from_hex(admin),
+            _ => None,
+        });
+        let workspace = held.origin.as_ref().map(Origin::workspace);
+        let is_charter = |id: &WorkspaceId| charter::entry(*id) == entry;
+        let Some(workspace) = workspace.filter(is_charter) else { return Vec::new() };
+        let charter = Charter::read(workspace, held, self.now);
+        made.filter_map(|admin| charter.grant(&self.writer.key, admin)).collect()
     }
 
     pub(super) fn observe(
@@ -123,22 +140,14 @@ impl Ingest<'_> {
         self.write(batch, entry, |writer, stamp| writer.retract(origin.clone(), stamp))
     }
 
-    pub(super) fn forget(
-        &mut self,
-        batch: &Batch,
-        entry: EntryId,
-        grounds: Option<Grounds>,
-    ) -> Result<Receipt, Rejection> {
+    pub(super) fn forget(&mut self, batch: &Batch, entry: EntryId) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
         // What is damaged can be forgotten, as long as something tells whose it is.
         let records = batch.whole_records(entry)?;
         let held = Entry::assemble(records.iter());
         let refused = || Rejection::NotEntitled(held.code(entry));
         let origin = held.origin.clone().ok_or_else(refused)?;
-        let grounds = match grounds {
-            Some(grounds) => grounds,
-            None => self.grounds(batch, &origin)?,
-        };
+        let grounds = self.grounds(batch, &origin)?;
         let tombstone = Tombstone { origin, grounds };
         if tombstone.authority(self.writer.key.author(), entry) == Authority::None {
             return Err(refused());
@@ -146,15 +155,18 @@ impl Ingest<'_> {
         self.write(batch, entry, |writer, stamp| writer.forget(tombstone.clone(), stamp))
     }
 
-    /// Why this node may forget what it did not create: it owns the workspace.
+    /// Why this node may forget what it did not create: it owns the workspace, or administers it.
     fn grounds(&self, batch: &Batch, origin: &Origin) -> Result<Grounds, Rejection> {
         let (own, workspace) = (self.writer.key.author(), origin.workspace());
         if origin.creator() == Some(own) || workspace.is_personal() {
             return Ok(Grounds::Origin);
         }
-        let charter = Charter::read(workspace, &held(batch, charter::entry(workspace))?, self.now);
-        let nonce = charter.owner.filter(|(owner, _)| *owner == own).map(|(_, nonce)| nonce);
-        Ok(nonce.map_or(Grounds::Origin, Grounds::Owner))
+        let held = held(batch, charter::entry(workspace))?;
+        let charter = Charter::read(workspace, &held, self.now);
+        if let Some((_, nonce)) = charter.owner.filter(|(owner, _)| *owner == own) {
+            return Ok(Grounds::Owner(nonce));
+        }
+        Ok(charter.granted(&held, own).map_or(Grounds::Origin, Grounds::Admin))
     }
 
     pub(super) fn must_hold(&self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {

@@ -341,9 +341,7 @@ impl Ingest<'_> {
             }
             Command::Reset { entry } => return self.reset(batch, *entry),
             Command::Retract { entry } => return self.retract(batch, *entry),
-            Command::Forget { entry, grounds } => {
-                return self.forget(batch, *entry, grounds.clone());
-            }
+            Command::Forget { entry } => return self.forget(batch, *entry),
             Command::Ingest(arrivals) => {
                 let ingested = arrivals
                     .iter()

@@ -128,14 +128,17 @@ fn held_back(
     }
     let mut held = BTreeMap::new();
     for (id, mut entry) in brought {
+        let mut here = Entry::default();
         match Error::unless_damaged(view.snapshot.entry(id))? {
-            Some(held) => entry.join(held.to_entry()),
+            Some(held) => here.join(held.to_entry()),
             None => {
                 for record in view.snapshot.whole_records(id)? {
-                    entry.join(record.to_entry());
+                    here.join(record.to_entry());
                 }
             }
         }
+        let is_here = here.origin.is_some();
+        entry.join(here);
         let workspace = entry.origin.as_ref().map(|origin| origin.workspace());
         let seen = entry.view(view.now, &view.society.entitlement(workspace));
         let Some(mut subject) = facts(&seen, id) else { continue };
@@ -157,8 +160,11 @@ fn held_back(
             // What a peer shares with this node is what it offers.
             acquaintance.shared.insert(subject.workspace);
         }
-        if let Verdict::Hold(rule) = filter.verdict(&subject, &acquaintance) {
-            held.insert(id, rule);
+        match filter.verdict(&subject, &acquaintance) {
+            // What let it in once goes on to: what becomes of it would be refused for ever.
+            Verdict::Hold(rule) if is_here && rule.only_opens() => {}
+            Verdict::Hold(rule) => drop(held.insert(id, rule)),
+            Verdict::Pass => {}
         }
     }
     Ok(held)

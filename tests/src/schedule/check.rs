@@ -96,7 +96,7 @@ impl Runner {
         }
         self.hold_back(from, to, true);
         let is_there = !self.nodes.digests(to, entry).is_empty();
-        let forget = Command::Forget { entry, grounds: None };
+        let forget = Command::Forget { entry };
         self.nodes.run(from, forget).map_err(|e| e.to_string())?;
         self.nodes.pass(PASSING_MS);
         let tombstone = self.nodes.snapshot(to).tombstone(entry).expect("readable");

@@ -240,7 +240,7 @@ impl Runner {
             Step::Untag(..) => claim(Claim::Withdraw(TextSet::TAGS, format!("tag/{at}"))),
             Step::Archive(..) => claim(Claim::Archive(Presence::Present)),
             Step::Retract(..) => Command::Retract { entry },
-            Step::Forget(..) => Command::Forget { entry, grounds: None },
+            Step::Forget(..) => Command::Forget { entry },
             _ => Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE },
         };
         let held = self.titles_held(at, entry);

@@ -390,7 +390,7 @@ pub(super) async fn forget(
         // Nothing is left to decide, only to wait for.
         told(&service, entry, kind::code_digits(entry))?
     } else {
-        done(&service, caller, entry, Command::Forget { entry, grounds: None }).await?
+        done(&service, caller, entry, Command::Forget { entry }).await?
     };
     if now {
         wipe(&service, &forgotten.0).await?;

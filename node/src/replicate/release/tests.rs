@@ -304,7 +304,7 @@ fn a_preview_tells_what_a_peer_has_would_get_would_lose_and_does_not_get_and_by_
     for command in [
         Command::Peers(open.to_vec()),
         Command::Retract { entry: taken_back },
-        Command::Forget { entry: forgotten, grounds: None },
+        Command::Forget { entry: forgotten },
     ] {
         node.step(&[command], NOW).remove(0).unwrap();
     }
