@@ -4,13 +4,16 @@ use crate::node::{DiskMedium, admit_all, setup};
 use klnode::api::person::Person;
 use klnode::api::portable::marks::MarksKey;
 use klnode::api::{Bound, Limits, Metrics, Service, Token};
-use klnode::engine::{self, Engine, Judge, Running, Setup};
+use klnode::engine::{
+    self, Command, Confirmation, Engine, Judge, Receipt, Running, Setup, TaskAct, TaskDone,
+};
 use klnode::index::{self, embed, vectors};
 use klnode::query::{Numbers, Reader, upkeep};
 use klnode::replicate::Examiner;
+use klnode::store::rows::CallerRow;
 use klnode::store::{Layout, Options, Store};
 use klnode_config::Config;
-use klnode_crdt::ids::StoreId;
+use klnode_crdt::ids::{EntryId, StoreId, TaskId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
 use std::io::{Read, Write};
@@ -150,6 +153,19 @@ impl Served {
     pub fn json(&self, method: &str, path: &str, body: &serde_json::Value) -> Answer {
         let headers = [("Content-Type", "application/json")];
         self.ask(method, path, &headers, body.to_string().as_bytes())
+    }
+
+    /// As what a confirmation in a task counts where another user says so, who was served nothing.
+    pub fn confirm_as_another(&self, entry: &str, task: &str) -> Confirmation {
+        let entry = EntryId::from_hex(entry).expect("an entry's id");
+        let task = TaskId::from_hex(task).expect("a task's id");
+        let act = TaskAct::Confirm { task, entry, is_lowered: false };
+        let caller = CallerRow { uid: Some(u32::MAX), ..CallerRow::default() };
+        let command = Box::new(Command::Task(Box::new(act)));
+        match self.engine.submit_blocking(Command::As { caller, command }) {
+            Ok(Receipt::Task(TaskDone::Confirmed(of))) => of,
+            other => panic!("it was not confirmed: {other:?}"),
+        }
     }
 
     /// Tells the node to stop and waits until it has.

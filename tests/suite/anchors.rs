@@ -204,6 +204,37 @@ fn a_strangers_predicate_is_not_looked_at() {
 }
 
 #[test]
+fn a_digest_is_printed_as_the_predicate_that_a_check_then_holds_against_the_file() {
+    let node = Asked::new();
+    let tree = Tree::new(&["src/lib.rs"]);
+    tree.write("src/lib.rs", b"one\r\ntwo\nthree");
+    tree.write("src/new.rs", b"one\n");
+    let hash = |place: &str| node.run(&tree.path().join("src"), &["anchors", "hash", place]);
+    let printed = String::from_utf8(hash("lib.rs#1-2").stdout).unwrap();
+    let digest: String =
+        tree.open().digest(b"one\ntwo\n").iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(printed, format!("hash:src/lib.rs#1-2=blake3:{digest}\n"));
+    node.add(printed.trim_end());
+    let check = || node.run(tree.path(), &["anchors", "check"]).status.code();
+    assert_eq!(check(), Some(0));
+    tree.write("src/lib.rs", b"one\ntwo!\nthree");
+    assert_eq!(check(), Some(1));
+    for (place, why) in [
+        ("new.rs", "git does not track such a file"),
+        ("lib.rs#3-4", "it has no such lines"),
+        ("lib.rs#0", "it has no such lines"),
+        ("lib.rs#two", "behind # stands a line"),
+        ("gone.rs", "No such file"),
+    ] {
+        let output = hash(place);
+        assert_eq!(output.status.code(), Some(2), "{place}");
+        assert!(told(&output).contains(why), "{place}: {}", told(&output));
+    }
+    let json = node.json(&tree.path().join("src"), &["anchors", "hash", "lib.rs"]);
+    assert!(json["predicate"].as_str().unwrap().starts_with("hash:src/lib.rs=blake3:"), "{json}");
+}
+
+#[test]
 fn a_check_says_what_is_broken_and_ends_accordingly() {
     let node = Asked::new();
     let tree = Tree::new(&["Cargo.toml"]);

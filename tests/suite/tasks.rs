@@ -6,7 +6,7 @@ use klnode::api::Limits;
 use klnode::engine::{
     Command, Confirmation, Finish, NewTask, Receipt, Rejection, TaskAct, TaskDone,
 };
-use klnode::store::rows::{CallerRow, ServedRow};
+use klnode::store::rows::ServedRow;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::kind::code_digits;
 use klnode_scoring::outcome::{Outcome, Verdict};
@@ -58,18 +58,6 @@ impl Workplace {
     /// As what a confirmation counts.
     fn confirm(&self, entry: &str, query: &str) -> String {
         text(&self.done(&format!("/v1/entries/{entry}/confirm{query}"), &json!(null))["class"])
-    }
-
-    /// As what it counts where another user says so, to whom nothing was served.
-    fn confirm_as_another(&self, entry: &str, task: &str) -> Confirmation {
-        let (entry, task) = (EntryId::from_hex(entry).unwrap(), TaskId::from_hex(task).unwrap());
-        let act = TaskAct::Confirm { task, entry, is_lowered: false };
-        let caller = CallerRow { uid: Some(u32::MAX), ..CallerRow::default() };
-        let command = Box::new(Command::Task(Box::new(act)));
-        match self.0.engine.submit_blocking(Command::As { caller, command }) {
-            Ok(Receipt::Task(TaskDone::Confirmed(of))) => of,
-            other => panic!("it was not confirmed: {other:?}"),
-        }
     }
 
     fn finish(&self, task: &str, body: &Value) -> Value {
@@ -157,10 +145,10 @@ fn a_second_agent_whose_task_was_never_served_it_confirms_it_once_and_it_is_fres
     let (alpha, beta) = node.counts(&entry);
     let second = node.begin("reviewer", None);
     assert_eq!(node.confirm(&entry, &format!("?task={second}")), "primed", "of the same user");
-    assert_eq!(node.confirm_as_another(&entry, &second), Confirmation::Independent);
+    assert_eq!(node.0.confirm_as_another(&entry, &second), Confirmation::Independent);
     let after = node.counts(&entry);
     assert!(near(after.0, alpha + 1.0) && near(after.1, beta), "a success is added: {after:?}");
-    assert_eq!(node.confirm_as_another(&entry, &second), Confirmation::Again);
+    assert_eq!(node.0.confirm_as_another(&entry, &second), Confirmation::Again);
     assert_eq!(node.counts(&entry), after, "once in a task");
     assert_eq!(node.primed(&entry), 3);
     let search = json!({"query": "zqfresh", "all": true, "limit": 1});
@@ -266,7 +254,7 @@ fn the_chain_of_parents_primes_and_a_root_confirms_once() {
 
     let root = node.begin("planner", None);
     let children = [node.begin("builder", Some(&root)), node.begin("tester", Some(&root))];
-    let classes = children.map(|child| node.confirm_as_another(&entry, &child));
+    let classes = children.map(|child| node.0.confirm_as_another(&entry, &child));
     let expected = [Confirmation::Independent, Confirmation::Again];
     assert_eq!(classes, expected, "at most one for each root task");
 }

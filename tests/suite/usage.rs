@@ -6,7 +6,7 @@ use klnode::engine::{Command, Confirmation, NewTask, Receipt, TaskAct, TaskDone}
 use klnode::store::Label;
 use klnode::store::rows::{CallerRow, Cost, HitCost, ServedRow, rewritten};
 use klnode::store::usage::{Amount, Axis, UsageRow};
-use klnode_crdt::ids::{EntryId, TaskId};
+use klnode_crdt::ids::EntryId;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::wire;
@@ -59,18 +59,6 @@ impl Asked {
         let path = format!("/v1/entries/{entry}/confirm?task={task}");
         let confirmed = self.post(&path, who, &json!(null));
         (text(&confirmed["class"]), text(&confirmed["reason"]))
-    }
-
-    /// As what a confirmation by another user counts.
-    fn confirm_as_another(&self, entry: &str, task: &str) -> Confirmation {
-        let (entry, task) = (EntryId::from_hex(entry).unwrap(), TaskId::from_hex(task).unwrap());
-        let act = TaskAct::Confirm { task, entry, is_lowered: false };
-        let caller = CallerRow { uid: Some(u32::MAX), ..CallerRow::default() };
-        let command = Box::new(Command::Task(Box::new(act)));
-        match self.0.engine.submit_blocking(Command::As { caller, command }) {
-            Ok(Receipt::Task(TaskDone::Confirmed(of))) => of,
-            other => panic!("it was not confirmed: {other:?}"),
-        }
     }
 
     fn usage(&self) -> Value {
@@ -141,7 +129,7 @@ fn what_a_session_was_served_primes_its_user_by_whatever_name_and_no_other_user(
     let (class, reason) = node.confirm(&entry, &begun_by_two, &two);
     assert_eq!(class, "primed", "a name of a session proves nothing: {reason}");
     assert!(reason.starts_with("the same user was served it lately"), "{reason}");
-    assert_eq!(node.confirm_as_another(&entry, &begun_by_two), Confirmation::Independent);
+    assert_eq!(node.0.confirm_as_another(&entry, &begun_by_two), Confirmation::Independent);
 
     // What is served in a task is served to its session as well.
     let other = node.add("About zqelsewhere");
@@ -373,6 +361,36 @@ fn what_nobody_asked_for_primes_and_is_counted_and_is_no_use_of_it() {
     assert_eq!(counted(&node)[0].1.amount.hits, 1);
     node.create("another");
     assert_eq!(rows_of_primed(&node), 1);
+}
+
+#[test]
+fn what_was_served_is_listed_with_its_question_which_goes_with_what_it_found() {
+    let node = Asked::new();
+    let (one, two) = (node.add("Zqone by the gate"), node.add("Zqtwo by the gate"));
+    let who = [("klnode-client", "builder"), ("klnode-session", "s-1")];
+    let task = node.begin(&who, None);
+    assert_eq!(node.search("zqone", &who, Some(&task)), [one.as_str()]);
+    assert_eq!(node.search("zqtwo", &who, Some(&task)), [two.as_str()]);
+    let served = |query: &str| {
+        let told = node.send("GET", &format!("/v1/served{query}"), &[], &json!(null)).json();
+        (told["answers"].as_array().unwrap().clone(), told["more"].clone())
+    };
+    let (all, more) = served("");
+    let asked: Vec<&Value> = all.iter().map(|answer| &answer["query"]).collect();
+    assert_eq!((asked, more), (vec![&json!("zqtwo"), &json!("zqone")], json!(false)));
+    let (newest, more) = served("?limit=1");
+    assert_eq!((newest.len(), more), (1, json!(true)));
+    let (of_one, _) = served(&format!("?entry={one}"));
+    let [answer] = of_one.as_slice() else { panic!("{of_one:?}") };
+    let whom = [&answer["caller"], &answer["session"], &answer["task"]];
+    assert_eq!(whom, [&json!("builder"), &json!("s-1"), &json!(task)]);
+    assert_eq!(answer["entries"][0]["id"], json!(one));
+    node.post(&format!("/v1/entries/{one}/forget"), &[], &json!(null));
+    let (left, _) = served("");
+    assert_eq!((&left[1]["query"], &left[1]["entries"]), (&json!(null), &json!([])));
+    assert_eq!(left[0]["query"], "zqtwo");
+    let answer = node.send("GET", "/v1/served?entry=L-ZZZZZZZZ", &[], &json!(null));
+    assert_eq!(answer.status, 404, "{}", answer.text());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::places::mapped;
 use super::server::Service;
 use super::types::MappedCheckout;
 use super::types::peers::{self as types, Member, Peer, Previewed};
-use crate::query::{Numbers, TrustReport, name_of};
+use crate::query::{Found, Numbers, TrustReport, name_of};
 use crate::replicate::{Live, PairError, Preview};
 use crate::store::Snapshot;
 use crate::store::peers::Society;
@@ -326,13 +326,9 @@ pub(super) fn preview(
     let named = |entry: EntryId| -> Result<Previewed, ApiError> {
         let read = service.reader.read(snapshot, entry, (service.now)());
         let found = crate::store::Error::unless_damaged(read)?.flatten();
-        let text = |register| {
-            let text = found.as_ref().and_then(|found| found.view.text(register));
-            text.unwrap_or_default().to_owned()
-        };
-        let code = EntryKind::parse(&text(Register::TYPE))
-            .map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry));
-        let (id, title) = (entry.to_string(), text(Register::TITLE));
+        let code = found.as_ref().map_or_else(|| kind::code_digits(entry), Found::code);
+        let title = found.as_ref().and_then(|found| found.view.text(Register::TITLE));
+        let (id, title) = (entry.to_string(), title.unwrap_or_default().to_owned());
         Ok(Previewed { id, code, title, rule: None, reason: None })
     };
     let is_told = |entry: &&EntryId| !society.is_charter(**entry);

@@ -199,7 +199,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
     let citations = view.citations.iter().filter(|(_, by)| found.speaks(by));
     types::Entry {
         id: found.entry.to_string(),
-        code: code(found),
+        code: found.code(),
         title: text(Register::TITLE),
         content: text(Register::CONTENT),
         kind: text(Register::TYPE),
@@ -376,7 +376,7 @@ fn links(found: &Found, reading: &Reading<'_>) -> Result<Vec<types::Linked>, sto
         links.push(types::Linked { relation: (*relation).to_owned(), id, code });
     }
     for successor in reading.successors(found)? {
-        let (id, code) = (successor.entry.to_string(), code(&successor));
+        let (id, code) = (successor.entry.to_string(), successor.code());
         links.push(types::Linked { relation: "superseded_by".into(), id, code });
     }
     Ok(links)
@@ -455,18 +455,10 @@ pub(super) fn workspace(id: WorkspaceId) -> String {
     }
 }
 
-/// The citation code; without a known type, its digits alone.
-pub(super) fn code(found: &Found) -> String {
-    match found.view.text(Register::TYPE).and_then(Kind::parse) {
-        Some(kind) => kind.code(found.entry),
-        None => kind::code_digits(found.entry),
-    }
-}
-
 /// An entry's name, as answers tell it. What was forgotten meanwhile, or cannot be read, goes by its
 /// digits: no answer fails for want of a letter.
 pub(super) fn named(reading: Option<&Reading<'_>>, entry: EntryId) -> types::Named {
     let found = reading.and_then(|reading| reading.read(entry).ok().flatten());
-    let code = found.as_ref().map_or_else(|| kind::code_digits(entry), code);
+    let code = found.as_ref().map_or_else(|| kind::code_digits(entry), Found::code);
     types::Named { id: entry.to_string(), code }
 }

@@ -12,6 +12,7 @@ mod history;
 pub mod peers;
 mod places;
 mod quarantine;
+mod served;
 mod tasks;
 mod upkeep;
 mod usage;
@@ -27,6 +28,7 @@ pub use places::{
     Promote, Promoted, PromotionOf, ShareFlag, Supersede, Superseded, WorkspacesQuery,
 };
 pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
+pub use served::{Served, ServedAnswer, ServedQuery};
 pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};
 pub use upkeep::{
     Noted, UpkeepCluster, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepService,

@@ -6,6 +6,8 @@ use crate::api::Client;
 use crate::api::types::{AnchorsCheck, AnchorsChecked, FlaggedAtom};
 use crate::query::GitCheckout;
 use hyper::Method;
+use klnode_scoring::predicate::{Checkout, Params, Predicate, Unreadable};
+use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,10 @@ pub enum AnchorsVerb {
     ///
     /// Example: klnode anchors check --workspace team
     Check(Check),
+    /// Print the predicate that holds for as long as a file, or some of its lines, stays as it is.
+    ///
+    /// Example: klnode anchors hash src/lib.rs#10-24
+    Hash(Hash),
 }
 
 /// What to check, and where.
@@ -30,11 +36,70 @@ pub struct Check {
     pub workspace: Option<String>,
 }
 
+/// Of what to take the digest.
+#[derive(Debug, clap::Args)]
+pub struct Hash {
+    /// A file that git tracks, and behind `#` a line or the first and the last.
+    #[arg(value_name = "FILE[#LINES]")]
+    pub place: String,
+}
+
+/// What `anchors hash` prints, for scripts.
+#[derive(Serialize)]
+struct Hashed {
+    predicate: String,
+}
+
 impl AnchorsVerb {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         match self {
             Self::Check(check) => check.run(client).await,
+            Self::Hash(hash) => hash.run(),
         }
+    }
+}
+
+impl Hash {
+    fn run(self) -> Result<Reply, VerbError> {
+        let wrong = |why: String| VerbError::Input(format!("hash {}: {why}", self.place));
+        let (file, lines) = match self.place.rsplit_once('#') {
+            Some((file, lines)) => {
+                let lines = numbers(lines).ok_or_else(|| {
+                    wrong("behind # stands a line, as in #10, or two, as in #10-24".to_owned())
+                })?;
+                (file, Some(lines))
+            }
+            None => (self.place.as_str(), None),
+        };
+        let found = std::fs::canonicalize(file).map_err(|error| wrong(error.to_string()))?;
+        let checkout = GitCheckout::open(found.parent().unwrap_or(&found))
+            .map_err(|error| VerbError::Input(error.to_string()))?;
+        let path = found.strip_prefix(checkout.path()).ok().and_then(Path::to_str);
+        let path = path.ok_or_else(|| wrong("its name is not UTF-8".to_owned()))?;
+        let content = checkout.read(path, Params::default().file_bytes_max);
+        let content = content.map_err(|why| wrong(unreadable(why).to_owned()))?;
+        let predicate = Predicate::of_content(path, lines, &content, |it| checkout.digest(it));
+        let predicate = predicate.ok_or_else(|| {
+            wrong("it has no such lines, or a name that no predicate can have".to_owned())
+        })?;
+        let predicate = predicate.to_string();
+        let text = format!("{predicate}\n");
+        Ok(Reply::new(&Hashed { predicate }, text))
+    }
+}
+
+/// One line, or the first and the last of several.
+fn numbers(text: &str) -> Option<(u32, u32)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Some((first.parse().ok()?, last.parse().ok()?))
+}
+
+fn unreadable(why: Unreadable) -> &'static str {
+    match why {
+        Unreadable::Missing => "it is not there",
+        Unreadable::TooLarge => "it has more than 1 MiB, which no look reads",
+        Unreadable::NotAFile => "git does not track such a file: add it first",
+        Unreadable::Failed => "it cannot be read",
     }
 }
 

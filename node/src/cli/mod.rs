@@ -37,6 +37,7 @@ mod read;
 mod reset;
 pub mod restore;
 mod search;
+mod served;
 pub mod service;
 mod supersede;
 mod task;
@@ -163,6 +164,10 @@ pub enum Verb {
     ///
     /// Example: klnode usage --since 30d --by author
     Usage(usage::Args),
+    /// List what was served last: to whom, to which question; or who was given one entry.
+    ///
+    /// Example: klnode served L-7F3K
+    Served(served::Args),
     /// Check what entries depend on against a checkout: for CI, and after a change.
     ///
     /// Example: klnode anchors check
@@ -515,6 +520,7 @@ pub async fn run(
         Verb::Search(search) => search.run(client, terminal).await,
         Verb::Briefing(briefing) => briefing.run(client).await,
         Verb::Usage(usage) => usage.run(client, terminal).await,
+        Verb::Served(served) => served.run(client).await,
         Verb::Anchors(verb) => verb.run(client).await,
         Verb::Feedback(feedback) => feedback.run(client).await,
         Verb::Confirm(confirm) => confirm.run(client).await,

@@ -51,10 +51,7 @@ fn sample(
 ) -> Result<Vec<EntryId>, Error> {
     let mut sampled = Vec::new();
     for row in snapshot.entries()? {
-        let (entry, row) = match row {
-            Err(Error::Damaged { .. }) => continue,
-            row => row?,
-        };
+        let Some((entry, row)) = Error::unless_damaged(row)? else { continue };
         if may_be_inside(&row, society) && is_inside(entry) {
             sampled.push(entry);
             if sampled.len() >= SAMPLE_ENTRIES {

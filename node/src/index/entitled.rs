@@ -101,10 +101,7 @@ impl Changed {
         }
         let mut entries = Vec::new();
         for row in snapshot.entries()? {
-            let (entry, row) = match row {
-                Err(Error::Damaged { .. }) => continue,
-                row => row?,
-            };
+            let Some((entry, row)) = Error::unless_damaged(row)? else { continue };
             let is_changed = match self {
                 Self::Nothing => false,
                 Self::Workspaces(ids) => row.workspace.is_some_and(|id| ids.contains(&id)),

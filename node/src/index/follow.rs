@@ -377,12 +377,9 @@ async fn finished(job: Option<&Job>) {
 fn erased_since(snapshot: &Snapshot, from: Seq) -> Result<BTreeSet<EntryId>, Error> {
     let mut erased = BTreeSet::new();
     for change in snapshot.changes_since(from)? {
-        match change {
-            Ok(change) if is_erasing(change.record.header().facet) => {
-                erased.insert(change.record.entry());
-            }
-            Ok(_) | Err(Error::Damaged { .. }) => {}
-            Err(error) => return Err(error),
+        let Some(change) = Error::unless_damaged(change)? else { continue };
+        if is_erasing(change.record.header().facet) {
+            erased.insert(change.record.entry());
         }
     }
     Ok(erased)
@@ -396,10 +393,8 @@ fn is_erasing(facet: Facet) -> bool {
 fn has_text(snapshot: &Snapshot, from: Seq) -> Result<bool, Error> {
     for change in snapshot.changes_since(from)? {
         // A damaged record may have been text: reading the stretch passes over it.
-        if matches!(change, Err(Error::Damaged { .. })) {
-            return Ok(true);
-        }
-        if change?.record.header().facet != Facet::Tally {
+        let change = Error::unless_damaged(change)?;
+        if change.is_none_or(|change| change.record.header().facet != Facet::Tally) {
             return Ok(true);
         }
     }
@@ -416,12 +411,8 @@ fn read_stretch(
     let mut upto = snapshot.head();
     let (mut documents, mut erased) = (BTreeMap::new(), BTreeMap::new());
     for (count, change) in snapshot.changes_since(from)?.enumerate() {
-        let change = match change {
-            Ok(change) => change,
-            // A damaged record is told of by the doctor; the others are to be found all the same.
-            Err(Error::Damaged { .. }) => continue,
-            Err(error) => return Err(error),
-        };
+        // A damaged record is told of by the doctor; the others are to be found all the same.
+        let Some(change) = Error::unless_damaged(change)? else { continue };
         let facet = change.record.header().facet;
         if is_erasing(facet) {
             erased.insert(change.record.entry(), change.seq);
@@ -445,10 +436,8 @@ fn read_documents(
     now: WallTime,
 ) -> Result<BTreeMap<EntryId, Option<Document>>, Error> {
     for (entry, document) in &mut documents {
-        *document = match Document::read(snapshot, *entry, society, now) {
-            Err(Error::Damaged { .. }) => None,
-            read => read?,
-        };
+        let read = Document::read(snapshot, *entry, society, now);
+        *document = Error::unless_damaged(read)?.flatten();
     }
     Ok(documents)
 }

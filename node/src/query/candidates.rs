@@ -163,19 +163,14 @@ impl Tail {
         // An index that is built anew may be behind by everything: of that the newest are read.
         let from = from.max(Seq(snapshot.head().0.saturating_sub(TAIL_RECORDS_MAX)));
         for change in snapshot.changes_since(from)? {
-            let change = match change {
-                Err(Error::Damaged { .. }) => continue,
-                change => change?,
-            };
+            let Some(change) = Error::unless_damaged(change)? else { continue };
             if change.record.header().facet != Facet::Tally {
                 tail.documents.insert(change.record.entry(), None);
             }
         }
         for (entry, document) in &mut tail.documents {
-            *document = match Document::read(snapshot, *entry, society, now) {
-                Err(Error::Damaged { .. }) => None,
-                read => read?,
-            };
+            let read = Document::read(snapshot, *entry, society, now);
+            *document = Error::unless_damaged(read)?.flatten();
             if let Some(document) = document {
                 tail.counted.insert(*entry, Counted::new(document));
             }

@@ -2,10 +2,9 @@
 
 use super::anchors::{Flagged, Looked};
 use super::question::Caveat;
-use super::{Found, Reading, excerpt};
+use super::{Found, Reading};
 use crate::store::Error;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::{Register, Shown};
 use klnode_crdt::view::View;
 use klnode_scoring::rank::signals;
@@ -69,9 +68,7 @@ pub(super) fn own_caveats(
 }
 
 fn superseded_by(successor: &Found) -> Caveat {
-    let entry = successor.entry;
-    let kind = successor.view.text(Register::TYPE).and_then(Kind::parse);
-    Caveat::SupersededBy { entry, code: excerpt::code(entry, kind) }
+    Caveat::SupersededBy { entry: successor.entry, code: successor.code() }
 }
 
 /// The registers on which several authors say different things.

@@ -47,7 +47,8 @@ pub(super) fn tokens(found: &Found, form: Form, numbers: &Numbers) -> u32 {
 }
 
 /// The citation code; without a known type, its digits alone.
-pub(super) fn code(entry: EntryId, kind: Option<Kind>) -> String {
+pub fn code(entry: EntryId, view: &View) -> String {
+    let kind = view.text(Register::TYPE).and_then(Kind::parse);
     kind.map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry))
 }
 

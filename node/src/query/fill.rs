@@ -83,7 +83,7 @@ impl Reading<'_> {
         answer.tokens = fitted.tokens;
         answer.left_out.splice(0..0, fitted.left_out);
         let order: Vec<EntryId> = fitted.shown.iter().map(|shown| shown.entry).collect();
-        let code = |entry| read.get(&entry).map(code);
+        let code = |entry| read.get(&entry).map(|read| read.found.code());
         let mut competing = rivals::caveats(&order, rivalries, &code);
         for shown in fitted.shown {
             let place = ranking.placed.iter().find(|placed| placed.candidate.entry == shown.entry);
@@ -143,11 +143,6 @@ fn hit(
         confirmed: vouched.confirmed,
         caveats,
     }
-}
-
-/// The citation code of a hit.
-fn code(read: &Read) -> String {
-    excerpt::code(read.found.entry, read.scope.kind)
 }
 
 /// What was not relevant enough, in its order, with what must be said along with it: a title is

@@ -285,10 +285,7 @@ fn same_entry(
 fn tail(reading: &Reading<'_>, lens: &Lens<'_>, snapshot: &Snapshot) -> Result<Tail, CompareError> {
     let mut entries = BTreeSet::new();
     for (count, change) in snapshot.changes_since(lens.known)?.enumerate() {
-        let change = match change {
-            Err(Error::Damaged { .. }) => continue,
-            change => change?,
-        };
+        let Some(change) = Error::unless_damaged(change)? else { continue };
         if count >= TAIL_RECORDS_MAX {
             return Err(CompareError::NotReady);
         }

@@ -3,6 +3,7 @@
 use super::border::Scanned;
 use super::briefing::KeptRows;
 use super::checkout::Roots;
+use super::excerpt;
 use super::gate::{Corroboration, Gate};
 use super::judge::{self, Judged};
 use super::numbers::Numbers;
@@ -103,6 +104,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// What people call it.
+    pub fn code(&self) -> String {
+        excerpt::code(self.entry, &self.view)
+    }
+
     /// Whether somebody else wrote the text that is shown.
     pub fn is_foreign(&self) -> bool {
         self.judged.writer == Writer::Foreign

@@ -89,12 +89,17 @@ impl Reference {
             [] => Err(ReferenceError::Unknown(self.text.clone())),
             [one] => Ok(*one),
             several => {
-                let code = |entry: &EntryId| Ok(snapshot.entry(*entry)?.to_entry().code(*entry));
-                let candidates = several.iter().map(code).collect::<Result<_, Error>>()?;
+                let codes = several.iter().map(|entry| code(snapshot, *entry));
+                let candidates = codes.collect::<Result<_, Error>>()?;
                 Err(ReferenceError::Ambiguous { text: self.text.clone(), candidates })
             }
         }
     }
+}
+
+/// What people call an entry, by what anybody says: to name it in an error.
+pub(super) fn code(snapshot: &Snapshot, entry: EntryId) -> Result<String, Error> {
+    Ok(snapshot.entry(entry)?.to_entry().code(entry))
 }
 
 #[cfg(test)]

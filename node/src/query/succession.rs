@@ -3,7 +3,7 @@
 //! An edge is drawn on the successor, where its author may write what they like; it holds only if one
 //! of those who draw it may speak for the entry that is to give way.
 
-use super::{Found, Reading};
+use super::{Found, Reading, reference};
 use crate::store::Error;
 use crate::store::places::HINTS_MAX;
 use klnode_crdt::claims::{Link, Relation};
@@ -72,14 +72,15 @@ impl Reading<'_> {
 
     /// Says no where `new` would take the place of what takes its own.
     pub fn may_supersede(&self, old: EntryId, new: EntryId) -> Result<(), SuccessionError> {
+        let code = |entry| reference::code(self.snapshot, entry);
         let (mut seen, mut next) = (BTreeSet::new(), vec![old]);
         while let Some(entry) = next.pop() {
             if entry == new {
-                let (old, new) = (self.code(old)?, self.code(new)?);
+                let (old, new) = (code(old)?, code(new)?);
                 return Err(SuccessionError::Circle { old, new });
             }
             if seen.len() >= CIRCLE_MAX {
-                return Err(SuccessionError::TooMany { old: self.code(old)? });
+                return Err(SuccessionError::TooMany { old: code(old)? });
             }
             if !seen.insert(entry) {
                 continue;
@@ -91,11 +92,6 @@ impl Reading<'_> {
             }
         }
         Ok(())
-    }
-
-    /// What people call an entry.
-    fn code(&self, entry: EntryId) -> Result<String, Error> {
-        Ok(self.snapshot.entry(entry)?.to_entry().code(entry))
     }
 
     /// What takes the place of the best hits, by hit.

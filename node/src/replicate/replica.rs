@@ -514,12 +514,8 @@ impl<W: Writer> Replica<W> {
 fn changed(snapshot: &Snapshot, from: Seq) -> Result<(BTreeSet<EntryId>, Seq), Error> {
     let mut entries = BTreeSet::new();
     for change in snapshot.changes_since(from)? {
-        let change = match change {
-            Ok(change) => change,
-            // A record that cannot be read is not sent either.
-            Err(Error::Damaged { .. }) => continue,
-            Err(error) => return Err(error),
-        };
+        // A record that cannot be read is not sent either.
+        let Some(change) = Error::unless_damaged(change)? else { continue };
         entries.insert(change.record.entry());
         if entries.len() == EXAMINED_AT_ONCE {
             return Ok((entries, change.seq));

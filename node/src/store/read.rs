@@ -8,6 +8,7 @@ use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
 use klnode_crdt::record::Record;
 use redb::ReadableTable;
+use serde::de::DeserializeOwned;
 
 /// `records`, from either side.
 pub(super) trait Records: ReadableTable<&'static [u8; 8], &'static [u8]> {}
@@ -194,13 +195,21 @@ pub(super) fn tombstone(
     Err(Error::damaged(what(), "another record is in its place"))
 }
 
+/// A row of a table, if it is there.
+pub(super) fn row<T: DeserializeOwned, const N: usize>(
+    name: &str,
+    table: &impl ReadableTable<&'static [u8; N], &'static [u8]>,
+    at: &[u8; N],
+) -> Result<Option<T>, Error> {
+    table.get(at)?.map(|row| rows::decode(name, row.value())).transpose()
+}
+
 /// The view row of an entry.
 pub(super) fn view_row(
     table: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
     entry: EntryId,
 ) -> Result<Option<ViewRow>, Error> {
-    let Some(row) = table.get(entry.as_bytes())? else { return Ok(None) };
-    rows::decode("views", row.value()).map(Some)
+    row("views", table, entry.as_bytes())
 }
 
 /// How an entry was used; nothing if it never was.
@@ -208,10 +217,7 @@ pub(super) fn uses(
     table: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
     entry: EntryId,
 ) -> Result<UseRow, Error> {
-    match table.get(entry.as_bytes())? {
-        Some(row) => rows::decode("uses", row.value()),
-        None => Ok(UseRow::default()),
-    }
+    Ok(row("uses", table, entry.as_bytes())?.unwrap_or_default())
 }
 
 /// How strongly two entries belong together.
@@ -220,6 +226,5 @@ pub(super) fn pair(
     one: EntryId,
     two: EntryId,
 ) -> Result<Option<PairRow>, Error> {
-    let row = table.get(&key::<32>(&[one.as_bytes(), two.as_bytes()]))?;
-    row.map(|row| rows::decode("pairs", row.value())).transpose()
+    row("pairs", table, &key::<32>(&[one.as_bytes(), two.as_bytes()]))
 }

@@ -10,7 +10,7 @@ use super::rows::{
 };
 use super::tables::{
     CALLERS, DIGESTS, EPOCHS, EQUIVOCATIONS, HeldKey, LEDGER, META, META_AUTHOR, META_ERASED,
-    META_HEAD, QUARANTINE, part, span,
+    META_HEAD, QUARANTINE, part,
 };
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::header::{Facet, SignedHeader};
@@ -287,14 +287,12 @@ impl Snapshot {
         rows::decode("overlays", row.value())
     }
 
-    /// What was served since a moment, oldest first.
-    pub fn served_since(
+    /// What was served, the newest first.
+    pub fn served(
         &self,
-        since: WallTime,
     ) -> Result<impl Iterator<Item = Result<(WallTime, ServedRow), Error>> + use<>, Error> {
-        let (first, _) = span::<16>(&since.as_millis().to_be_bytes());
-        let rows = self.transaction.open_table(LEDGER)?.range::<&[u8; 16]>(&first..)?;
-        Ok(rows.map(|row| {
+        let rows = self.transaction.open_table(LEDGER)?.range::<&[u8; 16]>(..)?;
+        Ok(rows.rev().map(|row| {
             let (at, row) = row?;
             let at = WallTime::from_millis(u64::from_be_bytes(part(at.value(), 0)));
             Ok((at, rows::decode("ledger", row.value())?))

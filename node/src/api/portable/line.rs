@@ -7,6 +7,7 @@
 use crate::api::translate;
 use crate::api::types::NewEntry;
 use crate::engine::{self, Marks};
+use crate::query;
 use crate::store::rows::OverlayRow;
 use data_encoding::BASE64;
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
@@ -262,7 +263,6 @@ impl Line {
             let citations = view.citations.keys().filter(|of| of.is_context == is_context);
             citations.map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref)).collect()
         };
-        let kind = view.text(Register::TYPE).and_then(Kind::parse);
         let state = match view.state {
             State::Live => None,
             State::Parked => Some("parked"),
@@ -275,7 +275,7 @@ impl Line {
         };
         Self {
             id: Some(entry.to_string()),
-            code: Some(kind.map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry))),
+            code: Some(query::code(entry, view)),
             state: state.map(str::to_owned),
             title: text(Register::TITLE),
             content: text(Register::CONTENT),

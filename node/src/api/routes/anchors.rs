@@ -173,7 +173,7 @@ fn is_checked(found: &Found) -> bool {
 fn add(answer: &mut AnchorsChecked, found: &Found, looked: &Looked) {
     let flagged = |atom: &str, reason: String| FlaggedAtom {
         id: found.entry.to_string(),
-        code: translate::code(found),
+        code: found.code(),
         title: found.view.text(Register::TITLE).unwrap_or_default().to_owned(),
         atom: atom.to_owned(),
         reason,

@@ -353,7 +353,7 @@ fn may_be_reset(service: &Service, entry: EntryId) -> Result<(), ApiError> {
     let message = format!(
         "reset entry {}: it has {:.1} effective observations and a mean of {:.2}; a reset needs at \
          least {} and a mean from {} to {}",
-        translate::code(&found),
+        found.code(),
         of.effective_observations,
         of.posterior.mean(),
         params.reset_observations_min,

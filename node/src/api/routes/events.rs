@@ -19,6 +19,8 @@ use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use klnode_crdt::header::Facet;
+use klnode_crdt::kind::Kind as EntryKind;
+use klnode_crdt::lww::Register;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -136,8 +138,8 @@ fn read(service: &Service, from: Place) -> Result<(Vec<Told>, Place), ApiError> 
     let snapshot = service.snapshot()?;
     let (mut events, mut at) = (Vec::new(), from);
     // A damaged record is told of by the doctor; the others are told all the same.
-    let is_whole = |change: &Result<Change, Error>| !matches!(change, Err(Error::Damaged { .. }));
-    for change in snapshot.changes_since(from.since)?.filter(is_whole).take(READ_RECORDS_MAX) {
+    let whole = |change| Error::unless_damaged(change).transpose();
+    for change in snapshot.changes_since(from.since)?.filter_map(whole).take(READ_RECORDS_MAX) {
         let change = change?;
         at.since = change.seq;
         events.push(Told::Record(event(service, &snapshot, &change)?));
@@ -164,10 +166,14 @@ fn event(
     change: &Change,
 ) -> Result<types::Event, ApiError> {
     let header = change.record.header();
+    let found = service.reader.read(snapshot, header.entry, (service.now)());
+    let found = Error::unless_damaged(found)?.flatten();
+    // Of what is damaged or forgotten no type is known, and then no code is told.
+    let kind = found.and_then(|found| found.view.text(Register::TYPE).and_then(EntryKind::parse));
     Ok(types::Event {
         seq: change.seq.0,
         entry: header.entry.to_string(),
-        code: service.code(snapshot, header.entry)?,
+        code: kind.map(|kind| kind.code(header.entry)),
         facet: facet_name(header.facet).into(),
         author: header.author.to_string(),
         at: header.stamp.wall().as_millis(),

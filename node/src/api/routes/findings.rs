@@ -9,12 +9,12 @@ use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 use crate::engine::{self, CHAIN_TASKS_MAX, Command, FindingAct, FindingDone, Receipt};
-use crate::query::{Reading, complaint};
+use crate::query::{Found, Reading, complaint};
 use crate::store::Snapshot;
 use crate::store::findings::{Became, FindingKey, FindingRow};
 use crate::store::tasks::TaskState;
 use axum::extract::{Path, State};
-use klnode_crdt::ids::{EntryId, TaskId};
+use klnode_crdt::ids::TaskId;
 use klnode_crdt::time::WallTime;
 
 /// Records what was found in a task. What becomes of it is decided after the task has ended.
@@ -175,6 +175,7 @@ fn finding(
         None => ("waiting", waits(snapshot, reading, at)?.to_owned()),
     };
     let entry = row.fate.as_ref().and_then(|fate| fate.entry);
+    let found = entry.map(|entry| reading.read(entry)).transpose()?.flatten();
     Ok(TaskFinding {
         task: at.task.to_string(),
         number: at.number,
@@ -189,13 +190,9 @@ fn finding(
         became: became.to_owned(),
         reason,
         entry: entry.map(|entry| entry.to_string()),
-        code: entry.map(|entry| code(reading, entry)).transpose()?.flatten(),
+        code: found.as_ref().map(Found::code),
         echoes: row.echoes,
     })
-}
-
-fn code(reading: &Reading<'_>, entry: EntryId) -> Result<Option<String>, ApiError> {
-    Ok(reading.read(entry)?.as_ref().map(translate::code))
 }
 
 /// What a finding waits for.

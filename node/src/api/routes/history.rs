@@ -8,11 +8,8 @@ use crate::api::history;
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{Entry, History, HistoryRecord};
-use crate::store::{Error, Snapshot};
 use axum::extract::{Path, State};
-use klnode_crdt::ids::EntryId;
-use klnode_crdt::kind::{self, Kind};
-use klnode_crdt::lww::Register;
+use klnode_crdt::kind;
 use klnode_crdt::origin::Origin;
 
 /// Shows what was said about an entry, newest last.
@@ -50,18 +47,4 @@ fn told(service: &Service, name: &str) -> Result<History, ApiError> {
     };
     let Entry { code, author, author_name, foreign, status, gate, .. } = shown;
     Ok(History { id, code, author, author_name, foreign, status, gate, records })
-}
-
-impl Service {
-    /// An entry's citation code, if its type is known: of what is damaged it is not.
-    pub(super) fn code(
-        &self,
-        snapshot: &Snapshot,
-        entry: EntryId,
-    ) -> Result<Option<String>, ApiError> {
-        let found = self.reader.read(snapshot, entry, (self.now)());
-        let found = Error::unless_damaged(found)?.flatten();
-        let kind = found.and_then(|found| found.view.text(Register::TYPE).and_then(Kind::parse));
-        Ok(kind.map(|kind| kind.code(entry)))
-    }
 }

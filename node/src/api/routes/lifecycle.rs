@@ -57,7 +57,7 @@ pub(super) async fn supersede(
         let snapshot = working.snapshot()?;
         let reading = working.reader.at(&snapshot, (working.now)())?;
         let (given, taking) = (present(&reading, old)?, present(&reading, new)?);
-        let (code, by_code) = (translate::code(&given), translate::code(&taking));
+        let (code, by_code) = (given.code(), taking.code());
         if old == new {
             let message = format!("supersede entry {code} by itself: it is the same entry");
             return Err(ApiError::new(Kind::Invalid, message, None));
@@ -153,7 +153,7 @@ fn taken(
     let mut offers = offers(&reading, &found)?;
     offers.retain(|offer| author.is_none_or(|author| offer.author == author));
     offers.retain(|offer| ask.what.as_deref().is_none_or(|what| offer.field == what));
-    let code = translate::code(&found);
+    let code = found.code();
     let Some(first) = offers.first().map(|offer| offer.author) else {
         let message = format!("accept anything for entry {code}: nothing like that is proposed");
         let hint = "`klnode show` lists what is proposed, and by whom";

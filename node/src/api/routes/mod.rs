@@ -18,6 +18,7 @@ mod peers;
 mod promotion;
 mod quarantine;
 mod search;
+mod served;
 mod status;
 mod tasks;
 mod upkeep;
@@ -80,6 +81,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(search::search))
         .routes(routes!(briefing::briefing))
         .routes(routes!(usage::usage))
+        .routes(routes!(served::list))
         .routes(routes!(anchors::check))
         .routes(routes!(entries::observe))
         .routes(routes!(entries::confirm))

@@ -5,6 +5,7 @@ use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::server::Service;
 use crate::api::sharing::{changed, filter, find_peer, peer, preview, trust};
+use crate::api::translate;
 use crate::api::types::peers::{
     Decide, Decision, Filters, Invite, Invited, Join, Joined, Peer, Peers, Preview, ReceiptOf,
     Receipts, SetFilters, Sync, Synced, TurnedAway,
@@ -13,7 +14,6 @@ use crate::query::Reference;
 use crate::store::peers::rows::Approval;
 use axum::extract::{Path, State};
 use klnode_crdt::ids::AuthorId;
-use klnode_crdt::kind;
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::filter::Filter as Passing;
 use klnode_federation::proto::ticket::Offer;
@@ -293,7 +293,8 @@ pub(super) async fn receipts(
     let snapshot = service.snapshot()?;
     let entry = name.parse::<Reference>()?.resolve(&snapshot)?;
     let Some(tombstone) = snapshot.tombstone(entry)? else {
-        let code = service.code(&snapshot, entry)?.unwrap_or_else(|| kind::code_digits(entry));
+        let reading = service.reader.at(&snapshot, (service.now)()).ok();
+        let code = translate::named(reading.as_ref(), entry).code;
         let message = format!("tell how far entry {code} is erased: it was not forgotten");
         return Err(ApiError::new(Kind::Invalid, message, None));
     };

@@ -111,7 +111,7 @@ fn plan(
     let snapshot = service.snapshot()?;
     let reading = service.reader.at(&snapshot, (service.now)())?;
     let found = reading.read(source)?;
-    let code = found.as_ref().map_or_else(|| kind::code_digits(source), translate::code);
+    let code = found.as_ref().map_or_else(|| kind::code_digits(source), Found::code);
     let found = found.filter(|found| found.view.state == Shown::Live);
     let origin = found.as_ref().and_then(|found| found.view.origin.clone());
     let (Some(found), Some(origin)) = (found, origin) else {
@@ -255,7 +255,7 @@ fn pass_gate(
     (source, target): (Option<EntryId>, WorkspaceId),
 ) -> Result<(), ApiError> {
     let others = opposing.iter().filter(|other| Some(other.entry) != source);
-    let codes: Vec<String> = others.map(translate::code).collect();
+    let codes: Vec<String> = others.map(Found::code).collect();
     if codes.is_empty() {
         return Ok(());
     }

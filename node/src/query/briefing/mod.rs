@@ -142,7 +142,7 @@ impl Reading<'_> {
             read.values().map(|read| self.facts(read, question, &disputed)).collect();
         let briefing = briefing::brief(&facts, &self.reader.numbers.briefing);
         let order: Vec<EntryId> = briefing.placed.iter().map(|placed| placed.entry).collect();
-        let code = |entry| read.get(&entry).map(Read::code);
+        let code = |entry| read.get(&entry).map(|read| read.found.code());
         let competing = rivals::caveats(&order, &rivalries, &code);
         let told = order.iter().filter_map(|entry| read.get(entry)).map(|read| &read.found);
         let successions = self.successions(told)?;
@@ -332,10 +332,8 @@ impl Reading<'_> {
                 let shown = fitted.shown.iter().find(|shown| shown.entry == one.entry)?;
                 let (line, words) = read.get(&one.entry)?.briefed(shown.form, line_max);
                 let tokens = words::tokens(&words);
-                let read = read.remove(&one.entry)?;
-                let code = read.code();
-                let Read { found, caveats, .. } = read;
-                Some(Briefed { found, code, line, caveats, tokens })
+                let Read { found, caveats, .. } = read.remove(&one.entry)?;
+                Some(Briefed { code: found.code(), found, line, caveats, tokens })
             });
             let entries: Vec<Briefed> = shown.collect();
             if !entries.is_empty() {
@@ -348,17 +346,13 @@ impl Reading<'_> {
 }
 
 impl Read {
-    fn code(&self) -> String {
-        excerpt::code(self.found.entry, self.scope.kind)
-    }
-
     /// The one sentence that is shown in a form, and the whole line.
     fn briefed(&self, form: Form, characters_max: usize) -> (String, String) {
         let line = match form {
             Form::Line => String::new(),
             _ => excerpt::one_liner(&self.found.view, characters_max),
         };
-        let words = words::entry(&self.found, &self.code(), &line, &self.caveats);
+        let words = words::entry(&self.found, &self.found.code(), &line, &self.caveats);
         (line, words)
     }
 }

@@ -23,12 +23,9 @@ pub(super) fn count(snapshot: &Snapshot, from: Seq, enough: u64) -> Result<u64, 
     let mut entries = BTreeSet::new();
     let records_max = (enough as usize).saturating_mul(RECORDS_PER_ENTRY);
     for change in snapshot.changes_since(from)?.take(records_max) {
-        match change {
-            Ok(change) if is_text(change.record.header().facet) => {
-                entries.insert(change.record.entry());
-            }
-            Ok(_) | Err(Error::Damaged { .. }) => {}
-            Err(error) => return Err(error),
+        let Some(change) = Error::unless_damaged(change)? else { continue };
+        if is_text(change.record.header().facet) {
+            entries.insert(change.record.entry());
         }
         if entries.len() as u64 >= enough {
             break;
@@ -57,10 +54,7 @@ impl Work<'_> {
         let (mut at, mut seen, mut records) = (from.position, BTreeSet::new(), 0);
         self.found.is_through = true;
         for change in self.reading.snapshot.changes_since(from.position)? {
-            let change = match change {
-                Err(Error::Damaged { .. }) => continue,
-                change => change?,
-            };
+            let Some(change) = Error::unless_damaged(change)? else { continue };
             if change.seq > goal {
                 break;
             }

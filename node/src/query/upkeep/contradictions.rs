@@ -33,10 +33,7 @@ impl Work<'_> {
     }
 
     fn sided(&self, entry: EntryId) -> Result<Option<Sided>, Error> {
-        let read = match self.reading.view(entry) {
-            Err(Error::Damaged { .. }) => return Ok(None),
-            read => read?,
-        };
+        let read = Error::unless_damaged(self.reading.view(entry))?.flatten();
         let Some((_, view)) = read else { return Ok(None) };
         let Some(scope) = Scope::of(&view).filter(|_| view.state == State::Live) else {
             return Ok(None);

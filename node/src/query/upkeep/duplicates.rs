@@ -52,10 +52,7 @@ impl Work<'_> {
     }
 
     fn subject(&self, entry: EntryId) -> Result<Option<Subject>, Error> {
-        let read = match self.reading.view(entry) {
-            Err(Error::Damaged { .. }) => return Ok(None),
-            read => read?,
-        };
+        let read = Error::unless_damaged(self.reading.view(entry))?.flatten();
         let Some((_, view)) = read else { return Ok(None) };
         let seq = self.reading.snapshot.text_seq(entry)?;
         let document = Document::of(entry, &view, &self.reading.society);

@@ -23,10 +23,7 @@ impl Work<'_> {
         let (mut walk, mut read) = (from.walk, 0);
         self.found.is_through = true;
         for row in self.reading.snapshot.entries_between(first, [0xFF; 16])? {
-            let (entry, row) = match row {
-                Err(Error::Damaged { .. }) => continue,
-                row => row?,
-            };
+            let Some((entry, row)) = Error::unless_damaged(row)? else { continue };
             if from.walk == Some(entry) {
                 continue;
             }
@@ -54,10 +51,7 @@ impl Work<'_> {
         if noted.is_none() && !self.may_be_stale(row, &uses) {
             return Ok(false);
         }
-        let found = match self.reading.read_whole(entry) {
-            Err(Error::Damaged { .. }) => return Ok(true),
-            found => found?,
-        };
+        let found = Error::unless_damaged(self.reading.read_whole(entry))?.flatten();
         let Some(found) = found.filter(|found| found.entry == entry) else { return Ok(true) };
         let standing = found.judged.standing;
         match (standing.status, noted) {

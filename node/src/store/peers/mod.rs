@@ -4,12 +4,16 @@
 //! Nothing here is ever sent. What a peer may have is in its outbox, which is filled in the same
 //! transaction as the commit that concerns it: a record that is in the feed and released to a peer
 //! is in that peer's outbox.
+//!
+//! `read` is for readers; `known`, `offers`, `outbox`, `receipts` and `releases` are for the writer.
 
+mod known;
+mod offers;
+mod outbox;
 mod read;
+mod receipts;
+mod releases;
 pub mod rows;
 mod society;
-#[cfg(test)]
-mod tests;
-mod write;
 
 pub use society::{Society, Workspace};

@@ -2,6 +2,7 @@
 
 use super::super::Examined;
 use super::super::error::Error;
+use super::super::read;
 use super::super::rows;
 use super::super::snapshot::Snapshot;
 use super::super::tables::{
@@ -9,7 +10,7 @@ use super::super::tables::{
     RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
 };
 use super::rows::{
-    Cursor, OutcomeRow, PeerRow, QueuedRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
+    Cursor, OutcomeRow, PeerRow, QueuedRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow,
     offerer_key, outgoing,
 };
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, WorkspaceId};
@@ -28,9 +29,7 @@ impl Snapshot {
 
     /// What the operator decided about another node.
     pub fn peer(&self, peer: AuthorId) -> Result<Option<PeerRow>, Error> {
-        let table = self.transaction.open_table(PEERS)?;
-        let row = table.get(peer.as_bytes())?;
-        row.map(|row| rows::decode("peers", row.value())).transpose()
+        read::row("peers", &self.transaction.open_table(PEERS)?, peer.as_bytes())
     }
 
     /// All other nodes that are known, by key.
@@ -55,9 +54,7 @@ impl Snapshot {
 
     /// What a ticket is good for, by its name.
     pub fn invitation(&self, name: [u8; 16]) -> Result<Option<Invitation>, Error> {
-        let table = self.transaction.open_table(INVITATIONS)?;
-        let row = table.get(&name)?;
-        row.map(|row| rows::decode("invitations", row.value())).transpose()
+        read::row("invitations", &self.transaction.open_table(INVITATIONS)?, &name)
     }
 
     /// How far an author is from each peer that says so.
@@ -93,10 +90,8 @@ impl Snapshot {
     /// What passes of an entry between this node and a peer.
     pub fn release(&self, peer: AuthorId, entry: EntryId) -> Result<ReleaseRow, Error> {
         let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
-        match self.transaction.open_table(RELEASES)?.get(&at)? {
-            Some(row) => rows::decode("releases", row.value()),
-            None => Ok(ReleaseRow::default()),
-        }
+        let row = read::row("releases", &self.transaction.open_table(RELEASES)?, &at)?;
+        Ok(row.unwrap_or_default())
     }
 
     /// Entries that pass, or have passed, between this node and a peer.
@@ -162,8 +157,7 @@ impl Snapshot {
     /// What is known between this node and a peer about a forgotten entry.
     pub fn receipt(&self, peer: AuthorId, entry: EntryId) -> Result<Option<ReceiptRow>, Error> {
         let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
-        let row = self.transaction.open_table(RECEIPTS)?.get(&at)?;
-        row.map(|row| rows::decode("receipts", row.value())).transpose()
+        read::row("receipts", &self.transaction.open_table(RECEIPTS)?, &at)
     }
 
     /// Forgotten entries of which a peer is to hear.
@@ -209,12 +203,5 @@ impl Snapshot {
             }
         }
         Ok(())
-    }
-}
-
-impl ReleaseRow {
-    /// Whether anything of the entry has ever passed, either way.
-    pub fn has_passed(&self) -> bool {
-        self.out != Way::Never || self.back != Way::Never
     }
 }

@@ -115,6 +115,13 @@ pub struct ReleaseRow {
     pub since: WallTime,
 }
 
+impl ReleaseRow {
+    /// Whether anything of the entry has ever passed, either way.
+    pub fn has_passed(&self) -> bool {
+        self.out != Way::Never || self.back != Way::Never
+    }
+}
+
 /// A header that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusalRow {

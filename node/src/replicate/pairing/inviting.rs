@@ -1,0 +1,249 @@
+//! The side that invites: makes tickets, lets in who comes with one, and has whoever knocks without
+//! one wait for the operator.
+
+use super::super::run::Core;
+use super::PairError;
+use crate::engine::{PeerAct, Rejection};
+use crate::store::Error;
+use crate::store::peers::rows::{Approval, PeerRow};
+use klnode_crdt::ids::{AuthorId, Nonce};
+use klnode_crdt::time::WallTime;
+use klnode_federation::proto::pairing::{
+    Answer, Ask, Card, Invitation, Meeting, Proof, TurnedAway,
+};
+use klnode_federation::proto::ticket::{Offer, Secret, Ticket};
+
+/// Nodes that may wait for the operator at once.
+const WAITING_MAX: usize = 32;
+
+/// What a node is told that the operator has refused or blocked, and what one is that comes too
+/// late.
+const REFUSED: &str = "its operator has refused yours";
+const BLOCKED: &str = "its operator has blocked yours";
+const TOO_MANY: &str = "too many nodes wait for its operator";
+
+/// Why a node was turned away, for the operator here: the other one is told by [`Answer::No`].
+fn said_here(told: &str) -> &str {
+    match told {
+        REFUSED => "you have refused it",
+        BLOCKED => "you have blocked it",
+        TOO_MANY => "too many nodes wait for you",
+        other => other,
+    }
+}
+
+impl Core {
+    /// Makes a ticket for another node of the same person.
+    pub fn invite_mine(&mut self, must_confirm: bool) -> Result<Ticket, PairError> {
+        self.invite(Offer::Mine, must_confirm)
+    }
+
+    /// Makes a ticket for a member of a workspace, which is made if there is none of that name.
+    pub fn invite_member(&mut self, name: &str, must_confirm: bool) -> Result<Ticket, PairError> {
+        // Before a workspace is made for it.
+        if self.listening.is_empty() {
+            return Err(PairError::NoAddress);
+        }
+        let society = self.society()?;
+        let id = match society.workspace(name) {
+            Some(id) if id.is_personal() => return Err(PairError::Personal(name.to_owned())),
+            Some(id) => id,
+            None => self.new_workspace(name)?,
+        };
+        if !self.charter(id)?.may_invite(self.own) {
+            return Err(PairError::MayNotInvite(name.to_owned()));
+        }
+        self.invite(Offer::Member(id, name.to_owned()), must_confirm)
+    }
+
+    fn invite(&mut self, offer: Offer, must_confirm: bool) -> Result<Ticket, PairError> {
+        if self.listening.is_empty() {
+            return Err(PairError::NoAddress);
+        }
+        let mut bytes = [0; 16];
+        (self.entropy)(&mut bytes);
+        let secret = Secret::from_bytes(bytes);
+        let expires = (self.now)().plus(self.ticket_lifetime);
+        let (used_by, kept) = (None, secret.clone());
+        let row = Invitation { secret: kept, offer: offer.clone(), expires, must_confirm, used_by };
+        self.replica.note(vec![PeerAct::Invite(Box::new(row))])?;
+        let addresses: Vec<String> = self.addresses();
+        Ok(Ticket::new(self.own, &addresses, offer, expires, secret))
+    }
+
+    /// Answers a stranger, or a peer that pairs again.
+    pub(in crate::replicate) fn pair_asked(&mut self, peer: AuthorId, exchange: u64, frame: &[u8]) {
+        let answer = match Ask::decode(frame) {
+            Err(refusal) => Answer::No(format!("that cannot be read: {refusal}")),
+            Ok(Ask::Knock(card)) => self.knocked(peer, card.cut()),
+            Ok(Ask::Join(name, nonce, proof, card)) => {
+                self.joined(peer, name.into_array(), nonce, &proof, card.cut())
+            }
+        };
+        if let Answer::No(reason) = &answer {
+            let reason = said_here(reason);
+            tracing::warn!(%peer, reason, "turned away a node that wanted to pair");
+            self.note_turned_away(peer, reason);
+        }
+        // A peer that went away meanwhile asks again.
+        let _ = self.net.respond(exchange, answer.encode());
+    }
+
+    fn joined(
+        &mut self,
+        peer: AuthorId,
+        name: [u8; 16],
+        nonce: Nonce,
+        proof: &Proof,
+        card: Card,
+    ) -> Answer {
+        let admitted = self.admit(peer, name, nonce, proof, card);
+        match admitted {
+            Ok(answer) => answer,
+            Err(AdmitError::No(why)) => Answer::No(why.to_string()),
+            Err(AdmitError::Pair(error)) => {
+                tracing::warn!(%peer, %error, "a node could not be paired");
+                Answer::No("this node cannot pair just now; try again".into())
+            }
+        }
+    }
+
+    fn admit(
+        &mut self,
+        peer: AuthorId,
+        name: [u8; 16],
+        nonce: Nonce,
+        proof: &Proof,
+        card: Card,
+    ) -> Result<Answer, AdmitError> {
+        let snapshot = self.replica.writer().store().snapshot()?;
+        let invitation = snapshot.invitation(name)?.ok_or(TurnedAway::Unknown)?;
+        let held = snapshot.peer(peer)?.unwrap_or_default();
+        drop(snapshot);
+        let secret = &invitation.secret;
+        let meeting = Meeting { secret, inviter: self.own, joiner: peer, nonce };
+        let now = (self.now)();
+        let answer = invitation.admit(&meeting, proof, now)?;
+        let (code, must_confirm) = (meeting.code(), invitation.must_confirm);
+        let approval = if must_confirm { Approval::Waiting } else { Approval::Approved };
+        let row = PeerRow {
+            name: card.name,
+            addresses: card.addresses,
+            approval: held.approval.max_of(approval),
+            since: now,
+            offer: Some(invitation.offer.clone()),
+            code: Some(code),
+            ..held
+        };
+        let used = Invitation { used_by: Some(peer), ..invitation };
+        self.replica.note(vec![
+            PeerAct::Invite(Box::new(used)),
+            PeerAct::Put(peer, Box::new(row.clone())),
+        ])?;
+        if row.approval == Approval::Approved {
+            self.settle(peer, row)?;
+        }
+        tracing::info!(%peer, must_confirm, "a node joined with a ticket");
+        Ok(Answer::Welcome(answer, self.card(), must_confirm))
+    }
+
+    fn knocked(&mut self, peer: AuthorId, card: Card) -> Answer {
+        let knocked = || -> Result<Answer, PairError> {
+            let society = self.society()?;
+            let waits = society.peers.values().filter(|row| row.approval == Approval::Waiting);
+            let held = society.peers.get(&peer).cloned();
+            match at_the_door(held, waits.count(), card, (self.now)()) {
+                Err(reason) => return Ok(Answer::No(reason.into())),
+                Ok(Some(row)) => self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?,
+                Ok(None) => {}
+            }
+            Ok(Answer::Wait(self.card()))
+        };
+        knocked().unwrap_or_else(|_| Answer::No("this node cannot answer just now".into()))
+    }
+}
+
+/// Why a joiner is not let in.
+#[derive(Debug, thiserror::Error)]
+enum AdmitError {
+    #[error(transparent)]
+    No(#[from] TurnedAway),
+    #[error(transparent)]
+    Pair(#[from] PairError),
+}
+
+impl From<Error> for AdmitError {
+    fn from(error: Error) -> Self {
+        Self::Pair(error.into())
+    }
+}
+
+impl From<Rejection> for AdmitError {
+    fn from(rejection: Rejection) -> Self {
+        Self::Pair(rejection.into())
+    }
+}
+
+impl Approval {
+    /// Who is approved stays so, whatever the ticket says.
+    fn max_of(self, other: Self) -> Self {
+        if self == Self::Approved { self } else { other }
+    }
+}
+
+/// What a knock makes of what is held of a node: none if it changes nothing; or why the node is
+/// turned away. All else that is held stays: whoever waits with a ticket does so still.
+fn at_the_door(
+    held: Option<PeerRow>,
+    waiting: usize,
+    card: Card,
+    now: WallTime,
+) -> Result<Option<PeerRow>, &'static str> {
+    match &held {
+        Some(row) if row.approval == Approval::Refused => return Err(REFUSED),
+        Some(row) if row.approval == Approval::Approved => return Ok(None),
+        Some(row) if row.is_blocked => return Err(BLOCKED),
+        None if waiting >= WAITING_MAX => return Err(TOO_MANY),
+        _ => {}
+    }
+    let Card { name, addresses } = card;
+    Ok(Some(PeerRow { name, addresses, since: now, ..held.unwrap_or_default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_is_told_who_refused_whom() {
+        assert_eq!(said_here(REFUSED), "you have refused it");
+        assert_eq!(said_here(BLOCKED), "you have blocked it");
+        assert_eq!(said_here(TOO_MANY), "too many nodes wait for you");
+        let used = TurnedAway::Used.to_string();
+        assert_eq!(said_here(&used), used);
+    }
+
+    #[test]
+    fn a_node_that_knocks_again_is_what_it_was_and_stays_blocked() {
+        let now = WallTime::from_millis(1_790_000_000_000);
+        let card = || Card { name: "again".into(), addresses: vec!["/ip4/10.0.0.1/tcp/1".into()] };
+        let waiting = PeerRow {
+            name: "first".into(),
+            offer: Some(Offer::Mine),
+            code: Some("123 456".into()),
+            ..PeerRow::default()
+        };
+        let Card { name, addresses } = card();
+        let renewed = PeerRow { name, addresses, since: now, ..waiting.clone() };
+        assert_eq!(at_the_door(Some(waiting.clone()), WAITING_MAX, card(), now), Ok(Some(renewed)));
+        let blocked = PeerRow { is_blocked: true, ..waiting.clone() };
+        assert_eq!(at_the_door(Some(blocked.clone()), 0, card(), now), Err(BLOCKED));
+        let approved = PeerRow { approval: Approval::Approved, ..blocked };
+        assert_eq!(at_the_door(Some(approved), 0, card(), now), Ok(None));
+        let refused = PeerRow { approval: Approval::Refused, ..waiting };
+        assert_eq!(at_the_door(Some(refused), 0, card(), now), Err(REFUSED));
+        assert_eq!(at_the_door(None, WAITING_MAX, card(), now), Err(TOO_MANY));
+        let first = at_the_door(None, WAITING_MAX - 1, card(), now).unwrap().unwrap();
+        assert_eq!((first.approval, first.since), (Approval::Waiting, now));
+    }
+}

@@ -1,0 +1,258 @@
+//! Who is who, for the writer: other nodes, workspaces and who belongs to them, and whom a ticket
+//! lets in; and what is known of authors: who signed two things as one, how far away each is, and
+//! what its texts led to.
+
+use super::super::batch::Batch;
+use super::super::error::Error;
+use super::super::read;
+use super::super::rows;
+use super::super::tables::{
+    DISTANCES, EQUIVOCATIONS, INVITATIONS, OUTCOMES, PEERS, WORKSPACES, key, part, span,
+};
+use super::rows::{OutcomeRow, PeerRow, WorkspaceRow};
+use klnode_crdt::charter::{self, Charter};
+use klnode_crdt::entry::Entry;
+use klnode_crdt::ids::{AuthorId, WorkspaceId};
+use klnode_crdt::time::WallTime;
+use klnode_federation::proto::pairing::Invitation;
+use redb::{ReadableTable, ReadableTableMetadata};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// So long after it has expired whoever comes with a ticket is told so, and who has used it is
+/// welcomed again.
+const EXPIRED_KEPT: Duration = Duration::from_secs(24 * 3_600);
+
+/// Outcomes that are remembered of one author; older ones have faded.
+const OUTCOMES_MAX: usize = 1_000;
+
+impl Batch {
+    // Nodes.
+
+    pub(crate) fn put_peer(&self, peer: AuthorId, row: &PeerRow) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(PEERS)?;
+        table.insert(peer.as_bytes(), rows::encode(row).as_slice())?;
+        Ok(())
+    }
+
+    pub(crate) fn peer(&self, peer: AuthorId) -> Result<Option<PeerRow>, Error> {
+        read::row("peers", &self.transaction.open_table(PEERS)?, peer.as_bytes())
+    }
+
+    pub(crate) fn has_peer(&self, peer: AuthorId) -> Result<bool, Error> {
+        Ok(self.transaction.open_table(PEERS)?.get(peer.as_bytes())?.is_some())
+    }
+
+    pub(crate) fn peers(&self) -> Result<Vec<AuthorId>, Error> {
+        let table = self.transaction.open_table(PEERS)?;
+        table.iter()?.map(|row| Ok(AuthorId::from_bytes(*row?.0.value()))).collect()
+    }
+
+    /// The same person's other nodes.
+    pub(crate) fn mine(&self) -> Result<Vec<AuthorId>, Error> {
+        let mut mine = Vec::new();
+        for peer in self.peers()? {
+            let row = self.peer(peer)?;
+            if row.is_some_and(|row| row.counts_as_mine()) {
+                mine.push(peer);
+            }
+        }
+        Ok(mine)
+    }
+
+    // Workspaces and tickets.
+
+    pub(crate) fn put_workspace(&self, id: WorkspaceId, row: &WorkspaceRow) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(WORKSPACES)?;
+        table.insert(id.as_bytes(), rows::encode(row).as_slice())?;
+        Ok(())
+    }
+
+    /// All workspaces that are known by name.
+    pub(crate) fn workspaces(&self) -> Result<Vec<WorkspaceId>, Error> {
+        let table = self.transaction.open_table(WORKSPACES)?;
+        table.iter()?.map(|row| Ok(WorkspaceId::from_bytes(*row?.0.value()))).collect()
+    }
+
+    /// Who belongs to a workspace; nobody to one that is not known here, as for readers.
+    pub(crate) fn charter(&self, id: WorkspaceId, now: WallTime) -> Result<Charter, Error> {
+        if self.transaction.open_table(WORKSPACES)?.get(id.as_bytes())?.is_none() {
+            return Ok(Charter::default());
+        }
+        let records = self.records(charter::entry(id))?;
+        Ok(Charter::read(id, &Entry::assemble(records.iter()), now))
+    }
+
+    /// Members of a workspace who are listened to: neither blocked nor convicted.
+    pub(crate) fn heard_members(
+        &self,
+        id: WorkspaceId,
+        now: WallTime,
+    ) -> Result<BTreeSet<AuthorId>, Error> {
+        let mut heard = BTreeSet::new();
+        for member in self.charter(id, now)?.members {
+            // Of whom a damaged row does not tell whether it is blocked, it may be.
+            let row = Error::unless_damaged(self.peer(member))?;
+            let is_blocked = row.is_none_or(|row| row.is_some_and(|row| row.is_blocked));
+            if !is_blocked && !self.has_proof(member)? {
+                heard.insert(member);
+            }
+        }
+        Ok(heard)
+    }
+
+    /// Keeps what a ticket is good for. Those that have expired for a while go.
+    pub(crate) fn put_invitation(&self, row: &Invitation, now: WallTime) -> Result<(), Error> {
+        let mut table = self.transaction.open_table(INVITATIONS)?;
+        let is_kept = |row: &[u8]| {
+            let row = rows::decode::<Invitation>("invitations", row);
+            row.is_ok_and(|row| row.expires.plus(EXPIRED_KEPT) >= now)
+        };
+        table.retain(|_, row| is_kept(row))?;
+        table.insert(&row.secret.name(), rows::encode(row).as_slice())?;
+        Ok(())
+    }
+
+    // Authors.
+
+    /// How many authors are proved to have equivocated.
+    pub(crate) fn proof_count(&self) -> Result<u64, Error> {
+        Ok(self.transaction.open_table(EQUIVOCATIONS)?.len()?)
+    }
+
+    pub(crate) fn has_proof(&self, author: AuthorId) -> Result<bool, Error> {
+        Ok(self.transaction.open_table(EQUIVOCATIONS)?.get(author.as_bytes())?.is_some())
+    }
+
+    /// Authors that are proved to have equivocated.
+    pub(crate) fn proofs(&self) -> Result<Vec<AuthorId>, Error> {
+        let table = self.transaction.open_table(EQUIVOCATIONS)?;
+        table.iter()?.map(|row| Ok(AuthorId::from_bytes(*row?.0.value()))).collect()
+    }
+
+    /// Whether any peer has told how far an author is.
+    pub(crate) fn has_distance(&self, author: AuthorId) -> Result<bool, Error> {
+        let (first, last) = span::<64>(author.as_bytes());
+        let table = self.transaction.open_table(DISTANCES)?;
+        Ok(table.range::<&[u8; 64]>(&first..=&last)?.next().transpose()?.is_some())
+    }
+
+    pub(crate) fn put_distance(
+        &self,
+        author: AuthorId,
+        peer: AuthorId,
+        hop: u8,
+    ) -> Result<(), Error> {
+        let at = key::<64>(&[author.as_bytes(), peer.as_bytes()]);
+        let mut table = self.transaction.open_table(DISTANCES)?;
+        if table.get(&at)?.is_none_or(|held| held.value() != hop) {
+            table.insert(&at, hop)?;
+        }
+        Ok(())
+    }
+
+    /// Notes what a text led to, once for each task and entry; outside of tasks once a day. Where
+    /// the entry has another text since, the row is of that one from now on.
+    pub(crate) fn put_outcome(&self, author: AuthorId, row: &OutcomeRow) -> Result<(), Error> {
+        let (first, last) = span::<40>(author.as_bytes());
+        let mut table = self.transaction.open_table(OUTCOMES)?;
+        let (mut held, mut same) = (Vec::new(), None);
+        for one in table.range::<&[u8; 40]>(&first..=&last)? {
+            let (at, one) = one?;
+            held.push(*at.value());
+            // One that is damaged says nothing, and goes in its turn.
+            let one = Error::unless_damaged(rows::decode::<OutcomeRow>("outcomes", one.value()))?;
+            let Some(one) = one else { continue };
+            let is_same = one.entry == row.entry
+                && one.task == row.task
+                && (one.task.is_some() || (one.day, one.is_success) == (row.day, row.is_success));
+            if is_same && one.text == row.text {
+                return Ok(());
+            }
+            if is_same {
+                same = Some((*at.value(), OutcomeRow { text: row.text, ..one }));
+            }
+        }
+        if let Some((at, row)) = same {
+            table.insert(&at, rows::encode(&row).as_slice())?;
+            return Ok(());
+        }
+        let next = held.last().map_or(0, |at| u64::from_be_bytes(part(at, 32)) + 1);
+        table.insert(
+            &key::<40>(&[author.as_bytes(), &next.to_be_bytes()]),
+            rows::encode(row).as_slice(),
+        )?;
+        if held.len() >= OUTCOMES_MAX {
+            table.remove(&held[0])?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Durability, MemoryMedium, Options, Store};
+    use klnode_crdt::ids::{EntryId, StoreId};
+    use klnode_crdt::time::Day;
+    use klnode_federation::proto::ticket::{Offer, Secret};
+
+    const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn store() -> Store {
+        let options = Options::new(StoreId::from_bytes([1; 16]));
+        Store::open(Box::new(MemoryMedium), &options).unwrap()
+    }
+
+    #[test]
+    fn tickets_that_have_expired_go_when_the_next_is_made() {
+        let store = store();
+        let ticket = |number: u8, expires: WallTime| Invitation {
+            secret: Secret::from_bytes([number; 16]),
+            offer: Offer::Mine,
+            expires,
+            must_confirm: false,
+            used_by: None,
+        };
+        let tickets = [ticket(1, NOW.minus(25 * HOUR)), ticket(2, NOW.minus(HOUR)), ticket(3, NOW)];
+        let batch = store.batch(Durability::Durable).unwrap();
+        for ticket in &tickets {
+            batch.put_invitation(ticket, NOW.minus(48 * HOUR)).unwrap();
+        }
+        let table = batch.transaction.open_table(INVITATIONS).unwrap();
+        assert_eq!(table.len().unwrap(), 3);
+        drop(table);
+        batch.put_invitation(&ticket(4, NOW.plus(HOUR)), NOW).unwrap();
+        batch.commit().unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let kept = tickets.map(|one| snapshot.invitation(one.secret.name()).unwrap().is_some());
+        assert_eq!(kept, [false, true, true]);
+    }
+
+    #[test]
+    fn a_damaged_outcome_costs_itself() {
+        let (store, author) = (store(), AuthorId::from_bytes([2; 32]));
+        let outcome = |number: u8| OutcomeRow {
+            day: Day(20_000),
+            is_success: true,
+            entry: EntryId::from_bytes([number; 16]),
+            task: None,
+            text: None,
+            is_joint: false,
+        };
+        let batch = store.batch(Durability::Durable).unwrap();
+        batch.put_outcome(author, &outcome(1)).unwrap();
+        let at = key::<40>(&[author.as_bytes(), &1_u64.to_be_bytes()]);
+        let mut damaged = rows::encode(&outcome(2));
+        damaged[0] ^= 0x20;
+        batch.transaction.open_table(OUTCOMES).unwrap().insert(&at, damaged.as_slice()).unwrap();
+        batch.put_outcome(author, &outcome(3)).unwrap();
+        batch.put_outcome(author, &outcome(1)).unwrap();
+        batch.commit().unwrap();
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(snapshot.outcomes(author).unwrap(), [outcome(1), outcome(3)]);
+        let last = snapshot.last_outcome(author).unwrap();
+        assert_eq!(last, Some(2), "its number is not given again");
+    }
+}

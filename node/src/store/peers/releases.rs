@@ -1,0 +1,197 @@
+//! Releases: which entries pass between this node and a peer, and who brought what of them.
+//!
+//! A release has two ways. What goes out is for this node to decide; what comes back is as the peer
+//! says, or shows by bringing something.
+
+use super::super::batch::Batch;
+use super::super::error::Error;
+use super::super::read;
+use super::super::rows;
+use super::super::tables::{HELD, HeldKey, QUEUED, RELEASES, key, part, span};
+use super::rows::{QueuedRow, ReleaseRow, Way};
+use klnode_crdt::header::Facet;
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
+use klnode_crdt::time::WallTime;
+use klnode_federation::proto::Outgoing;
+use redb::ReadableTable;
+use std::collections::BTreeSet;
+
+impl Batch {
+    pub(crate) fn release(&self, peer: AuthorId, entry: EntryId) -> Result<ReleaseRow, Error> {
+        let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
+        let row = read::row("releases", &self.transaction.open_table(RELEASES)?, &at)?;
+        Ok(row.unwrap_or_default())
+    }
+
+    pub(crate) fn put_release(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        row: ReleaseRow,
+    ) -> Result<(), Error> {
+        let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
+        self.transaction.open_table(RELEASES)?.insert(&at, rows::encode(&row).as_slice())?;
+        Ok(())
+    }
+
+    /// Opens or ends the release of an entry to a peer, tells it so, and gives it what there is.
+    pub(crate) fn set_release(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        is_open: bool,
+        (boot, now): (Boot, WallTime),
+    ) -> Result<(), Error> {
+        let held = self.release(peer, entry)?;
+        let out = if is_open { Way::Open } else { Way::Ended };
+        if held.out == out || (held.out == Way::Never && !is_open) {
+            return Ok(());
+        }
+        self.put_release(peer, entry, ReleaseRow { out, since: now, ..held })?;
+        if !is_open {
+            return self.append(peer, Outgoing::Ended(entry), boot);
+        }
+        self.append(peer, Outgoing::Opened(entry), boot)?;
+        // What was passed over while the release was ended is given again.
+        let is_again = held.out == Way::Ended;
+        for record in self.records(entry)? {
+            self.queue(peer, record.digest(), is_again, boot)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a record that was just committed to every peer that may have it. What takes back goes
+    /// wherever the entry has been.
+    pub(crate) fn pass_on(
+        &self,
+        entry: EntryId,
+        digest: Digest,
+        takes_back: bool,
+        boot: Boot,
+    ) -> Result<(), Error> {
+        for peer in self.peers()? {
+            let row = self.release(peer, entry)?;
+            if row.out == Way::Open || (takes_back && row.has_passed()) {
+                self.queue(peer, digest, false, boot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what a peer says about its release of an entry to this node.
+    pub(crate) fn set_back(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        is_open: bool,
+        now: WallTime,
+    ) -> Result<(), Error> {
+        let row = self.release(peer, entry)?;
+        let back = if is_open { Way::Open } else { Way::Ended };
+        if row.back == back {
+            return Ok(());
+        }
+        self.put_release(peer, entry, ReleaseRow { back, since: now, ..row })
+    }
+
+    /// What a peer has said about its releases holds no longer until it says so again.
+    pub(crate) fn end_back(&self, peer: AuthorId, now: WallTime) -> Result<(), Error> {
+        let (first, last) = span::<48>(peer.as_bytes());
+        let mut open = Vec::new();
+        for row in self.transaction.open_table(RELEASES)?.range::<&[u8; 48]>(&first..=&last)? {
+            let (at, row) = row?;
+            let row: ReleaseRow = rows::decode("releases", row.value())?;
+            if row.back == Way::Open {
+                open.push((EntryId::from_bytes(part(at.value(), 32)), row));
+            }
+        }
+        for (entry, row) in open {
+            self.put_release(peer, entry, ReleaseRow { back: Way::Ended, since: now, ..row })?;
+        }
+        Ok(())
+    }
+
+    // Who brought what, and who has a say.
+
+    /// Notes that a peer brought a record: it has it. Unless that `returns` to its author or takes
+    /// something back, which goes wherever an entry has been, the peer releases the entry.
+    pub(crate) fn brought(
+        &self,
+        peer: AuthorId,
+        (entry, digest): (EntryId, Digest),
+        returns: bool,
+        now: WallTime,
+    ) -> Result<(), Error> {
+        let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
+        let mut queued = self.transaction.open_table(QUEUED)?;
+        if queued.get(&at)?.is_none() {
+            let row = QueuedRow { is_brought: true, position: None };
+            queued.insert(&at, &row.to_bytes())?;
+        }
+        drop(queued);
+        let row = self.release(peer, entry)?;
+        if row.back == Way::Never {
+            let back = if returns { Way::Ended } else { Way::Open };
+            self.put_release(peer, entry, ReleaseRow { back, since: now, ..row })?;
+        }
+        Ok(())
+    }
+
+    /// The peers that have brought anything of an entry.
+    pub(crate) fn bringers(&self, entry: EntryId) -> Result<Vec<AuthorId>, Error> {
+        let mut bringers = Vec::new();
+        for peer in self.peers()? {
+            if self.release(peer, entry)?.back != Way::Never {
+                bringers.push(peer);
+            }
+        }
+        Ok(bringers)
+    }
+
+    /// Whether anything of an author is held about an entry.
+    pub(crate) fn has_word_of(&self, author: AuthorId, entry: EntryId) -> Result<bool, Error> {
+        self.holds_under(&[&entry.as_bytes()[..], author.as_bytes()].concat())
+    }
+
+    /// Whether an author claims anything about an entry.
+    pub(crate) fn has_claims_of(&self, author: AuthorId, entry: EntryId) -> Result<bool, Error> {
+        let claims = [Facet::Claims.code()];
+        self.holds_under(&[&entry.as_bytes()[..], author.as_bytes(), &claims].concat())
+    }
+
+    fn holds_under(&self, prefix: &[u8]) -> Result<bool, Error> {
+        let (first, last) = span::<81>(prefix);
+        let held = self.transaction.open_table(HELD)?;
+        Ok(held.range::<&HeldKey>(&first..=&last)?.next().transpose()?.is_some())
+    }
+
+    /// How many authors that are not known here have a say about an entry, and how many of them a
+    /// peer has brought.
+    pub(crate) fn unknown_authors(
+        &self,
+        entry: EntryId,
+        peer: AuthorId,
+        known: &BTreeSet<AuthorId>,
+    ) -> Result<(usize, usize), Error> {
+        let (first, last) = span::<81>(entry.as_bytes());
+        let held = self.transaction.open_table(HELD)?;
+        let queued = self.transaction.open_table(QUEUED)?;
+        let (mut unknown, mut brought) = (0, 0);
+        let (mut author, mut is_counted) = (None, false);
+        for row in held.range::<&HeldKey>(&first..=&last)? {
+            let (at, _) = row?;
+            let next = AuthorId::from_bytes(part(at.value(), 16));
+            if author != Some(next) {
+                (author, is_counted) = (Some(next), known.contains(&next));
+                unknown += usize::from(!is_counted);
+            }
+            if !is_counted {
+                let digest = part::<32>(at.value(), 49);
+                let row = queued.get(&key::<64>(&[peer.as_bytes(), &digest]))?;
+                is_counted = row.is_some_and(|row| QueuedRow::from_bytes(*row.value()).is_brought);
+                brought += usize::from(is_counted);
+            }
+        }
+        Ok((unknown, brought))
+    }
+}
