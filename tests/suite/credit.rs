@@ -3,6 +3,7 @@
 
 use crate::tasks::serve;
 use klnode::engine::{Command, Finish, Looks, NewEntry, NewTask, Receipt, TaskAct, TaskDone};
+use klnode::store::rows::{Cost, HitCost, ServedRow};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
@@ -79,6 +80,29 @@ fn a_success_is_of_the_text_that_was_served_and_not_of_what_took_its_place() {
 }
 
 #[test]
+fn a_text_that_is_edited_before_its_answer_is_noted_was_not_served() {
+    let mut team = Team::gather();
+    let entry = shared_entry(&mut team);
+    let Team { node, alice, bob, .. } = &mut team;
+    let task = begin(node, None);
+    let found = node.found(entry);
+    let author = found.author.as_ref().map(|author| author.author);
+    let hit = HitCost { author, text: Some(found.view.text_digest()), tokens: 9 };
+    rewrite(bob, entry, "Harm.");
+    bob.send_to(node);
+    let row = ServedRow {
+        task: Some(task.to_string()),
+        entries: vec![entry],
+        cost: Cost { hits: vec![hit], millis: 1 },
+        ..ServedRow::default()
+    };
+    node.run(Command::Served(row)).unwrap();
+    finish(node, task, entry, Verdict::Failure);
+    assert_eq!(credited(node, alice.author()), (0, 1));
+    assert_eq!(credited(node, bob.author()), (0, 0));
+}
+
+#[test]
 fn blame_goes_to_whoever_wrote_what_was_served_though_it_was_taken_back() {
     let mut team = Team::gather();
     let entry = shared_entry(&mut team);
@@ -139,8 +163,12 @@ fn a_look_is_no_observation_of_anothers_text_nor_by_what_another_says_it_depends
         let (held, broken) = (held.to_vec(), broken.to_vec());
         node.run(Command::Looked(Looks { held, broken, is_counted: true })).unwrap();
     };
-    look(node, &[foreign, own], &[]);
-    assert_eq!((node.successes(foreign), node.successes(own)), (0, 1));
+    // Nor if this person says that another's text depends on it.
+    let adopted = alice.create_in(workspace, "adopted");
+    alice.send_to(node);
+    node.claim(adopted, Claim::Add(TextSet::ANCHORS, "path:Cargo.toml".to_owned()));
+    look(node, &[foreign, own, adopted], &[]);
+    assert_eq!([foreign, own, adopted].map(|entry| node.successes(entry)), [0, 1, 0]);
     assert!(!node.found(foreign).is_corroborated());
     alice.claim(meddled, Claim::Add(TextSet::ANCHORS, "path:no/such/file".to_owned()));
     alice.send_to(node);

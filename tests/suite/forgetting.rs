@@ -6,6 +6,7 @@ use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::holding::EntryRecords;
 use klnode_crdt::ids::{EntryId, Nonce, WorkspaceId};
+use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::writer::Claim;
 use klnode_tests::node::{Node, exchange, lesson};
@@ -86,8 +87,8 @@ fn found(owner: &mut Node, admin: &Node) -> WorkspaceId {
     let workspace = WorkspaceId::of(owner.author(), nonce);
     let source = SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() };
     let claims = vec![Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())];
-    let (memory, source) = (Memory::Episodic, Some(source));
-    let new = NewEntry { workspace, memory, claims, source, ..lesson("team") };
+    let (kind, memory, source) = (Kind::Signal, Memory::Episodic, Some(source));
+    let new = NewEntry { workspace, kind, memory, claims, source, ..lesson("team") };
     let entry = create(owner, new);
     let claims = vec![Claim::Add(TextSet::ADMINS, admin.author().to_string())];
     owner.run(Command::Claim { entry, claims }).expect("the owner may");

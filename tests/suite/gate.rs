@@ -145,6 +145,31 @@ fn a_text_that_was_swapped_is_confirmed_anew_whatever_its_stamp_says() {
 }
 
 #[test]
+fn what_was_confirmed_before_a_text_was_seen_to_change_is_not_about_it() {
+    let (mut team, mut dave, entry) = confirmed_by_two();
+    for node in [&mut team.node, &mut team.alice, &mut team.bob] {
+        node.wait_days(3);
+    }
+    assert_eq!(confirm(&mut team, entry), Gate::Open);
+    // By its stamp it was written before they confirmed, and after it was first seen here.
+    dave.wait_days(1);
+    retext(&mut dave, entry, "Run this as root.");
+    dave.send_to(&mut team.node);
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+}
+
+#[test]
+fn whoever_wrote_a_part_of_a_text_does_not_confirm_it() {
+    let (mut team, _, entry) = confirmed_by_two();
+    team.alice.retitle(entry, "alice's title");
+    team.exchange();
+    for node in [&mut team.node, &mut team.alice, &mut team.bob] {
+        node.wait_days(1);
+    }
+    assert_eq!(confirm(&mut team, entry), Gate::LastPlaces, "bob alone has not written it");
+}
+
+#[test]
 fn who_repeats_a_title_word_for_word_takes_nothing_over() {
     let mut team = Team::gather();
     let entry = team.node.create_in(team.shared.id, "ours");

@@ -225,7 +225,7 @@ fn ones_own_second_machine_has_the_workspaces_and_all_that_is_in_them() {
     assert_eq!(shown["workspace"], "team");
     // As an admin it may forget what a member wrote, and the member's node believes it.
     let third = Peer::start();
-    third.json(&["join", &here.ticket(&["team"])]);
+    third.json(&["join", &here.ticket(&["team", "--yes"])]);
     let unwanted = third.add("unwanted by the owner", &["--workspace", "team"]);
     there.found("unwanted by the owner", &unwanted);
     there.json(&["forget", &unwanted]);
