@@ -115,7 +115,9 @@ impl Runner {
     fn check_waiting(&mut self) -> Result<(), String> {
         // A comparison would bring it too.
         let (from, to) = self.equal_pair();
-        self.nodes.fail(to, 1, Fault::NoSpace);
+        // Either nothing can be written, or what came cannot and what is noted of it can.
+        let period = [1, 9][self.random.below(2) as usize];
+        self.nodes.fail(to, period, Fault::NoSpace);
         let entry = self.nodes.create(from, for_team(self.team, "comes too early"));
         self.nodes.pass(PASSING_MS);
         self.nodes.mend(to);
