@@ -4,7 +4,8 @@
 //! the preimage of the workspace's id; the owner's claims on the charter list **admins**; the claims
 //! of owner and admins list **members**. Membership has depth one and no stamp decides it: whoever
 //! is listed belongs, whoever is withdrawn by the one who listed it does not. What anybody else
-//! claims on a charter means nothing.
+//! claims on a charter means nothing. Beside each admin stands the owner's signed grant, which its
+//! tombstones carry: they are believed also where nobody has the charter.
 
 use crate::claims::TextSet;
 use crate::entry::Entry;
@@ -86,24 +87,50 @@ impl Charter {
         Self { owner, admins, members, settings, name, checkouts }
     }
 
-    /// The claim with which the owner of this charter hands an admin what it needs to forget.
-    pub fn grant(&self, owner: &SecretKey, admin: AuthorId) -> Option<Claim> {
-        let (_, nonce) = self.owner.filter(|(by, _)| *by == owner.author())?;
-        let AdminGrant { signature, .. } = AdminGrant::sign(owner, nonce, admin);
-        let text = format!("{admin} {}", HEXLOWER.encode(signature.as_bytes()));
-        Some(Claim::Add(TextSet::GRANTS, text))
+    /// What the owner of this charter says beside other claims on it, so that each admin has what it
+    /// needs to forget: a grant for whoever is or becomes one. That of whoever is one no longer goes,
+    /// which takes nothing back from it and leaves room.
+    pub fn grants(&self, owner: &SecretKey, held: &Entry, claims: &[Claim]) -> Vec<Claim> {
+        let Some((_, nonce)) = self.owner.filter(|(by, _)| *by == owner.author()) else {
+            return Vec::new();
+        };
+        let mut admins = self.admins.clone();
+        for claim in claims {
+            match claim {
+                Claim::Add(TextSet::ADMINS, admin) => admins.extend(AuthorId::from_hex(admin)),
+                Claim::Withdraw(TextSet::ADMINS, admin) => {
+                    admins.retain(|one| one.to_string() != *admin);
+                }
+                _ => {}
+            }
+        }
+        let grant = |admin: &AuthorId| {
+            let AdminGrant { signature, .. } = AdminGrant::sign(owner, nonce, *admin);
+            format!("{admin} {}", HEXLOWER.encode(signature.as_bytes()))
+        };
+        let wanted: BTreeSet<String> = admins.iter().map(grant).collect();
+        let given = self.said(held, TextSet::GRANTS);
+        let new = wanted.difference(&given).cloned().map(|text| Claim::Add(TextSet::GRANTS, text));
+        let old = given.difference(&wanted).cloned();
+        new.chain(old.map(|text| Claim::Withdraw(TextSet::GRANTS, text))).collect()
     }
 
     /// What the owner has handed an admin to forget with.
     pub fn granted(&self, held: &Entry, admin: AuthorId) -> Option<AdminGrant> {
         let (owner, nonce) = self.owner.filter(|_| self.admins.contains(&admin))?;
-        let mut texts = held.claims.get(&owner)?.texts.get(&TextSet::GRANTS)?.present();
-        let signature = texts.find_map(|text| {
+        let signature = self.said(held, TextSet::GRANTS).into_iter().find_map(|text| {
             let signature = text.strip_prefix(&admin.to_string())?.strip_prefix(' ')?;
             let bytes = HEXLOWER.decode(signature.as_bytes()).ok()?;
             Some(Signature::from_bytes(bytes.try_into().ok()?))
         })?;
         Some(AdminGrant { owner, nonce, signature })
+    }
+
+    /// The texts of a set that the owner says.
+    fn said(&self, held: &Entry, set: TextSet) -> BTreeSet<String> {
+        let claims = self.owner.and_then(|(owner, _)| held.claims.get(&owner));
+        let texts = claims.and_then(|claims| claims.texts.get(&set));
+        texts.into_iter().flat_map(|texts| texts.present()).cloned().collect()
     }
 
     /// Whether an author may list members.
@@ -165,5 +192,42 @@ mod tests {
         assert_eq!(charter.settings.as_deref(), Some("a = 1"));
         assert_eq!(charter.checkouts, ["remote:h/team".to_owned()].into());
         assert!(charter.may_invite(key(2).author()) && !charter.may_invite(key(3).author()));
+    }
+
+    #[test]
+    fn each_admin_has_a_grant_of_the_owner_for_as_long_as_it_is_one() {
+        let workspace = WorkspaceId::of(key(1).author(), NONCE);
+        let (now, admin) = (WallTime::from_millis(2_000), key(2).author());
+        let mut held = Entry::default();
+        let read = |held: &Entry| Charter::read(workspace, held, now);
+        let grants =
+            |held: &Entry, by: u8, claims: &[Claim]| read(held).grants(&key(by), held, claims);
+        let proof = Claim::Add(TextSet::OWNER_NONCES, NONCE.to_string());
+        // An admin of before there were grants.
+        says(&mut held, workspace, 1, &[proof, add(TextSet::ADMINS, 2)]);
+        assert_eq!(read(&held).granted(&held, admin), None);
+        assert_eq!(grants(&held, 2, &[]), [], "only the owner grants");
+        let late = grants(&held, 1, &[]);
+        assert_eq!(late, [Claim::Add(TextSet::GRANTS, text(&late))]);
+        says(&mut held, workspace, 3, &late);
+        assert_eq!(read(&held).granted(&held, admin), None, "nobody else says it");
+        says(&mut held, workspace, 1, &late);
+        let grant = read(&held).granted(&held, admin).expect("it was granted");
+        assert!(grant.holds(workspace, admin) && !grant.holds(workspace, key(3).author()));
+        assert_eq!(grants(&held, 1, &[]), [], "once is enough");
+        assert_eq!(grants(&held, 1, &[add(TextSet::ADMINS, 3)]).len(), 1);
+        let strike = Claim::Withdraw(TextSet::ADMINS, admin.to_string());
+        let gone = grants(&held, 1, std::slice::from_ref(&strike));
+        assert_eq!(gone, [Claim::Withdraw(TextSet::GRANTS, text(&late))]);
+        says(&mut held, workspace, 1, &[strike]);
+        assert_eq!(read(&held).granted(&held, admin), None);
+    }
+
+    /// The text of a single claim on a set.
+    fn text(claims: &[Claim]) -> String {
+        match claims {
+            [Claim::Add(_, text) | Claim::Withdraw(_, text)] => text.clone(),
+            other => panic!("{other:?}"),
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! it. The proof stands on its own, so a tombstone is valid for ever and for everyone. Of several
 //! valid ones the least digest is kept, so all holders keep the same.
 
+use crate::charter;
 use crate::digest::{Context, Fields};
 use crate::ids::{AuthorId, EntryId, Nonce, WorkspaceId};
 use crate::key::{Purpose, SecretKey, Signature};
@@ -98,6 +99,8 @@ impl Tombstone {
             }
             Grounds::Origin => self.origin.creator() == Some(author),
             Grounds::Owner(nonce) => WorkspaceId::of(author, *nonce) == workspace,
+            // A grant is for ever: whoever once was an admin could end the workspace.
+            Grounds::Admin(_) if charter::entry(workspace) == entry => false,
             Grounds::Admin(grant) => grant.holds(workspace, author),
         };
         if is_proved { Authority::Proved } else { Authority::None }
@@ -140,6 +143,16 @@ mod tests {
         assert_eq!(check(Grounds::Owner(nonce), &stranger), Authority::None);
         assert_eq!(check(Grounds::Admin(grant), &stranger), Authority::None);
         assert_eq!(check(Grounds::Admin(forged), &stranger), Authority::None);
+    }
+
+    #[test]
+    fn only_its_owner_may_forget_a_charter() {
+        let (owner, admin) = (key(2), key(3));
+        let nonce = Nonce::from_bytes([9; 16]);
+        let charter = charter::origin(WorkspaceId::of(owner.author(), nonce));
+        let grant = AdminGrant::sign(&owner, nonce, admin.author());
+        assert_eq!(authority(&charter, Grounds::Owner(nonce), owner.author()), Authority::Proved);
+        assert_eq!(authority(&charter, Grounds::Admin(grant), admin.author()), Authority::None);
     }
 
     #[test]

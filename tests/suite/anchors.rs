@@ -220,11 +220,13 @@ fn a_digest_is_printed_as_the_predicate_that_a_check_then_holds_against_the_file
     tree.write("src/lib.rs", b"one\ntwo!\nthree");
     assert_eq!(check(), Some(1));
     for (place, why) in [
-        ("new.rs", "git does not track such a file"),
+        ("new.rs", "it is no plain file that git tracks"),
+        ("../src", "it is no plain file that git tracks"),
+        ("gone/lib.rs", "No such file"),
         ("lib.rs#3-4", "it has no such lines"),
         ("lib.rs#0", "it has no such lines"),
         ("lib.rs#two", "behind # stands a line"),
-        ("gone.rs", "No such file"),
+        ("gone.rs", "it is no plain file that git tracks"),
     ] {
         let output = hash(place);
         assert_eq!(output.status.code(), Some(2), "{place}");

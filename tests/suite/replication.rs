@@ -109,6 +109,32 @@ fn an_entry_stays_shared_when_its_creator_moves_away_and_new_ones_stop() {
 }
 
 #[test]
+fn who_is_away_while_a_creator_moves_away_and_comes_back_gets_its_entry() {
+    let mut nodes = Cluster::new(18, 5, Knobs::calm());
+    let team = nodes.found(&[0, 1, 2, 3, 4]);
+    for (one, two) in [(0, 1), (0, 2), (2, 3), (3, 4)] {
+        nodes.pair(one, two, false);
+    }
+    nodes.pass(REST_MS);
+    nodes.crash(4);
+    let entry = nodes.create(1, in_workspace(team, "by a member"));
+    nodes.pass(REST_MS);
+    assert!(nodes.is_released(3, 4, entry));
+    let charter = klnode_crdt::charter::entry(team);
+    let author = nodes.author(1).to_string();
+    let say = |claim| Command::Claim { entry: charter, claims: vec![claim] };
+    nodes.run(0, say(Claim::Withdraw(TextSet::MEMBERS, author.clone()))).expect("struck off");
+    nodes.run(1, set(entry, Register::TITLE, "by one who was a member")).expect("set");
+    nodes.pass(REST_MS);
+    nodes.restart(4);
+    nodes.pass(REST_MS);
+    nodes.run(0, say(Claim::Add(TextSet::MEMBERS, author))).expect("listed again");
+    nodes.pass(REST_MS);
+    assert_eq!(nodes.refusals(4, 3), []);
+    assert_eq!(nodes.digests(4, entry), nodes.digests(1, entry));
+}
+
+#[test]
 fn a_filter_that_is_widened_sends_the_whole_entry_and_a_narrowed_one_no_more() {
     let mut nodes = Cluster::new(3, 2, Knobs::calm());
     let team = nodes.found(&[0, 1]);

@@ -62,18 +62,25 @@ impl AnchorsVerb {
 impl Hash {
     fn run(self) -> Result<Reply, VerbError> {
         let wrong = |why: String| VerbError::Input(format!("hash {}: {why}", self.place));
+        let whole = Path::new(&self.place);
         let (file, lines) = match self.place.rsplit_once('#') {
+            // It is a part of the name.
+            Some(_) if whole.exists() => (whole, None),
             Some((file, lines)) => {
                 let lines = numbers(lines).ok_or_else(|| {
                     wrong("behind # stands a line, as in #10, or two, as in #10-24".to_owned())
                 })?;
-                (file, Some(lines))
+                (Path::new(file), Some(lines))
             }
-            None => (self.place.as_str(), None),
+            None => (whole, None),
         };
-        let found = std::fs::canonicalize(file).map_err(|error| wrong(error.to_string()))?;
-        let checkout = GitCheckout::open(found.parent().unwrap_or(&found))
-            .map_err(|error| VerbError::Input(error.to_string()))?;
+        // The folders may be links. The file itself may not: no look follows one.
+        let name = file.file_name().ok_or_else(|| wrong("it names no file".to_owned()))?;
+        let folder = Path::new(".").join(file.parent().unwrap_or(Path::new("")));
+        let folder = std::fs::canonicalize(folder).map_err(|error| wrong(error.to_string()))?;
+        let checkout =
+            GitCheckout::open(&folder).map_err(|error| VerbError::Input(error.to_string()))?;
+        let found = folder.join(name);
         let path = found.strip_prefix(checkout.path()).ok().and_then(Path::to_str);
         let path = path.ok_or_else(|| wrong("its name is not UTF-8".to_owned()))?;
         let content = checkout.read(path, Params::default().file_bytes_max);
@@ -98,7 +105,7 @@ fn unreadable(why: Unreadable) -> &'static str {
     match why {
         Unreadable::Missing => "it is not there",
         Unreadable::TooLarge => "it has more than 1 MiB, which no look reads",
-        Unreadable::NotAFile => "git does not track such a file: add it first",
+        Unreadable::NotAFile => "it is no plain file that git tracks",
         Unreadable::Failed => "it cannot be read",
     }
 }

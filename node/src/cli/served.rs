@@ -50,7 +50,7 @@ fn text(served: &Served, entry: Option<&str>) -> String {
 fn put(text: &mut String, answer: &ServedAnswer) {
     let asked = match (&answer.query, answer.unasked) {
         (Some(query), false) => format!("\"{}\"", printable(query)),
-        (Some(query), true) => format!("unasked, at \"{}\"", printable(query)),
+        (Some(query), true) => format!("unasked: {}", printable(query)),
         (None, true) => "unasked".to_owned(),
         // What it found was forgotten since, and the question with it.
         (None, false) => "a question that is not kept".to_owned(),
@@ -104,7 +104,7 @@ mod tests {
             text(&Served { as_of: 0, answers: vec![answer], more: false }, None)
         };
         assert!(of(None, true, answer().entries).contains("  unasked  (task 7)\n    L-7F3K\n"));
-        assert!(of(Some("x"), true, Vec::new()).contains("  unasked, at \"x\""));
+        assert!(of(Some("x"), true, Vec::new()).contains("  unasked: x  (task 7)"));
         assert!(of(None, false, Vec::new()).ends_with("not kept  (task 7)\n    nothing\n"));
         let weak = ServedAnswer { weak: true, ..answer() };
         let told = text(&Served { as_of: 0, answers: vec![weak], more: false }, None);

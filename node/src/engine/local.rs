@@ -6,12 +6,11 @@ use super::validate;
 use crate::store::rows::UseRow;
 use crate::store::{Batch, Damage};
 use klnode_crdt::charter::{self, Charter};
-use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{AuthorId, Boot, EntryId, Nonce, TaskId, WorkspaceId};
+use klnode_crdt::ids::{Boot, EntryId, Nonce, TaskId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::kind::code_digits;
 use klnode_crdt::lattice::Lattice;
@@ -84,17 +83,12 @@ impl Ingest<'_> {
         })
     }
 
-    /// Whoever is made an admin of a workspace gets what it will need to forget what is in it.
+    /// What the owner of a workspace says beside other claims on its charter.
     fn grants(&self, entry: EntryId, held: &Entry, claims: &[Claim]) -> Vec<Claim> {
-        let made = claims.iter().filter_map(|claim| match claim {
-            Claim::Add(TextSet::ADMINS, admin) => AuthorId::from_hex(admin),
-            _ => None,
-        });
         let workspace = held.origin.as_ref().map(Origin::workspace);
         let is_charter = |id: &WorkspaceId| charter::entry(*id) == entry;
         let Some(workspace) = workspace.filter(is_charter) else { return Vec::new() };
-        let charter = Charter::read(workspace, held, self.now);
-        made.filter_map(|admin| charter.grant(&self.writer.key, admin)).collect()
+        Charter::read(workspace, held, self.now).grants(&self.writer.key, held, claims)
     }
 
     pub(super) fn observe(

@@ -73,7 +73,7 @@ pub fn redacted(text: &str) -> String {
 
 /// A text as it may be shown to somebody who decides about it: secrets are taken out, and so is
 /// what would instruct a reader, because a program may read it too.
-fn defused(text: &str) -> String {
+pub fn defused(text: &str) -> String {
     let text = redacted(text);
     let report = scanner().scan(&text);
     let grave = report.findings.iter().filter(|found| found.rule.severity.disqualifies());

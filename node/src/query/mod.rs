@@ -34,7 +34,7 @@ pub mod upkeep;
 mod vouched;
 
 pub use anchors::{Flagged, Looked, malformed};
-pub use border::{complaint, inspect, redacted, said, scanner};
+pub use border::{complaint, defused, inspect, redacted, said, scanner};
 pub use briefing::{Briefed, BriefedSection, Briefing, BriefingQuestion, FIRST_LINE};
 pub use cancel::{Cancel, CancelOnDrop};
 pub use candidates::{SearchError, TAIL_RECORDS_MAX};

@@ -68,33 +68,20 @@ pub(super) fn sort(
     let held = held_back(&arrived, peer, &row, view, examiner, &hops)?;
     let (mut arrivals, mut settled) = (Vec::new(), 0);
     for Arrived { record, .. } in arrived {
-        let (record, reason) = match record {
+        let record = match record {
             Err((raw, refusal)) => {
                 settled += 1;
                 acts.push(refuse_newer(offer, &raw, refusal.to_string()));
                 continue;
             }
-            Ok(record) => {
-                let is_blocked = view
-                    .society
-                    .peers
-                    .get(&record.author())
-                    .is_some_and(|author| author.is_blocked);
-                let reason = match (is_blocked, held.get(&record.entry())) {
-                    (true, _) => Some("its author is blocked".to_owned()),
-                    (false, rule) => rule.map(ToString::to_string),
-                };
-                (record, reason)
-            }
+            Ok(record) => record,
         };
-        match reason {
-            // What takes back is heard from anyone, about anything; and what this node once wrote
-            // itself is its own, whatever it would not take from others by now.
-            Some(reason) if !takes_back(&record) && record.author() != view.society.own => {
+        match objection(&record, view, held.get(&record.entry())) {
+            Some(reason) => {
                 settled += 1;
                 acts.push(refuse(offer, &record, reason));
             }
-            _ => arrivals.push(record),
+            None => arrivals.push(record),
         }
     }
     // What explains a missing payload goes first.
@@ -112,6 +99,32 @@ pub(super) fn sort(
     Ok(Sorted { commands, arrivals, settled, faults })
 }
 
+/// What the ingress filter says to an entry.
+struct HeldBack {
+    rule: Rule,
+    /// Whether it is known here what it is about.
+    is_known: bool,
+}
+
+/// Why a record is not taken, if it is not.
+fn objection(record: &Record, view: &StoreView, held: Option<&HeldBack>) -> Option<String> {
+    let author = record.author();
+    // What this node once wrote itself is its own, whatever it would not take from others by now.
+    if author == view.society.own {
+        return None;
+    }
+    // What takes back is heard from anyone. But a retraction says what its entry is about: of one
+    // that is not let in it would show what others had said of it before.
+    let is_unknown = held.is_some_and(|held| !held.is_known);
+    if takes_back(record) && !(record.header().facet == Facet::Retraction && is_unknown) {
+        return None;
+    }
+    match view.society.peers.get(&author).is_some_and(|author| author.is_blocked) {
+        true => Some("its author is blocked".to_owned()),
+        false => held.map(|held| held.rule.to_string()),
+    }
+}
+
 /// The entries of a delivery that the ingress filter holds back, as they would be seen with it.
 fn held_back(
     arrived: &[Arrived],
@@ -120,7 +133,7 @@ fn held_back(
     view: &StoreView,
     examiner: &Examiner,
     hops: &BTreeMap<AuthorId, u8>,
-) -> Result<BTreeMap<EntryId, Rule>, Error> {
+) -> Result<BTreeMap<EntryId, HeldBack>, Error> {
     let filter = examiner.ingress(row, &view.society);
     let mut brought = BTreeMap::<EntryId, Entry>::new();
     for record in arrived.iter().filter_map(|one| one.record.as_ref().ok()) {
@@ -137,7 +150,7 @@ fn held_back(
                 }
             }
         }
-        let is_here = here.origin.is_some();
+        let is_known = here.origin.is_some();
         entry.join(here);
         let workspace = entry.origin.as_ref().map(|origin| origin.workspace());
         let seen = entry.view(view.now, &view.society.entitlement(workspace));
@@ -148,23 +161,24 @@ fn held_back(
             None => Some(0),
             Some(creator) if creator == peer => Some(0),
             Some(creator) if view.society.mine.contains(&creator) => Some(1),
-            Some(creator) => match hops.get(&creator) {
-                Some(hop) => Some(*hop),
-                None => {
-                    hop(&view.snapshot, &view.society, creator)?.map(|hop| hop.saturating_sub(1))
-                }
-            },
+            Some(creator) => {
+                let said = match hops.get(&creator) {
+                    Some(hop) => Some(*hop),
+                    None => hop(&view.snapshot, &view.society, creator)?
+                        .map(|hop| hop.saturating_sub(1)),
+                };
+                // Whether it is the sender's own is asked here. How far it may go is not: that moves, and
+                // what is refused for it would not come back when its creator is near again.
+                Some(said.map_or(1, |hop| hop.min(1)))
+            }
         };
         let mut acquaintance = view.society.acquaintance(peer);
         if filter.workspaces.is_empty() {
             // What a peer shares with this node is what it offers.
             acquaintance.shared.insert(subject.workspace);
         }
-        match filter.verdict(&subject, &acquaintance) {
-            // What let it in once goes on to: what becomes of it would be refused for ever.
-            Verdict::Hold(rule) if is_here && rule.only_opens() => {}
-            Verdict::Hold(rule) => drop(held.insert(id, rule)),
-            Verdict::Pass => {}
+        if let Verdict::Hold(rule) = filter.verdict(&subject, &acquaintance) {
+            held.insert(id, HeldBack { rule, is_known });
         }
     }
     Ok(held)

@@ -193,7 +193,8 @@ pub(super) fn hop(
         return Ok(Some(1));
     }
     let said = snapshot.distances(author)?;
-    let near = said.into_iter().filter(|(peer, _)| society.is_approved(*peer));
+    let is_heard = |peer: &AuthorId| society.peers.get(peer).is_some_and(|row| !row.is_blocked);
+    let near = said.into_iter().filter(|(peer, _)| society.is_approved(*peer) && is_heard(peer));
     Ok(near.map(|(_, hop)| hop.saturating_add(1).max(2)).min())
 }
 

@@ -7,7 +7,7 @@ use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{Served, ServedAnswer, ServedQuery};
-use crate::query::Reading;
+use crate::query::{Reading, defused};
 use crate::store::Error;
 use crate::store::rows::ServedRow;
 use axum::extract::State;
@@ -15,6 +15,8 @@ use klnode_crdt::time::WallTime;
 
 /// Answers, unless the caller says how many.
 const LIMIT_DEFAULT: usize = 20;
+/// Characters of a caller's name that are told.
+const CALLER_CHARACTERS_MAX: usize = 64;
 /// Answers at most.
 const LIMIT_MAX: usize = 1_000;
 
@@ -33,12 +35,16 @@ pub(super) async fn list(
         let reading = service.reader.at(&snapshot, now)?;
         let mut served = Served { as_of: now.as_millis(), answers: Vec::new(), more: false };
         for row in snapshot.served()? {
-            // One that is damaged costs nobody the others.
+            if cancel.is_cancelled() {
+                break;
+            }
+            // One that is damaged, or was, costs nobody the others.
             let Some((at, row)) = Error::unless_damaged(row)? else { continue };
-            if entry.is_some_and(|entry| !row.entries.contains(&entry)) {
+            let is_asked_for = entry.is_none_or(|entry| row.entries.contains(&entry));
+            if !is_asked_for || row == ServedRow::default() {
                 continue;
             }
-            if served.answers.len() == limit || cancel.is_cancelled() {
+            if served.answers.len() == limit {
                 served.more = true;
                 break;
             }
@@ -50,13 +56,16 @@ pub(super) async fn list(
     .map(Answer)
 }
 
+/// What others asked, and called themselves, is quoted: a program may read it, and is not to obey it.
 fn answer(reading: &Reading<'_>, at: WallTime, row: ServedRow) -> ServedAnswer {
+    let caller = row.client.map_or(row.caller, |client| client.to_string());
+    let caller = defused(&caller).chars().take(CALLER_CHARACTERS_MAX).collect();
     ServedAnswer {
         at: at.as_millis(),
-        caller: row.client.map_or(row.caller, |client| client.to_string()),
+        caller,
         session: row.session.map(|session| session.to_string()),
         task: row.task,
-        query: Some(row.query).filter(|query| !query.is_empty()),
+        query: Some(defused(&row.query)).filter(|query| !query.is_empty()),
         unasked: row.is_unasked,
         weak: row.is_weak,
         entries: row.entries.iter().map(|one| translate::named(Some(reading), *one)).collect(),

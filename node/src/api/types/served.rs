@@ -41,8 +41,8 @@ pub struct ServedAnswer {
     /// In which task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// What was asked, its first 200 characters and without secrets; none where nobody asked, or
-    /// where something that it found was forgotten since.
+    /// What was asked, its first 200 characters, without secrets and without what would instruct a
+    /// reader; `briefing` where nobody asked; none where something that it found was forgotten since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Nobody asked for these entries in particular: a briefing, or a hook.

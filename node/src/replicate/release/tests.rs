@@ -197,13 +197,17 @@ fn an_author_is_as_far_as_the_nearest_of_those_says_who_may_talk() {
     let author = |seed: u8| key(seed).author();
     let mut society = society();
     let approved = PeerRow { approval: Approval::Approved, ..PeerRow::default() };
-    for (peer, row) in [(3, approved.clone()), (4, approved), (5, PeerRow::default())] {
+    let blocked = PeerRow { is_blocked: true, ..approved.clone() };
+    let peers = [(3, approved.clone()), (4, approved), (5, PeerRow::default()), (11, blocked)];
+    for (peer, row) in peers {
         society.peers.insert(author(peer), row);
     }
     let options = Options::new(StoreId::from_bytes([1; 16]));
     let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
     let batch = store.batch(Durability::Durable).unwrap();
-    for (of, by, said) in [(6, 3, 2), (6, 4, 1), (6, 5, 0), (7, 5, 0), (8, 3, 0), (9, 3, u8::MAX)] {
+    let said =
+        [(6, 3, 2), (6, 4, 1), (6, 5, 0), (7, 5, 0), (8, 3, 0), (9, 3, u8::MAX), (12, 11, 1)];
+    for (of, by, said) in said {
         batch.put_distance(author(of), author(by), said).unwrap();
     }
     batch.commit().unwrap();
@@ -218,6 +222,7 @@ fn an_author_is_as_far_as_the_nearest_of_those_says_who_may_talk() {
         (8, Some(2)), // Nobody is near for the asking.
         (9, Some(u8::MAX)),
         (10, None),
+        (12, None), // Whoever says so is blocked.
     ] {
         assert_eq!(hop(&snapshot, &society, author(of)).unwrap(), expect, "{of}");
     }
