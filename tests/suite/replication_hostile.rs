@@ -225,7 +225,8 @@ fn a_retraction_does_not_let_in_what_an_ingress_filter_keeps_out() {
     nodes.pass(REST_MS);
     assert_eq!(nodes.digests(0, entry).len(), 1, "it waits for what it is about");
     nodes.possess(1, &[entry], vec![words, retraction]);
-    nodes.pass(300_000);
+    nodes.sync(0, 1);
+    nodes.pass(REST_MS);
     assert_eq!(nodes.refusals(0, 1).len(), 1);
     let held = nodes.snapshot(0).entry(entry).expect("readable").to_entry();
     assert_eq!(held.origin, None);
