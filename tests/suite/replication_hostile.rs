@@ -16,7 +16,7 @@ use klnode_federation::proto::message::{Answer, Ask};
 use klnode_federation::sim::Knobs;
 use klnode_tests::cluster::{Cluster, Sent};
 use klnode_tests::disk::Fault;
-use klnode_tests::node::{Node, exchange, lesson};
+use klnode_tests::node::{Node, lesson};
 
 /// Long enough for everything to come to rest.
 const REST_MS: u64 = 30_000;
@@ -197,39 +197,6 @@ fn what_a_narrow_ingress_refuses_comes_when_it_is_widened() {
         assert_eq!(nodes.digests(1, entry), nodes.digests(0, entry));
     }
     assert_eq!(nodes.refusals(1, 0), []);
-}
-
-/// What others say of an entry is taken before it is known what it is about, and waits. A retraction
-/// tells that, and passes every filter.
-#[test]
-fn a_retraction_does_not_let_in_what_an_ingress_filter_keeps_out() {
-    let mut nodes = Cluster::new(23, 2, Knobs::calm());
-    let (mut creator, mut accomplice) = (Node::start(2, 99), Node::start(7, 7));
-    let entry = creator.create("kept out");
-    exchange(&mut creator, &mut accomplice);
-    accomplice.claim(entry, Claim::Set(Register::TITLE, "let in".into()));
-    accomplice.claim(entry, Claim::Add(TextSet::TAGS, "noise/much".into()));
-    creator.run(Command::Retract { entry }).expect("retracted");
-    let of = |node: &Node| -> (u64, RawRecord) {
-        let snapshot = node.engine.store().snapshot().expect("readable");
-        let records = snapshot.entry_records(entry).expect("readable");
-        let own = records.iter().find(|record| record.author() == node.author()).expect("one");
-        (own.header().stamp.bits(), own.to_raw())
-    };
-    let (words, retraction) = (of(&accomplice), of(&creator));
-    nodes.possess(1, &[entry], vec![words.clone()]);
-    nodes.pair(0, 1, true);
-    nodes.set_ingress(0, 1, |filter| {
-        filter.tags_deny.insert("noise".into());
-    });
-    nodes.pass(REST_MS);
-    assert_eq!(nodes.digests(0, entry).len(), 1, "it waits for what it is about");
-    nodes.possess(1, &[entry], vec![words, retraction]);
-    nodes.sync(0, 1);
-    nodes.pass(REST_MS);
-    assert_eq!(nodes.refusals(0, 1).len(), 1);
-    let held = nodes.snapshot(0).entry(entry).expect("readable").to_entry();
-    assert_eq!(held.origin, None);
 }
 
 #[test]
