@@ -3,7 +3,7 @@
 //! A cell belongs to one boot of one author, so two lives of one home never write the same cell
 //! and nothing is lost or counted twice; it belongs to one day, so that each observation can decay
 //! from its own day. Amounts are thousandths. Cells of a boot that has been closed for longer than
-//! decay reaches may be folded into one total, which loses nothing a reader could see.
+//! decay reaches may be folded into one total, which weighs as much and has no date any more.
 
 use crate::ids::Boot;
 use crate::lattice::{Lattice, Max};
@@ -39,10 +39,21 @@ impl Thousandths {
 /// What a reader counts of one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Counted {
-    /// Whole days since the cell's own day; at least [`FOLD_AFTER_DAYS`] for a folded total.
+    /// Whole days since the cell's own day; [`FOLD_AFTER_DAYS`] for a folded total, every day anew:
+    /// that is what it weighs by, and says nothing of when it was counted.
     pub age_days: u32,
     /// How much.
     pub amount: Thousandths,
+    /// Whether it is a folded total.
+    pub is_folded: bool,
+}
+
+impl Counted {
+    /// The day on which it was counted, where that is still known.
+    #[must_use]
+    pub fn day(&self, today: Day) -> Option<Day> {
+        (!self.is_folded).then(|| Day(today.0.saturating_sub(self.age_days)))
+    }
 }
 
 /// One author's counter on one entry.
@@ -113,11 +124,13 @@ impl GCounter {
             let raw_sum = cells.clone().map(|(_, amount)| amount.0).fold(0, u64::saturating_add);
             let fold = self.folds.get(boot).map_or(0, |fold| fold.0);
             if fold >= raw_sum && fold > 0 {
-                counted.push(Counted { age_days: FOLD_AFTER_DAYS, amount: Thousandths(fold) });
+                let (age_days, amount) = (FOLD_AFTER_DAYS, Thousandths(fold));
+                counted.push(Counted { age_days, amount, is_folded: true });
             } else {
                 counted.extend(cells.map(|((_, day), amount)| Counted {
                     age_days: today.days_since(*day),
                     amount: Thousandths(amount.0),
+                    is_folded: false,
                 }));
             }
         }
@@ -205,6 +218,20 @@ mod tests {
         counter.add(Boot(2), Day(200), Thousandths::ONE);
         counter.fold(Boot(1), Day(300));
         assert_eq!(counter.folds().len(), 0);
+    }
+
+    #[test]
+    fn a_folded_total_has_no_day() {
+        let mut counter = GCounter::default();
+        counter.add(Boot(1), Day(1), Thousandths::ONE);
+        counter.add(Boot(2), Day(300), Thousandths::ONE);
+        let days = |counter: &GCounter| -> Vec<Option<Day>> {
+            let counted = counter.counted(Day(310), &none());
+            counted.into_iter().map(|cell| cell.day(Day(310))).collect()
+        };
+        assert_eq!(days(&counter), [Some(Day(1)), Some(Day(300))]);
+        counter.fold(Boot(2), Day(300));
+        assert_eq!(days(&counter), [None, Some(Day(300))]);
     }
 
     #[test]

@@ -6,7 +6,14 @@
 use crate::gcounter::GCounter;
 use crate::ids::Boot;
 use crate::lattice::Lattice;
+use crate::limits::COUNTER_CELLS_MAX;
+use crate::time::Day;
 use std::collections::BTreeSet;
+
+/// Cells and folded totals of one tally from which on old ones are folded. Not before there is need:
+/// one observation under a clock that stands ahead would fold all that was counted until then, and
+/// what is folded stays so. All that fit into this many are far below what a record may hold.
+const FOLD_ABOVE_CELLS: usize = COUNTER_CELLS_MAX / 8;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,11 +74,46 @@ impl Tally {
         }
     }
 
+    /// Folds what is old, where there is much: only the author does this, when it signs again.
+    pub fn fold(&mut self, current: Boot, today: Day) {
+        let counters = [&mut self.successes, &mut self.failures, &mut self.confirmations];
+        let held = counters.iter().map(|counter| counter.cells().len() + counter.folds().len());
+        if held.sum::<usize>() <= FOLD_ABOVE_CELLS {
+            return;
+        }
+        for counter in counters {
+            counter.fold(current, today);
+        }
+    }
+
     /// Every boot that has counted anything.
     pub fn boots(&self) -> BTreeSet<Boot> {
         let mut boots = self.successes.boots();
         boots.extend(self.failures.boots());
         boots.extend(self.confirmations.boots());
         boots
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gcounter::Thousandths;
+
+    #[test]
+    fn what_is_old_is_folded_only_where_there_is_much() {
+        let mut tally = Tally::default();
+        let half = u64::try_from(FOLD_ABOVE_CELLS / 2).unwrap();
+        for boot in 1..=half {
+            tally.successes.add(Boot(boot), Day(1), Thousandths::ONE);
+            tally.failures.add(Boot(boot), Day(1), Thousandths::ONE);
+        }
+        tally.fold(Boot(0), Day(400));
+        assert_eq!(tally.successes.folds().len(), 0, "a clock ahead costs nothing");
+        tally.confirmations.add(Boot(1), Day(1), Thousandths::ONE);
+        tally.fold(Boot(0), Day(400));
+        for of in [Observation::Success, Observation::Failure, Observation::Confirmation] {
+            assert_eq!(tally.counter(of).cells().len(), 0, "{of:?}");
+        }
     }
 }

@@ -80,7 +80,8 @@ pub enum Authority {
     /// By the tombstone itself: everyone honours it.
     Proved,
     /// It forgets an imported entry of `local` or `main`, which have no owner's key: honoured
-    /// where its author is this node or *mine*, which is where such entries live.
+    /// where its author is this node or *mine*, which is where such entries live, or where one of
+    /// *mine* brings it, which has honoured it then.
     IfMine,
     /// Not at all.
     None,

@@ -10,6 +10,7 @@ use crate::entry::Entry;
 use crate::gcounter::Counted;
 use crate::gset::{GSet, Presence};
 use crate::ids::{AuthorId, Digest};
+use crate::kind::Kind;
 use crate::limits::VIEW_ELEMENTS_MAX;
 use crate::lww::{Lww, Register, Shown, Value};
 use crate::origin::Origin;
@@ -86,6 +87,19 @@ pub struct Counts {
     pub confirmations: Vec<Counted>,
 }
 
+impl Counts {
+    /// What is still known by its day: all but folded totals.
+    #[must_use]
+    pub fn dated(&self) -> Self {
+        let dated = |of: &[Counted]| of.iter().filter(|one| !one.is_folded).copied().collect();
+        Self {
+            successes: dated(&self.successes),
+            failures: dated(&self.failures),
+            confirmations: dated(&self.confirmations),
+        }
+    }
+}
+
 /// An entry, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
@@ -118,6 +132,11 @@ impl View {
     /// The shown text of a register.
     pub fn text(&self, register: Register) -> Option<&str> {
         self.registers.get(&register).map(|shown| shown.value.text.as_str())
+    }
+
+    /// Its type, if it has one that is known here.
+    pub fn kind(&self) -> Option<Kind> {
+        self.text(Register::TYPE).and_then(Kind::parse)
     }
 
     /// Who wrote the text that is shown: content, title and summary, in this order.

@@ -169,9 +169,7 @@ impl Writer<'_> {
     ) -> Result<Record, Refusal> {
         let mut tally = self.tally();
         tally.drop_reset();
-        for counter in [&mut tally.successes, &mut tally.failures, &mut tally.confirmations] {
-            counter.fold(self.boot, day);
-        }
+        tally.fold(self.boot, day);
         tally.counter_mut(of).add(self.boot, day, amount);
         self.seal(Payload::Tally(tally), stamp)
     }
