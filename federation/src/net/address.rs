@@ -86,6 +86,15 @@ fn is_plain_tcp(address: &Multiaddr) -> bool {
         && parts.next().is_none()
 }
 
+/// The port of an address, 0 if it has none.
+pub(super) fn port(address: &Multiaddr) -> u16 {
+    let port = address.iter().find_map(|part| match part {
+        Protocol::Tcp(port) => Some(port),
+        _ => None,
+    });
+    port.unwrap_or_default()
+}
+
 /// The key that a peer id holds.
 pub(super) fn author(peer: &PeerId) -> Option<AuthorId> {
     AuthorId::from_slice(peer.to_bytes().strip_prefix(&PEER_ID_PREFIX)?)

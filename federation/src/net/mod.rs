@@ -61,6 +61,9 @@ pub struct Settings {
     /// Multiaddrs to listen on; none listens nowhere. Port 0 lets the system choose, and the
     /// unspecified address stands for every address of this machine.
     pub listen: Vec<String>,
+    /// The port to try first where the system is to choose: the one it chose before. A node that
+    /// comes back elsewhere is lost to peers that did so as well.
+    pub usual_port: Option<u16>,
     /// How much peers may cost.
     pub limits: Limits,
 }
@@ -126,6 +129,8 @@ pub enum Event {
     Listening {
         /// The full address, with the own peer id.
         address: String,
+        /// Its port.
+        port: u16,
     },
     /// Peers can no longer reach this node here.
     ListeningEnded {
@@ -218,8 +223,8 @@ pub enum NetError {
 /// Binds the listeners and spawns the task that owns all connections. It ends with
 /// [`Handle::stop`], when all handles are gone, or when the events are.
 pub async fn start(settings: Settings) -> Result<(Handle, Events), NetError> {
-    let limits = settings.limits.sane();
-    let swarm = swarm::build(&settings.key, &limits, &settings.listen)?;
+    let limits = settings.limits.clone().sane();
+    let swarm = swarm::build(&settings, &limits)?;
     let (handle, events, ends) = handle::open();
     tokio::spawn(task::Task::new(swarm, settings.key.author(), limits, ends).run());
     Ok((handle, events))

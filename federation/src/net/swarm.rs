@@ -5,8 +5,7 @@
 use super::frame::Frames;
 use super::gate::Gate;
 use super::offer::ForApproved;
-use super::{LONGEST, Limits, NetError, Protocol, address};
-use klnode_crdt::key::SecretKey;
+use super::{LONGEST, Limits, NetError, Protocol, Settings, address};
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::timeout::TransportTimeout;
 use libp2p::core::transport::{Boxed, Transport};
@@ -99,11 +98,8 @@ impl Behaviour {
 }
 
 /// A swarm that listens.
-pub(super) fn build(
-    key: &SecretKey,
-    limits: &Limits,
-    listen: &[String],
-) -> Result<Swarm<Behaviour>, NetError> {
+pub(super) fn build(settings: &Settings, limits: &Limits) -> Result<Swarm<Behaviour>, NetError> {
+    let Settings { key, listen, usual_port, .. } = settings;
     let as_key_error =
         |reason: &dyn std::fmt::Display| NetError::Key { reason: reason.to_string() };
     let keypair = Keypair::ed25519_from_bytes(key.to_bytes().as_mut_slice())
@@ -120,7 +116,11 @@ pub(super) fn build(
     for (text, _, socket) in &listen {
         check_free(text, *socket)?;
     }
-    for (text, address, _) in listen {
+    for (text, address, socket) in listen {
+        let usual = usual_port.filter(|_| socket.port() == 0);
+        if usual.is_some_and(|port| is_bound(&mut swarm, SocketAddr::new(socket.ip(), port))) {
+            continue;
+        }
         swarm.listen_on(address).map_err(|error| {
             let reason = match error {
                 TransportError::MultiaddrNotSupported(_) => "not supported".to_owned(),
@@ -130,6 +130,12 @@ pub(super) fn build(
         })?;
     }
     Ok(swarm)
+}
+
+/// Binds the port that the system chose before, if nobody else has it by now.
+fn is_bound(swarm: &mut Swarm<Behaviour>, socket: SocketAddr) -> bool {
+    let address = Multiaddr::from(socket.ip()).with(Part::Tcp(socket.port()));
+    check_free("", socket).is_ok() && swarm.listen_on(address).is_ok()
 }
 
 type Transported = Boxed<(PeerId, StreamMuxerBox)>;

@@ -29,15 +29,20 @@ impl Node {
     }
 
     async fn with(number: u8, listen: &str, change: impl FnOnce(&mut Limits)) -> Self {
-        let key = SecretKey::from_bytes(&[number; 32]);
-        let (author, mut limits) = (key.author(), Limits::for_tests());
+        let mut limits = Limits::for_tests();
         change(&mut limits);
-        let settings = Settings { key, listen: vec![listen.to_owned()], limits };
+        Self::at(number, listen, None, limits).await
+    }
+
+    async fn at(number: u8, listen: &str, usual_port: Option<u16>, limits: Limits) -> Self {
+        let key = SecretKey::from_bytes(&[number; 32]);
+        let author = key.author();
+        let settings = Settings { key, listen: vec![listen.to_owned()], usual_port, limits };
         let (handle, events) = start(settings).await.unwrap();
         let mut node = Self { author, handle, events, address: String::new() };
         node.address = node
             .until(|event| match event {
-                Event::Listening { address } => Some(address),
+                Event::Listening { address, .. } => Some(address),
                 _ => None,
             })
             .await;
@@ -369,10 +374,25 @@ async fn a_taken_or_impossible_address_is_named() {
     for listen in [taken, "/dns4/localhost/tcp/0", "/ip4/192.0.2.1/tcp/0", "/ip4/1.2.3.4/udp/1"] {
         let key = SecretKey::from_bytes(&[39; 32]);
         let limits = Limits::for_tests();
-        let error = start(Settings { key, listen: vec![listen.to_owned()], limits }).await;
+        let (given, usual_port) = (vec![listen.to_owned()], None);
+        let settings = Settings { key, listen: given, usual_port, limits };
+        let error = start(settings).await;
         let error = error.unwrap_err().to_string();
         assert!(error.contains(listen), "{listen}: {error}");
     }
+}
+
+#[tokio::test]
+async fn where_the_system_chooses_the_port_it_chose_before_is_taken_again_if_it_is_free() {
+    let a = Node::new(90).await;
+    let (bare, _) = a.address.rsplit_once("/p2p/").unwrap();
+    let usual: u16 = bare.rsplit('/').next().unwrap().parse().unwrap();
+    let other = Node::at(91, LOOPBACK, Some(usual), Limits::for_tests()).await;
+    assert!(!other.address.contains(&format!("/{usual}/")), "it is taken: {}", other.address);
+    let bare = bare.to_owned();
+    a.handle.stop().await;
+    let back = Node::at(90, LOOPBACK, Some(usual), Limits::for_tests()).await;
+    assert!(back.address.starts_with(&bare), "{} is not {bare}", back.address);
 }
 
 #[tokio::test]

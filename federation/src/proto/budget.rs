@@ -1,7 +1,8 @@
 //! What one peer may cost in a stretch of time.
 //!
 //! Counts per window; over budget a peer is told to wait, and one that goes on regardless, or signs
-//! what it should not, is sent away for a while that doubles.
+//! what it should not, is sent away for a while that doubles. What this side asked for sends nobody
+//! away: it makes this side wait.
 
 /// What a peer may cost in one window. Times are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,9 @@ pub(super) struct Spent {
     since: u64,
     frames: u64,
     bytes: u64,
+    /// Of these, what this side asked for.
+    answers: u64,
+    answer_bytes: u64,
     records: u64,
     new_entries: u64,
     faults: u64,
@@ -72,6 +76,10 @@ impl Spent {
     }
 
     fn away(&mut self, at: u64, budget: &Budget) -> Allowance {
+        // Whoever was well-behaved for long begins anew.
+        if at.saturating_sub(self.away_until) >= budget.back_off_max_ms {
+            self.times_away = 0;
+        }
         let factor = 1_u64 << self.times_away.min(20);
         self.times_away = self.times_away.saturating_add(1);
         let ms = budget.back_off_ms.saturating_mul(factor).min(budget.back_off_max_ms);
@@ -86,18 +94,34 @@ impl Spent {
 
     /// Counts a frame. Twice the budget is more than a misunderstanding.
     pub(super) fn frame(&mut self, bytes: usize, at: u64, budget: &Budget) -> Allowance {
-        self.roll(at, budget);
-        self.frames = self.frames.saturating_add(1);
-        self.bytes = self.bytes.saturating_add(bytes as u64);
-        let over = |times: u64| {
-            self.frames > budget.frames_max.saturating_mul(times)
-                || self.bytes > budget.bytes_max.saturating_mul(times)
-        };
-        match (over(2), over(1)) {
+        self.count(bytes, at, budget);
+        let frames = self.frames.saturating_sub(self.answers);
+        let bytes = self.bytes.saturating_sub(self.answer_bytes);
+        let is_far_over = frames > budget.frames_max.saturating_mul(2)
+            || bytes > budget.bytes_max.saturating_mul(2);
+        match (is_far_over, self.is_over(budget)) {
             (true, _) => self.away(at, budget),
             (_, true) => Allowance::Wait(self.rest(at, budget)),
             _ => Allowance::Fine,
         }
+    }
+
+    /// Counts an answer to what this side asked for; how long to wait before asking for more.
+    pub(super) fn answer(&mut self, bytes: usize, at: u64, budget: &Budget) -> u64 {
+        self.count(bytes, at, budget);
+        self.answers = self.answers.saturating_add(1);
+        self.answer_bytes = self.answer_bytes.saturating_add(bytes as u64);
+        if self.is_over(budget) { self.rest(at, budget) } else { 0 }
+    }
+
+    fn count(&mut self, bytes: usize, at: u64, budget: &Budget) {
+        self.roll(at, budget);
+        self.frames = self.frames.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+    }
+
+    fn is_over(&self, budget: &Budget) -> bool {
+        self.frames > budget.frames_max || self.bytes > budget.bytes_max
     }
 
     /// Counts something that is the peer's fault.
@@ -168,6 +192,26 @@ mod tests {
         assert_eq!([frame(4), frame(6)], [Allowance::Fine; 2]);
         assert_eq!([frame(1), frame(9)], [Allowance::Wait(60_000); 2]);
         assert_eq!(frame(1), Allowance::Away(60_000));
+    }
+
+    #[test]
+    fn who_was_well_behaved_for_long_is_sent_away_as_if_it_were_the_first_time() {
+        let budget = Budget { faults_max: 0, ..Budget::default() };
+        let mut spent = Spent::default();
+        assert_eq!(spent.fault(0, &budget), Allowance::Away(60_000));
+        assert_eq!(spent.fault(60_000, &budget), Allowance::Away(120_000));
+        assert_eq!(spent.fault(180_000 + 3_599_999, &budget), Allowance::Away(240_000));
+        let back = 180_000 + 3_599_999 + 240_000;
+        assert_eq!(spent.fault(back + 3_600_000, &budget), Allowance::Away(60_000));
+    }
+
+    #[test]
+    fn what_was_asked_for_counts_and_sends_nobody_away() {
+        let budget = Budget { bytes_max: 10, ..Budget::default() };
+        let mut spent = Spent::default();
+        assert_eq!([spent.answer(10, 0, &budget), spent.answer(20, 0, &budget)], [0, 60_000]);
+        assert_eq!(spent.frame(20, 0, &budget), Allowance::Wait(60_000));
+        assert_eq!(spent.frame(1, 0, &budget), Allowance::Away(60_000));
     }
 
     #[test]

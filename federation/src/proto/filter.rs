@@ -192,6 +192,7 @@ impl Filter {
             false => self.workspaces.contains(&of.workspace),
         };
         let is_excluded = |thread: &String| self.threads_exclude.contains(thread);
+        // Those that only open a release come last: one that is named says that no other holds it.
         let rules = [
             (Rule::Workspace, is_listed),
             // A thread stays with the person whose work it is.

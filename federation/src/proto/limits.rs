@@ -25,6 +25,9 @@ pub const INLINE_BYTES_MAX: usize = 1_024;
 /// Digests in one fetch.
 pub const FETCH_MAX: usize = 2_000;
 
+/// Bytes of fetched records that wait for the rest of their page.
+pub const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Receipts in one message.
 pub const RECEIPTS_MAX: usize = 1_000;
 

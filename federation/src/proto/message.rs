@@ -179,8 +179,8 @@ pub enum Answer {
     /// The cursor names a part of the outbox that this store does not know.
     #[serde(rename = "unknown")]
     UnknownCursor,
-    /// The records that were found, retractions first. What is missing is not here, or not for the
-    /// asker: the two look alike.
+    /// The first of the records that were found, as many as fit. What never comes is not here, or
+    /// not for the asker: the two look alike.
     #[serde(rename = "records")]
     Records(#[serde(with = "parcels")] Vec<RawRecord>),
     /// The next message of a comparison; empty when nothing differs.

@@ -44,7 +44,8 @@
 //!    the other; of entries that only one has released, the records which that one wrote; of
 //!    forgotten entries that were released either way, the tombstone. An empty answer says
 //!    "equal". The side that began fetches what it lacks, and puts what the other lacks at the
-//!    end of the other's outbox.
+//!    end of the other's outbox. After a comparison that took long, what is read is compared a
+//!    while later, half a minute at most.
 //! 6. Who erased an entry on a tombstone's word says so with `ack`, and again when more of those it
 //!    has told have said so.
 //!
@@ -54,8 +55,9 @@
 //! # What a peer may cost
 //!
 //! Frames, bytes, records and faults are counted per peer and window ([`budget::Budget`]). Over it
-//! a peer is told `later`; at twice as much, or with too many faults, it is sent away for a while
-//! that doubles. Records with a wrong signature, pages that do not follow their cursor, answers to
+//! a peer is told `later`, and asked for nothing more; with twice as much that nobody asked for, or
+//! with too many faults, it is sent away for a while that doubles, until it has behaved for as long
+//! as it can be sent away. Records with a wrong signature, pages that do not follow their cursor, answers to
 //! something else and bytes that do not decode are faults. A newer format is not: such a record is
 //! kept by its header and asked for again after an upgrade.
 //!

@@ -136,12 +136,8 @@ impl Replicator {
     /// When time alone, without anything else happening, next gives the machine something to do.
     pub fn next_at(&self, at: u64) -> Option<u64> {
         let sessions = self.sessions.values().filter(|session| session.is_connected);
-        let due = sessions.flat_map(|session| {
-            let scrub = session.compared_at.saturating_add(self.settings.scrub_ms);
-            let scrub = session.theirs.map(|_| scrub.max(session.wait_until));
-            [session.announce_at, Some(session.wait_until).filter(|until| *until > at), scrub]
-        });
-        due.flatten().min()
+        let due = sessions.filter_map(|session| session.next_at(self.settings.scrub_ms)).min();
+        due.map(|due| due.max(at))
     }
 
     /// Takes in what happened at a moment; returns what is to be done.
@@ -201,12 +197,12 @@ impl Step<'_> {
     fn take(&mut self, input: Input<'_>) -> Result<(), Unreadable> {
         match input {
             Input::Connected(_) => {
-                self.session.renewed(true);
+                self.session.renewed(true, self.at);
                 if self.view.is_approved(self.peer) {
                     self.greet()?;
                 }
             }
-            Input::Disconnected(_) => self.session.renewed(false),
+            Input::Disconnected(_) => self.session.renewed(false, self.at),
             Input::Asked(_, exchange, frame) => self.asked(exchange, frame),
             Input::Answered(_, id, _) if self.session.spent.is_away(self.at) => self.lost(id),
             Input::Answered(_, id, frame) => self.answered(id, frame)?,
@@ -277,12 +273,14 @@ impl Step<'_> {
 
     /// The peer's outbox is read from its start.
     fn reread(&mut self) {
-        (self.session.asked, self.session.wants_compare) = (None, true);
+        self.session.asked = None;
+        self.session.want_compare();
         self.out.push(Output::Reread(self.peer));
     }
 
     /// Does what can be done next. A store that cannot be read leaves it for the next tick.
     fn drive(&mut self) {
+        self.session.driven_at = self.at;
         let _ = self.try_drive();
     }
 
@@ -297,8 +295,7 @@ impl Step<'_> {
             return Ok(());
         };
         self.announce()?;
-        let is_ready = |page: &&mut Page| page.is_complete() && page.delivered.is_none();
-        if let Some(page) = self.session.pages.front_mut().filter(is_ready) {
+        if let Some(page) = self.session.pages.front_mut().filter(|page| page.is_ready()) {
             let id = *self.next_id;
             *self.next_id += 1;
             let delivery = page.deliver(id, self.peer, theirs.store);
@@ -368,7 +365,15 @@ impl Step<'_> {
 
     fn answered(&mut self, id: u64, frame: &[u8]) -> Result<(), Unreadable> {
         let Some(expected) = self.session.expected.remove(&id) else { return Ok(()) };
-        self.pay(frame.len());
+        let heard = self.heard(frame, expected);
+        if !self.view.is_mine(self.peer) {
+            let wait = self.session.spent.answer(frame.len(), self.at, &self.settings.budget);
+            self.session.wait_until = self.session.wait_until.max(self.at + wait);
+        }
+        heard
+    }
+
+    fn heard(&mut self, frame: &[u8], expected: Expected) -> Result<(), Unreadable> {
         let answer = match Answer::decode(frame) {
             Ok(answer) => answer,
             Err(refusal) => {
@@ -397,6 +402,9 @@ impl Step<'_> {
             (Answer::Done, Expected::Heard) => {}
             (Answer::Done, Expected::Receipts(receipts)) => {
                 self.out.push(Output::Told(self.peer, receipts));
+                // Once that is noted, what did not fit is due.
+                let due = self.at + self.settings.debounce_ms.max(1);
+                self.session.announce_at.get_or_insert(due);
             }
             (Answer::Later(ms), expected) => {
                 self.undo(&expected);
@@ -466,8 +474,14 @@ impl Step<'_> {
         if self.session.pages.front().and_then(|page| page.delivered) != Some(id) {
             return Ok(());
         }
-        let Some(page) = self.session.pages.pop_front() else { return Ok(()) };
+        let Some(mut page) = self.session.pages.pop_front() else { return Ok(()) };
         let is_settled = !outcomes.contains(&Outcome::Deferred);
+        if is_settled && !page.is_complete() {
+            // It was a part: the cursor moves at the end of the page.
+            page.delivered = None;
+            self.session.pages.push_front(page);
+            return self.tell_receipts();
+        }
         match (page.span, is_settled) {
             (Some((_, end)), true) => self.out.push(Output::Advance(self.peer, end)),
             (Some((begin, _)), false) => {
@@ -498,7 +512,8 @@ impl Step<'_> {
                 }
             }
             Expected::Compare => {
-                (self.session.compare, self.session.wants_compare) = (None, true);
+                self.session.compare = None;
+                self.session.want_compare();
             }
             Expected::Heard => {
                 self.session.announced = 0;

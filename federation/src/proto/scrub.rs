@@ -11,6 +11,12 @@ use klnode_crdt::ids::Digest;
 
 /// Comparisons in a row that find something, before the peer is left alone until the next scrub.
 const REPEATS_MAX: u32 = 4;
+/// Comparing reads everything. After one that took so long what is read is not compared at once,
+const LONG_MS: u64 = 250;
+/// but after so many times what it took,
+const REST_FACTOR: u64 = 20;
+/// or after so long.
+const REST_MS_MAX: u64 = 30_000;
 /// Records that are put into an outbox again in one piece.
 const REQUEUED_AT_ONCE: usize = 2_000;
 
@@ -22,7 +28,8 @@ impl Step<'_> {
             (session.wants_compare, session.repeats) = (true, 0);
         }
         let is_idle = session.is_at_end && session.pages.is_empty() && !session.is_asking;
-        if !session.wants_compare || !is_idle || session.compare.is_some() {
+        let is_resting = self.at < session.rest_until && !session.is_urgent;
+        if !session.wants_compare || !is_idle || is_resting || session.compare.is_some() {
             return Ok(());
         }
         // What the peer has not read yet would be found to differ.
@@ -33,7 +40,7 @@ impl Step<'_> {
         let items = self.view.comparable(Offerer { peer: self.peer, store: theirs.store })?;
         let session = &mut *self.session;
         (session.wants_compare, session.is_urgent) = (false, false);
-        session.compared_at = self.at;
+        (session.compared_at, session.began_at) = (self.at, self.at);
         if let Some((comparison, message)) = Comparison::begin(&items) {
             session.compare = Some(comparison);
             self.ask(&Ask::Compare(true, message), Expected::Compare);
@@ -43,6 +50,9 @@ impl Step<'_> {
 
     pub(super) fn compared(&mut self, message: &[u8]) -> Result<(), Unreadable> {
         let Some(mut comparison) = self.session.compare.take() else { return Ok(()) };
+        let took = self.at.saturating_sub(self.session.began_at);
+        let rest = if took < LONG_MS { 0 } else { took.saturating_mul(REST_FACTOR) };
+        self.session.rest_until = self.at + rest.min(REST_MS_MAX);
         match comparison.answered(message) {
             Next::Ask(message) => {
                 self.session.compare = Some(comparison);
@@ -82,7 +92,7 @@ impl Step<'_> {
         if session.repeats >= REPEATS_MAX || is_nothing {
             return Ok(());
         }
-        session.wants_compare = true;
+        session.want_compare();
         for part in need.chunks(FETCH_MAX) {
             session.pages.push_back(Page::of_missing(part));
         }

@@ -11,6 +11,9 @@ use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::Digest;
 use klnode_crdt::record::RawRecord;
 
+/// Records that are read at once, which may be large.
+const READ_AT_ONCE: usize = 16;
+
 impl Step<'_> {
     pub(super) fn asked(&mut self, exchange: u64, frame: &[u8]) {
         if self.session.spent.is_away(self.at) {
@@ -134,15 +137,17 @@ impl Step<'_> {
     }
 
     fn serve_records(&self, digests: &[Digest]) -> Result<Vec<RawRecord>, Unreadable> {
-        let mut bytes = 0;
-        let mut records = self.view.records_for(self.peer, digests)?;
-        let fits = records.iter().take_while(|raw| {
-            bytes += raw.header.len() + raw.payload.as_ref().map_or(0, Vec::len) + 96;
-            bytes <= PAGE_BYTES_MAX
-        });
-        // One record always fits into a frame.
-        let fits = fits.count().max(1);
-        records.truncate(fits);
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        for part in digests.chunks(READ_AT_ONCE) {
+            for raw in self.view.records_for(self.peer, part)? {
+                bytes += raw.header.len() + raw.payload.as_ref().map_or(0, Vec::len) + 96;
+                // One record always fits into a frame.
+                if bytes > PAGE_BYTES_MAX && !records.is_empty() {
+                    return Ok(records);
+                }
+                records.push(raw);
+            }
+        }
         Ok(records)
     }
 

@@ -2,8 +2,9 @@
 
 use super::budget::Spent;
 use super::compare::Comparison;
-use super::limits::FETCH_MAX;
+use super::limits::{FETCH_MAX, HELD_BYTES_MAX};
 use super::message::{Cursor, Greeting, Item, Receipt};
+use super::replicator::RETRY_MS;
 use super::view::{Offerer, Unreadable, View};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::SignedHeader;
@@ -75,10 +76,19 @@ pub struct Delivery {
 }
 
 enum Slot {
+    /// On its way, or delivered already.
     Missing(Option<u8>),
     Here(Box<Arrived>),
     Notice(EntryId, bool),
     Proof(Box<RawProof>),
+}
+
+impl Slot {
+    /// A record without its payload waits: what explains that may be among what is missing.
+    fn goes_ahead(&self) -> bool {
+        let is_bare = |record: &Record| record.payload().is_none();
+        matches!(self, Self::Here(arrived) if !arrived.record.as_ref().is_ok_and(is_bare))
+    }
 }
 
 /// Rows on their way into the store.
@@ -88,6 +98,8 @@ pub(super) struct Page {
     slots: Vec<Slot>,
     missing: BTreeMap<Digest, usize>,
     distances: Vec<(Digest, u8)>,
+    /// Bytes of what was fetched and not delivered.
+    held_bytes: usize,
     pub(super) is_fetching: bool,
     /// The delivery it is in.
     pub(super) delivered: Option<u64>,
@@ -159,7 +171,8 @@ impl Page {
 
     fn empty(span: Option<(Option<Cursor>, Cursor)>) -> Self {
         let (slots, missing, distances) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Self { span, slots, missing, distances, is_fetching: false, delivered: None }
+        let (held_bytes, is_fetching, delivered) = (0, false, None);
+        Self { span, slots, missing, distances, held_bytes, is_fetching, delivered }
     }
 
     /// Keeps a place for a record; what is named again has one.
@@ -172,6 +185,12 @@ impl Page {
 
     pub(super) fn is_complete(&self) -> bool {
         self.missing.is_empty()
+    }
+
+    /// Whether it is to be delivered: all of it, or a part where the whole takes too much room.
+    pub(super) fn is_ready(&self) -> bool {
+        let is_heavy = self.held_bytes > HELD_BYTES_MAX && !self.is_fetching;
+        self.delivered.is_none() && (self.is_complete() || is_heavy)
     }
 
     pub(super) fn missing(&self) -> Vec<Digest> {
@@ -190,6 +209,8 @@ impl Page {
                 continue;
             };
             let Slot::Missing(hop) = self.slots[at] else { continue };
+            let bytes = raw.payload.as_ref().map_or(0, |payload| raw.header.len() + payload.len());
+            self.held_bytes += bytes;
             if let Some(arrived) = verified(hop, raw, faults) {
                 self.slots[at] = Slot::Here(Box::new(arrived));
             }
@@ -199,8 +220,10 @@ impl Page {
         }
     }
 
+    /// All of it; or, as long as something is missing, the records that can go ahead.
     pub(super) fn deliver(&mut self, id: u64, peer: AuthorId, store: StoreId) -> Delivery {
-        self.delivered = Some(id);
+        (self.delivered, self.held_bytes) = (Some(id), 0);
+        let is_complete = self.is_complete();
         let mut delivery = Delivery {
             id,
             peer,
@@ -211,8 +234,8 @@ impl Page {
             proofs: Vec::new(),
             distances: std::mem::take(&mut self.distances),
         };
-        for slot in std::mem::take(&mut self.slots) {
-            match slot {
+        for slot in self.slots.iter_mut().filter(|slot| is_complete || slot.goes_ahead()) {
+            match std::mem::replace(slot, Slot::Missing(None)) {
                 Slot::Here(arrived) => delivery.arrived.push(*arrived),
                 Slot::Notice(entry, is_open) => delivery.releases.push((entry, is_open)),
                 Slot::Proof(proof) => delivery.proofs.push(*proof),
@@ -262,6 +285,12 @@ pub(super) struct Session {
     /// Comparisons since the last one that found nothing.
     pub(super) repeats: u32,
     pub(super) compared_at: u64,
+    /// When the last comparison of this side began.
+    pub(super) began_at: u64,
+    /// What was read is not compared before.
+    pub(super) rest_until: u64,
+    /// When it was last tried to do what is due.
+    pub(super) driven_at: u64,
     pub(super) clock_ahead_ms: i64,
     pub(super) state: SyncState,
     pub(super) spent: Spent,
@@ -269,9 +298,31 @@ pub(super) struct Session {
 
 impl Session {
     /// A new connection: what was under way is begun again.
-    pub(super) fn renewed(&mut self, is_connected: bool) {
+    pub(super) fn renewed(&mut self, is_connected: bool, at: u64) {
         let (state, spent) = (std::mem::take(&mut self.state), self.spent);
-        *self = Self { is_connected, state, spent, wants_compare: true, ..Self::default() };
+        let (wants_compare, compared_at) = (true, at);
+        *self = Self { is_connected, state, spent, wants_compare, compared_at, ..Self::default() };
+    }
+
+    /// For a reason that does not bear waiting.
+    pub(super) fn want_compare(&mut self) {
+        (self.wants_compare, self.rest_until) = (true, 0);
+    }
+
+    /// When time alone next gives something to do. What was due and could not be done waits for
+    /// something else to happen, or for a store that can be read.
+    pub(super) fn next_at(&self, scrub_ms: u64) -> Option<u64> {
+        let is_ahead = |due: &u64| *due > self.driven_at;
+        let or_again = |due: u64| if is_ahead(&due) { due } else { self.driven_at + RETRY_MS };
+        let scrub = self.compared_at.saturating_add(scrub_ms).max(self.wait_until);
+        let rest = self.wants_compare.then_some(self.rest_until);
+        let due = [
+            self.announce_at.map(or_again),
+            self.theirs.map(|_| or_again(scrub)),
+            Some(self.wait_until).filter(is_ahead),
+            rest.filter(is_ahead),
+        ];
+        due.into_iter().flatten().min()
     }
 
     pub(super) fn expects(&self, what: &Expected) -> bool {

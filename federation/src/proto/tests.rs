@@ -40,6 +40,8 @@ struct Shelf {
     receipts: Vec<Receipt>,
     proof: Option<RawProof>,
     is_broken: Cell<bool>,
+    /// How many records were read for a fetch.
+    fetched: Cell<usize>,
 }
 
 impl Shelf {
@@ -91,6 +93,7 @@ impl View for Shelf {
         self.read(found.map(|record| (0, record.to_raw())))
     }
     fn records_for(&self, peer: AuthorId, of: &[Digest]) -> Result<Vec<RawRecord>, Unreadable> {
+        self.fetched.set(self.fetched.get() + of.len());
         let found = of.iter().map(|digest| self.record(peer, *digest));
         Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().map(|one| one.1).collect())
     }
@@ -190,9 +193,9 @@ impl Bench {
                 Output::Advance(_, cursor) => self.advanced.push(cursor),
                 Output::Penalise(_, what) => self.penalised.push(what),
                 Output::Disconnect(_, ms) => self.away.push(ms),
-                Output::Told(..) => {
+                Output::Told(_, told) => {
                     self.told += 1;
-                    self.shelf.receipts.clear();
+                    self.shelf.receipts.retain(|receipt| !told.contains(receipt));
                 }
                 Output::Requeue(_, digests) => self.requeued.extend(digests),
                 Output::Restart(_) => self.restarted += 1,

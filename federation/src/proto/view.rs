@@ -9,8 +9,8 @@ use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
 use klnode_crdt::record::RawRecord;
 use klnode_crdt::time::WallTime;
 
-/// The store could not be read. What was being done is left and taken up again later; a read that
-/// fails is never taken for one that finds nothing.
+/// The store could not be read, or not yet for this peer. What was being done is left and taken up again
+/// later; a read that fails is never taken for one that finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the store cannot be read")]
 pub struct Unreadable;
@@ -82,8 +82,8 @@ pub trait View {
     -> Result<Vec<RawRecord>, Unreadable>;
     /// A proof of equivocation.
     fn proof(&self, author: AuthorId) -> Result<Option<RawProof>, Unreadable>;
-    /// Whether a record is held whole, waits in quarantine, or was refused where it is offered, for
-    /// a reason that still stands.
+    /// Whether a record is held whole, was brought by the peer before and waits in quarantine, or was
+    /// refused where it is offered, for a reason that still stands.
     fn knows(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable>;
     /// Whether a record was refused where it is offered, for a reason that still stands.
     fn is_refused(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable>;

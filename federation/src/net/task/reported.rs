@@ -17,8 +17,9 @@ impl Task {
     pub(super) fn take(&mut self, event: SwarmEvent<BehaviourEvent>) {
         match event {
             SwarmEvent::NewListenAddr { address, .. } => {
+                let port = address::port(&address);
                 let address = address::full(&address, &self.own);
-                self.outbox.push_back(Event::Listening { address });
+                self.outbox.push_back(Event::Listening { address, port });
             }
             SwarmEvent::ExpiredListenAddr { address, .. } => {
                 let address = address::full(&address, &self.own);

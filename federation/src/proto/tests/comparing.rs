@@ -134,6 +134,54 @@ fn who_seemed_equal_is_compared_now_and_then() {
     assert!(matches!(bench.next().1, Ask::Compare(true, _)));
 }
 
+/// In session; the first comparison took so long, and the peer held so many.
+fn compared_in(ms: u64, count: u8) -> Bench {
+    let mut bench = Bench::met(holding(1));
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    let (id, ask) = bench.next();
+    let answer = Bench::met(holding(count)).ask(&ask);
+    bench.at += ms;
+    bench.put(Input::Answered(PEER, id, &answer.encode()));
+    bench
+}
+
+/// The peer has one more, which is read.
+fn read_on(bench: &mut Bench) {
+    assert_eq!(bench.ask(&Ask::Notify(1)), Answer::Done);
+    bench.reply(&Answer::Page(vec![whole(&record(2))], cursor(1), false));
+    bench.apply(Outcome::Settled);
+}
+
+#[test]
+fn where_comparing_takes_long_what_is_read_is_compared_a_while_later() {
+    for (took_ms, rest_ms) in [(249, 0), (250, 5_000), (10_000, 30_000)] {
+        let mut bench = compared_in(took_ms, 1);
+        assert!(matches!(bench.machine.state(PEER), SyncState::Equal(_)));
+        read_on(&mut bench);
+        if rest_ms > 0 {
+            assert_eq!(bench.machine.next_at(bench.at), Some(bench.at + rest_ms));
+            bench.pass(rest_ms - 1);
+            assert_eq!(bench.asked, [], "{took_ms}");
+            bench.pass(1);
+        }
+        assert!(matches!(bench.next().1, Ask::Compare(true, _)), "{took_ms}");
+    }
+}
+
+#[test]
+fn the_operators_wish_and_what_was_found_to_differ_do_not_wait_because_comparing_takes_long() {
+    let mut bench = compared_in(10_000, 1);
+    read_on(&mut bench);
+    assert_eq!(bench.asked, []);
+    bench.put(Input::Sync(PEER));
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+
+    let mut bench = compared_in(10_000, 0);
+    assert_eq!(bench.requeued, [record(1).digest()]);
+    bench.pass(1_000);
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
 #[test]
 fn the_operator_has_a_peer_compared_at_once_and_once_at_a_time() {
     let mut shelf = holding(1);

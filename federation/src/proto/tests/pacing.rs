@@ -89,6 +89,24 @@ fn a_receipt_is_told_until_it_was_heard_and_then_no_more() {
 }
 
 #[test]
+fn more_receipts_than_are_told_at_once_are_all_told() {
+    let of = |number: u64| EntryId::from_bytes(u128::from(number).to_be_bytes());
+    let receipts: Vec<Receipt> =
+        (0..1_500).map(|number| Receipt { entry: of(number), ..receipt() }).collect();
+    let mut bench = settled(Shelf::default());
+    bench.shelf.receipts.clone_from(&receipts);
+    bench.put(Input::Queued(PEER));
+    bench.pass(200);
+    assert_eq!(bench.reply(&Answer::Done), Ask::Acknowledge(receipts[..1_000].to_vec()));
+    assert_eq!(bench.machine.next_at(bench.at), Some(bench.at + 200));
+    bench.pass(200);
+    assert_eq!(bench.reply(&Answer::Done), Ask::Acknowledge(receipts[1_000..].to_vec()));
+    bench.pass(10_000);
+    assert_eq!(bench.asked, []);
+    assert_eq!(bench.told, 2);
+}
+
+#[test]
 fn a_receipt_that_was_lost_is_told_again_a_moment_later() {
     let mut bench = Bench::met(Shelf { receipts: vec![receipt()], ..Shelf::default() });
     let (id, ask) = bench.next();
@@ -219,6 +237,23 @@ fn a_peer_that_brought_enough_is_asked_for_more_when_its_time_is_over_and_an_own
 }
 
 #[test]
+fn what_was_asked_for_makes_this_side_wait_and_sends_nobody_away() {
+    let budget = Budget { bytes_max: 1_000, ..Budget::default() };
+    let mut bench = Bench::new(Shelf::default(), budget);
+    bench.meet();
+    let rows: Vec<Item> = (1..=20).map(|number| whole(&record(number))).collect();
+    bench.reply(&Answer::Page(rows, cursor(20), true));
+    assert_eq!(bench.delivered.len(), 1, "what came is taken");
+    assert_eq!(bench.ask(&Ask::Notify(21)), Answer::Later(59_000));
+    assert!(bench.away.is_empty());
+    assert_eq!(bench.machine.next_at(bench.at), Some(60_000));
+    bench.pass(58_999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert_eq!(bench.next().1, Ask::Changes(Some(cursor(20)), 2_000));
+}
+
+#[test]
 fn an_own_node_has_no_budget() {
     let budget = Budget { frames_max: 0, ..Budget::default() };
     let mut bench = Bench::new(Shelf { is_mine: true, ..Shelf::default() }, budget);
@@ -262,4 +297,22 @@ fn the_machine_says_when_time_alone_gives_it_something_to_do() {
     assert_eq!(bench.machine.next_at(bench.at), Some(bench.at + 3_000), "with no word to say");
     bench.put(Input::Disconnected(PEER));
     assert_eq!(bench.machine.next_at(bench.at), None);
+}
+
+#[test]
+fn a_comparison_that_is_due_and_cannot_begin_is_not_looked_at_all_the_time() {
+    let mut bench = Bench::new(Shelf::default(), Budget::default());
+    bench.at = 10_000_000;
+    bench.meet();
+    let due = bench.machine.next_at(bench.at);
+    assert!(due.is_some_and(|due| due > bench.at), "a page is on its way: {due:?}");
+
+    bench = settled(Shelf::default());
+    bench.shelf.offer(&record(1));
+    bench.pass(3_600_000);
+    assert_eq!(bench.asked, [], "the peer has not read everything");
+    assert_eq!(bench.machine.next_at(bench.at), Some(bench.at + 1_000));
+    assert_eq!(bench.machine.next_at(bench.at + 2_000), Some(bench.at + 2_000), "it was not tried");
+    bench.ask(&Ask::Changes(None, 10));
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
 }

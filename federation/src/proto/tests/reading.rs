@@ -1,6 +1,46 @@
 //! A peer's outbox is read: what moves the cursor, what does not, and what is a fault.
 
+use super::serving::of_size;
 use super::*;
+use crate::proto::limits::HELD_BYTES_MAX;
+
+/// Answers fetches of the peer, about a frame at a time, until something is delivered.
+fn fetch_on(bench: &mut Bench, records: &BTreeMap<Digest, Record>) {
+    while bench.delivered.is_empty() {
+        let (id, ask) = bench.next();
+        let Ask::Fetch(wanted) = ask else { panic!("{ask:?}") };
+        let found = wanted.iter().take(14).map(|digest| records[digest].to_raw());
+        let answer = Answer::Records(found.collect());
+        bench.put(Input::Answered(PEER, id, &answer.encode()));
+    }
+}
+
+#[test]
+fn a_page_of_large_records_is_taken_in_parts_and_the_cursor_moves_at_its_end() {
+    const EACH: usize = 62_000;
+    let records: BTreeMap<Digest, Record> = (0..150)
+        .map(|number| of_size(EACH, number))
+        .map(|record| (record.digest(), record))
+        .collect();
+    let mut bench = Bench::met(Shelf::default());
+    let entry = EntryId::from_bytes([7; 16]);
+    let mut rows = vec![Item::Opened(vec![entry])];
+    rows.extend(records.values().map(named));
+    bench.reply(&Answer::Page(rows, cursor(151), false));
+    fetch_on(&mut bench, &records);
+    let part = bench.delivered[0].arrived.len();
+    assert!((HELD_BYTES_MAX..HELD_BYTES_MAX + 1_000_000).contains(&(part * EACH)), "{part}");
+    assert!(bench.delivered[0].releases.is_empty(), "they come with the last part");
+    assert_eq!(bench.asked, [], "the rest waits until there is room");
+    bench.apply(Outcome::Settled);
+    assert!(bench.advanced.is_empty());
+    fetch_on(&mut bench, &records);
+    assert_eq!(bench.delivered[0].arrived.len(), 150 - part);
+    assert_eq!(bench.delivered[0].releases, [(entry, true)]);
+    bench.apply(Outcome::Settled);
+    assert_eq!(bench.advanced, [cursor(151)]);
+    assert!(bench.penalised.is_empty());
+}
 
 #[test]
 fn a_page_that_does_not_follow_its_cursor_moves_nothing_and_is_a_fault() {

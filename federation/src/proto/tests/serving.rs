@@ -138,7 +138,7 @@ fn counted(record: &Record) -> usize {
 }
 
 /// A record that is counted as so many bytes.
-fn of_size(bytes: usize, number: u64) -> Record {
+pub(super) fn of_size(bytes: usize, number: u64) -> Record {
     let text_of = |length: usize| {
         let entry = EntryId::from_bytes(u128::from(number).to_be_bytes());
         let value = Value {
@@ -193,6 +193,23 @@ fn a_page_and_a_fetch_bring_as_many_records_as_fit_into_a_frame() {
         panic!("a page");
     };
     assert_eq!(items, [whole(&records[fitting])]);
+}
+
+#[test]
+fn of_large_records_no_more_are_read_than_a_frame_has_room_for_or_nearly_so() {
+    let mut shelf = Shelf::default();
+    let records: Vec<Record> = (0..100).map(|number| of_size(60_000, number)).collect();
+    for record in &records {
+        shelf.offer(record);
+    }
+    let mut bench = Bench::met(shelf);
+    // What is not held takes no room.
+    let mut digests = vec![record(1).digest(); 40];
+    digests.extend(records.iter().map(Record::digest));
+    let Answer::Records(found) = bench.ask(&Ask::Fetch(digests)) else { panic!("records") };
+    assert_eq!(found.len(), PAGE_BYTES_MAX / 60_000);
+    let read = bench.shelf.fetched.get();
+    assert!(read <= 40 + found.len() + 16, "{read} were read");
 }
 
 #[test]
