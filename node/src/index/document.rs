@@ -52,13 +52,23 @@ impl Document {
         society: &Society,
         now: WallTime,
     ) -> Result<Option<Self>, Error> {
+        Self::read_until(snapshot, entry, society, now).map(|(document, _)| document)
+    }
+
+    /// The same, and when it may next be shown differently though nothing arrives.
+    pub fn read_until(
+        snapshot: &Snapshot,
+        entry: EntryId,
+        society: &Society,
+        now: WallTime,
+    ) -> Result<(Option<Self>, Option<WallTime>), Error> {
         let workspace = snapshot.view_row(entry)?.and_then(|row| row.workspace);
         let entitlement = society.entitlement(workspace);
         let view = snapshot.entry(entry)?.to_entry().view(now, &entitlement);
-        Ok(Self::of(entry, &view, society))
+        Ok((Self::of(entry, &view, society), view.next_change))
     }
 
-    /// The same, from a view.
+    /// What [`Self::read`] gives, from a view.
     pub fn of(entry: EntryId, view: &View, society: &Society) -> Option<Self> {
         let scope = Scope::of(view)?;
         if view.state != State::Live || scope.memory == Memory::Episodic {
@@ -112,7 +122,7 @@ impl Scope {
         Some(Self {
             workspace: origin.workspace(),
             memory: origin.memory(),
-            kind: view.text(Register::TYPE).and_then(Kind::parse),
+            kind: view.kind(),
             thread: view.text(Register::THREAD).map(str::to_owned).filter(|name| !name.is_empty()),
             tags: tags.map_or(Vec::new(), |tags| tags.keys().cloned().collect()),
         })

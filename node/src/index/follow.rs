@@ -2,14 +2,16 @@
 //!
 //! The writer never waits for it and it never asks the writer for anything. Words and vectors each
 //! have a place in the feed of their own, since an embedder may fail where tantivy does not; both
-//! are usually at the same place, and then the feed is read once for both.
+//! are usually at the same place, and then the feed is read once for both. What is shown otherwise
+//! without a word of the feed, because others are entitled or a text has become due, is read anew.
 
 use super::document::Document;
+use super::due::Due;
 use super::entitled::Entitled;
-use super::keyword::{self, Keyword, KeywordError};
+use super::keyword::{self, Keyword};
 use super::mark::Mark;
 use super::meaning::{Job, Made, Meaning, Progress, Reading};
-use super::{IndexError, Shared, Wakes};
+use super::{IndexError, Shared, Wakes, note};
 use crate::store::peers::Society;
 use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
@@ -48,6 +50,8 @@ pub(super) struct Follower {
     pub(super) entitled: Entitled,
     /// Whether that was compared with who is entitled now, since there were these words or vectors.
     pub(super) is_compared: bool,
+    /// What is to be read anew, and when.
+    pub(super) due: Due,
     pub(super) keyword: keyword::Writer,
     pub(super) keyword_at: Seq,
     pub(super) meaning_at: Seq,
@@ -68,6 +72,8 @@ struct Stretch {
     mark: Mark,
     /// The entries it names, as they are now; nothing for those that are not to be found.
     documents: BTreeMap<EntryId, Option<Document>>,
+    /// When which of them may be shown differently.
+    due: Due,
     /// The entries of which text was taken back or forgotten and must leave the files, and where
     /// that was said last.
     erased: BTreeMap<EntryId, Seq>,
@@ -145,7 +151,7 @@ impl Follower {
         let behind = self.keyword_at.min(self.meaning_at);
         if behind >= head {
             self.gather_until = None;
-            if !self.is_compared {
+            if self.is_outdated() {
                 self.compare(&self.store.snapshot()?)?;
             }
             return self.rest();
@@ -170,9 +176,10 @@ impl Follower {
             }
         }
         self.gather_until = None;
+        let now = (self.reading.now)();
         let society = self.reading.society(&snapshot)?;
         let (caught_up, renewed) =
-            (self.catch_up(&snapshot, &society), self.renew(&snapshot, &society));
+            (self.catch_up(&snapshot, &society), self.renew(&snapshot, &society, now));
         caught_up.and(renewed)?;
         self.text_at = Instant::now();
         let rest_at = self.rest()?;
@@ -198,7 +205,9 @@ impl Follower {
     /// Nothing is to be taken in: what quiet is for. Returns when to look again.
     fn rest(&mut self) -> Result<Option<Instant>, IndexError> {
         let (job_at, settle_at) = (self.consider_job()?, self.consider_settling()?);
-        Ok(job_at.into_iter().chain(settle_at).min())
+        let pause = self.due.pause((self.reading.now)());
+        let due_at = pause.map(|pause| Instant::now() + pause);
+        Ok(job_at.into_iter().chain(settle_at).chain(due_at).min())
     }
 
     /// Merges the segments of words when no text has come for a while.
@@ -238,31 +247,45 @@ impl Follower {
         Ok(())
     }
 
-    /// Looks whether others are entitled than before, where that may be.
-    fn compare(&mut self, snapshot: &Snapshot) -> Result<(), IndexError> {
-        match self.is_compared {
-            true => Ok(()),
-            false => self.renew(snapshot, &self.reading.society(snapshot)?),
-        }
+    /// Whether something may be shown differently without a word of the feed.
+    fn is_outdated(&self) -> bool {
+        !self.is_compared || self.due.is_any((self.reading.now)())
     }
 
-    /// Reads anew what is shown differently because others are entitled than before.
-    fn renew(&mut self, snapshot: &Snapshot, society: &Society) -> Result<(), IndexError> {
+    /// Looks whether others are entitled than before, where that may be, or something is due.
+    fn compare(&mut self, snapshot: &Snapshot) -> Result<(), IndexError> {
+        if !self.is_outdated() {
+            return Ok(());
+        }
+        let now = (self.reading.now)();
+        self.renew(snapshot, &self.reading.society(snapshot)?, now)
+    }
+
+    /// Reads anew what is shown differently because others are entitled than before, or because it
+    /// is due. The society was not read before `now`: a charter may be due, too.
+    fn renew(
+        &mut self,
+        snapshot: &Snapshot,
+        society: &Society,
+        now: WallTime,
+    ) -> Result<(), IndexError> {
         let entitled = Entitled::of(society);
-        let entries = self.entitled.changed(&entitled).entries(snapshot)?;
-        let (store, now) = (self.store.id(), (self.reading.now)());
+        let mut entries = self.entitled.changed(&entitled).entries(snapshot)?;
+        entries.extend(self.due.until(now));
+        let store = self.store.id();
         for chunk in entries.chunks(CHUNK_RECORDS_MAX) {
             let documents: BTreeMap<EntryId, Option<Document>> =
                 chunk.iter().map(|entry| (*entry, None)).collect();
-            let documents = read_documents(snapshot, society, documents, now)?;
+            let (documents, due) = read_documents(snapshot, society, documents, now)?;
             let mark = Mark::at(store, snapshot, self.keyword_at)?;
-            let stretch = Stretch { mark, documents, erased: BTreeMap::new() };
+            let stretch = Stretch { mark, documents, due, erased: BTreeMap::new() };
             self.put_words(&stretch)?;
             if let Some(meaning) = self.shared.meaning() {
                 let mark = Mark::at(store, snapshot, self.meaning_at)?;
                 meaning.put(&stretch.documents, &mark)?;
             }
         }
+        self.replace_due(self.due.after(now))?;
         if self.entitled != entitled {
             let path = &self.shared.folder;
             let written = entitled.write(path);
@@ -273,11 +296,21 @@ impl Follower {
         Ok(())
     }
 
-    fn put_words(&mut self, stretch: &Stretch) -> Result<(), KeywordError> {
+    /// Notes what becomes due, where that is another than before.
+    fn replace_due(&mut self, due: Due) -> Result<(), IndexError> {
+        if due != self.due {
+            self.due = note(due, &self.shared.folder)?;
+        }
+        Ok(())
+    }
+
+    fn put_words(&mut self, stretch: &Stretch) -> Result<(), IndexError> {
+        // Before they are committed: a crash in between must not make it forget them.
+        self.replace_due(self.due.joined(&stretch.due))?;
         for (entry, document) in &stretch.documents {
             match document {
                 Some(document) => self.keyword.put(document)?,
-                None => self.keyword.remove(*entry),
+                None => self.keyword.remove(*entry)?,
             }
         }
         if !stretch.erased.is_empty() {
@@ -285,7 +318,9 @@ impl Follower {
         }
         self.keyword.commit(&stretch.mark)?;
         self.is_settled = false;
-        if self.keyword.owes_wipe() { self.keyword.wipe() } else { self.keyword.tidy() }
+        let tidied =
+            if self.keyword.owes_wipe() { self.keyword.wipe() } else { self.keyword.tidy() };
+        Ok(tidied?)
     }
 
     /// Takes out of the vectors what must leave the files and is not in them as it is now. To be
@@ -348,7 +383,9 @@ impl Follower {
     /// Puts vectors that are ready in place.
     fn take_job(&mut self) -> Result<(), IndexError> {
         let Some(job) = self.job.take_if(|job| job.is_finished()) else { return Ok(()) };
-        let Made { meaning, mark, entitled } = job.finish()?;
+        let Made { meaning, mark, entitled, due } = job.finish()?;
+        // What has become due since the job read it is read once more.
+        self.replace_due(self.due.joined(&due))?;
         // What was forgotten meanwhile may have been wiped already, and must not come back.
         let snapshot = self.store.snapshot()?;
         meaning.remove_all(&erased_since(&snapshot, mark.seq)?);
@@ -425,8 +462,8 @@ fn read_stretch(
             break;
         }
     }
-    let documents = read_documents(snapshot, society, documents, now)?;
-    Ok(Stretch { mark: Mark::at(store, snapshot, upto)?, documents, erased })
+    let (documents, due) = read_documents(snapshot, society, documents, now)?;
+    Ok(Stretch { mark: Mark::at(store, snapshot, upto)?, documents, due, erased })
 }
 
 fn read_documents(
@@ -434,25 +471,33 @@ fn read_documents(
     society: &Society,
     mut documents: BTreeMap<EntryId, Option<Document>>,
     now: WallTime,
-) -> Result<BTreeMap<EntryId, Option<Document>>, Error> {
+) -> Result<(BTreeMap<EntryId, Option<Document>>, Due), Error> {
+    let mut due = Due::default();
     for (entry, document) in &mut documents {
-        let read = Document::read(snapshot, *entry, society, now);
-        *document = Error::unless_damaged(read)?.flatten();
+        let read = Document::read_until(snapshot, *entry, society, now);
+        let (read, until) = Error::unless_damaged(read)?.unwrap_or_default();
+        *document = read;
+        if let Some(at) = until {
+            due.note(at, *entry);
+        }
     }
-    Ok(documents)
+    Ok((documents, due))
 }
 
-/// Opens the words, or begins them anew where they are not those of this feed.
+/// Opens the words, or begins them anew where they are not those of this feed, or where it was not
+/// noted what of them becomes due.
 pub(super) fn open_keyword(
     folder: &Path,
     store: &Store,
     snapshot: &Snapshot,
+    has_due: bool,
 ) -> Result<(Keyword, Seq), IndexError> {
     let path = folder.join("keyword");
     let why = match Keyword::open(&path) {
-        Ok(Some((keyword, Some(mark)))) if mark.is_of(store.id(), snapshot)? => {
+        Ok(Some((keyword, Some(mark)))) if has_due && mark.is_of(store.id(), snapshot)? => {
             return Ok((keyword, mark.seq));
         }
+        Ok(Some(_)) if !has_due => "it is not noted what becomes due".to_owned(),
         Ok(Some(_)) => "it is of another feed".to_owned(),
         Ok(None) => "there is none".to_owned(),
         Err(error) => error.to_string(),

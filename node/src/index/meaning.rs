@@ -8,6 +8,7 @@
 use super::Shared;
 use super::calibrate::calibrate;
 use super::document::Document;
+use super::due::Due;
 use super::embed::weights::Weights;
 use super::embed::{EmbedError, Embedder};
 use super::entitled::Entitled;
@@ -285,6 +286,8 @@ pub(super) struct Made {
     pub(super) mark: Mark,
     /// Whose words they were made of.
     pub(super) entitled: Entitled,
+    /// What of them was not yet due when it was read.
+    pub(super) due: Due,
 }
 
 /// A generation in the making.
@@ -393,15 +396,16 @@ fn make(
         meaning.embed(&batch.iter().collect::<Vec<_>>())?;
         tally.done.fetch_add(batch.len() as u64, Ordering::Relaxed);
     }
+    let due = std::mem::take(&mut texts.due);
     texts.end()?;
     let (embedder, now) = (&*meaning.embedder, (reading.now)());
     meaning.calibration = calibrate(embedder, &meaning.vectors, (&snapshot, &society), now)?;
     let mark = Mark::at(store.id(), &snapshot, snapshot.head())?;
-    Ok(Made { meaning, mark, entitled: Entitled::of(&society) })
+    Ok(Made { meaning, mark, entitled: Entitled::of(&society), due })
 }
 
 /// A file is there whole or not at all.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     fs::write(&new, bytes)?;
     fs::File::open(&new)?.sync_all()?;
@@ -415,6 +419,8 @@ struct Texts<'a> {
     reading: &'a Reading,
     tally: &'a Tally,
     entries: Box<dyn Iterator<Item = Result<EntryId, Error>>>,
+    /// What was not yet due when it was read.
+    due: Due,
     fault: Option<MeaningError>,
 }
 
@@ -430,8 +436,8 @@ impl<'a> Texts<'a> {
             Ok((_, row)) if row.is_forgotten || row.is_parked() => None,
             row => Some(row.map(|(entry, _)| entry)),
         });
-        let (entries, fault) = (Box::new(entries), None);
-        Ok(Self { snapshot, society, reading, tally, entries, fault })
+        let (entries, due, fault) = (Box::new(entries), Due::default(), None);
+        Ok(Self { snapshot, society, reading, tally, entries, due, fault })
     }
 
     fn end(self) -> Result<(), MeaningError> {
@@ -449,10 +455,14 @@ impl Iterator for Texts<'_> {
                 return None;
             }
             let now = (self.reading.now)();
-            let read = self
-                .entries
-                .next()?
-                .and_then(|entry| Document::read(self.snapshot, entry, self.society, now));
+            let read = self.entries.next()?.and_then(|entry| {
+                let read = Document::read_until(self.snapshot, entry, self.society, now)?;
+                let (document, until) = read;
+                if let Some(at) = until {
+                    self.due.note(at, entry);
+                }
+                Ok(document)
+            });
             match read {
                 Ok(Some(document)) => return Some(document),
                 Ok(None) | Err(Error::Damaged { .. }) => {}

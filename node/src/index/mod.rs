@@ -7,6 +7,7 @@
 
 mod calibrate;
 pub mod document;
+mod due;
 pub mod embed;
 mod entitled;
 mod follow;
@@ -23,6 +24,7 @@ mod tests;
 
 use crate::store::rows::Seq;
 use crate::store::{Error, Store};
+use due::Due;
 use embed::Embedder;
 use entitled::Entitled;
 use follow::Follower;
@@ -63,6 +65,14 @@ pub enum IndexError {
     /// It cannot be noted whose words it was made of.
     #[error("note who is entitled in {path}: {source}")]
     Entitled {
+        /// Where.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// It cannot be noted what is to be read anew, and when.
+    #[error("note what becomes due in {path}: {source}")]
+    Due {
         /// Where.
         path: PathBuf,
         /// What the file system said.
@@ -194,7 +204,9 @@ fn open(setup: Setup, store: Store, wakes: Wakes) -> Result<Follower, IndexError
     let Setup { folder, model, limits, own, now } = setup;
     make_folder(&folder)?;
     let snapshot = store.snapshot()?;
-    let (keyword, keyword_at) = follow::open_keyword(&folder, &store, &snapshot)?;
+    let noted = Due::read(&folder);
+    let (keyword, keyword_at) = follow::open_keyword(&folder, &store, &snapshot, noted.is_some())?;
+    let due = noted.map_or_else(|| note(Due::default(), &folder), Ok)?;
     let writer = keyword::Writer::new(&keyword)?;
     let reading = Reading { own, now };
     let opened = Meaning::open(&folder, &model, limits, (&store, &snapshot), &reading)?;
@@ -230,6 +242,7 @@ fn open(setup: Setup, store: Store, wakes: Wakes) -> Result<Follower, IndexError
         reading,
         entitled,
         is_compared: false,
+        due,
         keyword: writer,
         keyword_at,
         meaning_at,
@@ -267,6 +280,13 @@ impl Running {
             tracing::error!("the index fell over at its end");
         }
     }
+}
+
+/// Notes in the folder what becomes due, and returns it.
+fn note(due: Due, folder: &Path) -> Result<Due, IndexError> {
+    let noted = due.write(folder);
+    noted.map_err(|source| IndexError::Due { path: folder.into(), source })?;
+    Ok(due)
 }
 
 fn make_folder(path: &Path) -> Result<(), IndexError> {

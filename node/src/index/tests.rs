@@ -1,7 +1,8 @@
 //! The index when something goes wrong: a crash between two steps, an embedder that is away or
-//! refuses a text, a panic of what it stands on.
+//! refuses a text, a disk that refuses words for a while, a panic of what it stands on. And what
+//! comes without a word of the feed: a text becomes due.
 
-use super::document::Document;
+use super::document::{Document, Filter};
 use super::embed::EmbedError;
 use super::mark::Mark;
 use super::vectors::{FILE_NAME, Facts, Vectors};
@@ -15,7 +16,7 @@ use klnode_crdt::key::SecretKey;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::Record;
-use klnode_crdt::time::Hlc;
+use klnode_crdt::time::{FUTURE_SKEW_MAX, Hlc};
 use klnode_crdt::tombstone::{Grounds, Tombstone};
 use klnode_crdt::writer::{Claim, Writer};
 use std::collections::BTreeMap;
@@ -104,10 +105,25 @@ impl Feed {
             let claims = [Claim::Set(Register::TITLE, title.to_owned())];
             writer.claim(&Entry::default(), Some(origin), &claims, stamp).unwrap()
         });
+        self.put(number, &record)
+    }
+
+    /// Another life of the author says it otherwise, by a clock that is ahead.
+    fn say_ahead(&self, number: u8, title: &str, due: WallTime) -> EntryId {
+        let record = self.sealed(number, |writer, origin, _| {
+            let claims = [Claim::Set(Register::TITLE, title.to_owned())];
+            let stamp = Hlc::new(due.plus(FUTURE_SKEW_MAX), 0);
+            let writer = Writer { boot: Boot(2), ..writer };
+            writer.claim(&Entry::default(), Some(origin), &claims, stamp).unwrap()
+        });
+        self.put(number, &record)
+    }
+
+    fn put(&self, number: u8, record: &Record) -> EntryId {
         let mut row = ViewRow::new(NOW);
         row.learn(&self.origin(number));
         let batch = self.store.batch(Durability::Durable).unwrap();
-        batch.put_record(&record).unwrap();
+        batch.put_record(record).unwrap();
         batch.put_view_row(record.entry(), &row).unwrap();
         batch.commit().unwrap();
         record.entry()
@@ -159,6 +175,22 @@ fn wait_for(index: &Index, is_so: impl FnMut(&State) -> bool) {
     assert!(is_there, "{:?}", index.state());
 }
 
+/// Whether a word leads to an entry.
+fn finds(index: &Index, word: &str, entry: EntryId) -> bool {
+    let look = index.words();
+    let question = look.question(word, &[], &Shares::default()).unwrap();
+    let found = look.find(&question, &Filter::default(), 10).unwrap();
+    found.iter().any(|place| place.entry == entry)
+}
+
+fn wait_until_found(index: &Index, word: &str, entry: EntryId) {
+    let deadline = Instant::now() + PATIENCE;
+    while !finds(index, word, entry) {
+        assert!(Instant::now() < deadline, "{word} is not found: {:?}", index.state());
+        std::thread::yield_now();
+    }
+}
+
 fn texts(of: &[(u8, Option<&str>)]) -> BTreeMap<EntryId, Option<Document>> {
     let text = |(number, text): &(u8, Option<&str>)| {
         let document = text.map(|text| Document::plain(*number, text));
@@ -191,10 +223,11 @@ fn what_a_crash_left_in_the_words_is_not_said_to_be_wiped_before_it_is() {
         writer.put(&Document::plain(number, "word")).unwrap();
     }
     writer.commit(&feed.mark(0)).unwrap();
-    writer.remove(Document::plain(0, "").entry);
+    writer.remove(Document::plain(0, "").entry).unwrap();
     writer.owe_wipe();
     writer.commit(&feed.mark(1)).unwrap();
     drop((keyword, writer));
+    Due::default().write(folder.path()).unwrap();
     let (_senders, wakes) = wakes(1);
     let follower = open(feed.setup(&folder, &model), feed.store.clone(), wakes).unwrap();
     let state = follower.shared.state.borrow().clone();
@@ -278,6 +311,67 @@ fn a_text_that_is_refused_for_good_holds_up_no_other() {
         _ => None,
     };
     assert_eq!((status, numbers(&meaning)), (Some(400), vec![3, 4]));
+}
+
+#[test]
+fn what_came_while_words_could_not_be_written_is_found_once_they_can() {
+    let (folder, feed, model) = begin();
+    let before = feed.say(1, "quartzflute");
+    let ((publish, _introduce), wakes) = wakes(1);
+    let running = start(feed.setup(&folder, &model), feed.store.clone(), wakes).unwrap();
+    let index = running.index();
+    wait_for(&index, |state| state.keyword == Seq(1));
+    // tantivy lists a file here before it writes it, and no file takes the place of a folder.
+    let list = folder.path().join("keyword/.managed.json");
+    let aside = folder.path().join("aside");
+    fs::rename(&list, &aside).unwrap();
+    fs::create_dir(&list).unwrap();
+    let during = feed.say(2, "vexedgnome");
+    publish.send_replace(Seq(2));
+    wait_for(&index, |state| state.fault.is_some());
+    fs::remove_dir(&list).unwrap();
+    fs::rename(&aside, &list).unwrap();
+    let after = feed.say(3, "xylophone");
+    publish.send_replace(Seq(3));
+    wait_for(&index, |state| state.keyword == Seq(3) && state.fault.is_none());
+    for (word, entry) in [("quartzflute", before), ("vexedgnome", during), ("xylophone", after)] {
+        assert!(finds(&index, word, entry), "{word}");
+    }
+    running.stop();
+}
+
+static CLOCK_MS: AtomicU64 = AtomicU64::new(NOW.as_millis());
+
+fn clock_in_hand() -> WallTime {
+    WallTime::from_millis(CLOCK_MS.load(Ordering::Relaxed))
+}
+
+#[test]
+fn a_text_that_becomes_due_is_found_by_its_words_also_if_that_was_while_nobody_ran() {
+    let (folder, feed, model) = begin();
+    let (soon, late) = (NOW.plus(Duration::from_secs(1)), NOW.plus(Duration::from_secs(3_600)));
+    let (first, second) = (feed.say(1, "quartzflute"), feed.say(2, "xylophone"));
+    assert_eq!(feed.say_ahead(1, "vexedgnome", soon), first);
+    assert_eq!(feed.say_ahead(2, "marzipan", late), second);
+    let started = || {
+        let (senders, wakes) = wakes(4);
+        let setup = Setup { now: clock_in_hand, ..feed.setup(&folder, &model) };
+        (senders, start(setup, feed.store.clone(), wakes).unwrap())
+    };
+    let (_senders, running) = started();
+    let index = running.index();
+    wait_for(&index, |state| state.keyword == Seq(4) && state.vectors == Some(Seq(4)));
+    assert!(finds(&index, "quartzflute", first) && !finds(&index, "vexedgnome", first));
+    CLOCK_MS.store(soon.as_millis(), Ordering::Relaxed);
+    wait_until_found(&index, "vexedgnome", first);
+    assert!(!finds(&index, "quartzflute", first), "it is not shown any more");
+    assert!(finds(&index, "xylophone", second) && !finds(&index, "marzipan", second));
+    running.stop();
+    CLOCK_MS.store(late.as_millis(), Ordering::Relaxed);
+    let (_senders, running) = started();
+    wait_until_found(&running.index(), "marzipan", second);
+    running.stop();
+    assert_eq!(Due::read(folder.path()), Some(Due::default()), "nothing is waited for any more");
 }
 
 static IS_BROKEN: AtomicBool = AtomicBool::new(true);

@@ -58,6 +58,11 @@ impl StaticEmbedder {
         self.model.words.words(text, TOKENS_MAX)
     }
 
+    /// How many tokens a text costs whoever reads it.
+    pub fn cost(&self, text: &str) -> usize {
+        self.model.words.cost(text)
+    }
+
     /// The vector of one text. Unlike other embedders, this one cannot fail.
     pub fn vector(&self, text: &str) -> Vec<f32> {
         self.weights.vector(&self.model.table, &self.tokens(text))

@@ -109,9 +109,11 @@ pub fn compiled_in() -> Option<&'static StaticEmbedder> {
     WORDS.get_or_init(|| StaticEmbedder::built_in().ok()).as_ref()
 }
 
-/// How many tokens a text has, by the vocabulary that is compiled in.
+/// How many tokens a text costs whoever reads it, by the vocabulary that is compiled in. All of it
+/// counts, whether or not a vector is made of it.
 pub fn count_tokens(text: &str) -> usize {
-    compiled_in().map_or(text.len() / 4, |words| words.tokens(text).len())
+    let by_bytes = || text.len().div_ceil(wordpiece::UNKNOWN_BYTES_PER_TOKEN);
+    compiled_in().map_or_else(by_bytes, |words| words.cost(text))
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ use std::collections::HashMap;
 
 /// A longer word is unknown, as in the reference tokenizer.
 const WORD_CHARS_MAX: usize = 100;
+/// What the vocabulary does not know costs a token for so many bytes: about what language models make
+/// of it.
+pub(super) const UNKNOWN_BYTES_PER_TOKEN: usize = 4;
 
 /// A vocabulary, ready for use.
 #[derive(Debug, Clone)]
@@ -57,27 +60,54 @@ impl<'a> WordPiece<'a> {
     /// The ids of a text as the reference tokenizer gives them, unknown words included.
     pub fn ids(&self, text: &str) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 4);
-        let mut word = String::new();
+        self.each_word(text, |word| {
+            self.add_pieces(word, &mut ids);
+        });
+        ids
+    }
+
+    /// How many tokens a text costs whoever reads it, however long it is: those of its words, and what
+    /// is no word by its bytes. That is unknown words, and characters that vanish where they are more
+    /// than all others: accents come with letters.
+    pub fn cost(&self, text: &str) -> usize {
+        let text = self.split_identifiers(text);
+        let mut ids = Vec::with_capacity(text.len() / 4);
+        let mut unknown = 0;
+        let vanished = self.each_word(&text, |word| {
+            if !self.add_pieces(word, &mut ids) {
+                ids.pop();
+                unknown += word.len().div_ceil(UNKNOWN_BYTES_PER_TOKEN);
+            }
+        });
+        let kept = text.len() - vanished;
+        let unseen = vanished.saturating_sub(kept).div_ceil(UNKNOWN_BYTES_PER_TOKEN);
+        ids.len() + unknown + unseen
+    }
+
+    /// Hands over the words of a text in their normal form, in their order. Returns how many bytes of
+    /// it vanish.
+    fn each_word(&self, text: &str, mut found: impl FnMut(&str)) -> usize {
+        let (mut word, mut vanished) = (String::new(), 0);
         for character in text.chars() {
             match self.characters.fate(character) {
                 Fate::Kept => word.push(character),
-                Fate::Dropped => {}
-                Fate::Space => self.end_word(&mut word, &mut ids),
-                Fate::Alone => self.lone(character, &mut word, &mut ids),
+                Fate::Dropped => vanished += character.len_utf8(),
+                Fate::Space => end_word(&mut word, &mut found),
+                Fate::Alone => lone(character, &mut word, &mut found),
                 Fate::Hangul => word.extend(hangul_letters(character)),
                 Fate::Replaced(with) => {
                     for character in with.chars() {
                         match self.characters.fate(character) {
-                            Fate::Space => self.end_word(&mut word, &mut ids),
-                            Fate::Alone => self.lone(character, &mut word, &mut ids),
+                            Fate::Space => end_word(&mut word, &mut found),
+                            Fate::Alone => lone(character, &mut word, &mut found),
                             _ => word.push(character),
                         }
                     }
                 }
             }
         }
-        self.end_word(&mut word, &mut ids);
-        ids
+        end_word(&mut word, &mut found);
+        vanished
     }
 
     /// The ids of the words of a text that carry meaning: identifiers split, unknown words left
@@ -118,20 +148,11 @@ impl<'a> WordPiece<'a> {
         Cow::Owned(out)
     }
 
-    fn lone(&self, character: char, word: &mut String, ids: &mut Vec<u32>) {
-        self.end_word(word, ids);
-        word.push(character);
-        self.end_word(word, ids);
-    }
-
     /// Greedy: the longest piece that the vocabulary knows, then the longest after it. A word with
-    /// a part that nothing matches is unknown as a whole.
-    fn end_word(&self, word: &mut String, ids: &mut Vec<u32>) {
-        if word.is_empty() {
-            return;
-        }
+    /// a part that nothing matches is unknown as a whole. Whether it is known.
+    fn add_pieces(&self, word: &str, ids: &mut Vec<u32>) -> bool {
         let before = ids.len();
-        let mut rest = word.as_str();
+        let mut rest = word;
         let mut pieces = &self.starts;
         let known = word.chars().count() <= WORD_CHARS_MAX;
         while known && !rest.is_empty() {
@@ -150,6 +171,19 @@ impl<'a> WordPiece<'a> {
             ids.truncate(before);
             ids.push(self.unknown);
         }
+        rest.is_empty()
+    }
+}
+
+fn lone(character: char, word: &mut String, found: &mut impl FnMut(&str)) {
+    end_word(word, found);
+    word.push(character);
+    end_word(word, found);
+}
+
+fn end_word(word: &mut String, found: &mut impl FnMut(&str)) {
+    if !word.is_empty() {
+        found(word.as_str());
         word.clear();
     }
 }
@@ -215,6 +249,41 @@ mod tests {
             ("ein Übergang — fooBar", "ein Übergang — foo Bar"),
         ] {
             assert_eq!(vocabulary.split_identifiers(text), split);
+        }
+    }
+
+    #[test]
+    fn a_text_of_known_words_costs_as_many_tokens_as_it_has() {
+        let vocabulary = vocabulary();
+        let golden = include_str!("../../../model/golden/tokens.tsv");
+        let mut checked = 0;
+        for line in golden.lines() {
+            let text = unescape(line.split('\t').next().unwrap());
+            let all = vocabulary.ids(&vocabulary.split_identifiers(&text)).len();
+            let known = vocabulary.words(&text, usize::MAX).len();
+            let is_known = known == all && vocabulary.each_word(&text, |_| {}) == 0;
+            let cost = vocabulary.cost(&text);
+            assert!(cost >= all && (cost == known || !is_known), "{text:?}: {cost}");
+            checked += usize::from(is_known);
+        }
+        assert!(checked >= 100, "{checked}");
+        let long = "word ".repeat(20_000);
+        assert_eq!(vocabulary.cost(&long), 20_000, "however long it is");
+        assert_eq!(vocabulary.cost("re\u{301}sume\u{301}"), vocabulary.cost("resume"));
+    }
+
+    #[test]
+    fn what_the_vocabulary_does_not_know_costs_by_its_bytes() {
+        let vocabulary = vocabulary();
+        for (text, tokens) in [
+            ("7f3a".repeat(15_000), 15_000),
+            ("\u{1f980}".repeat(1_000), 1_000),
+            (format!("word {}", "\u{1f980}".repeat(3)), 1 + 3),
+            (format!("word {}", "x".repeat(101)), 1 + 26),
+            ("\u{200b}".repeat(4_000), 3_000),
+        ] {
+            let start: String = text.chars().take(20).collect();
+            assert_eq!(vocabulary.cost(&text), tokens, "{start}");
         }
     }
 

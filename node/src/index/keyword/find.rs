@@ -280,7 +280,7 @@ mod tests {
             some.iter().for_each(|document| writer.put(document).unwrap());
             writer.commit(&mark).unwrap();
         }
-        documents[..50].iter().for_each(|document| writer.remove(document.entry));
+        documents[..50].iter().for_each(|document| writer.remove(document.entry).unwrap());
         writer.commit(&mark).unwrap();
         let look = keyword.look();
         let left = &documents[50..];

@@ -43,7 +43,8 @@ const UNWIPED: &str = " unwiped";
 /// Puts documents in and takes them out.
 pub struct Writer {
     keyword: Keyword,
-    writer: IndexWriter,
+    /// None after a failure, until something is to be done again.
+    writer: Option<IndexWriter>,
     /// A merge that is under way.
     settling: Option<FutureResult<Option<SegmentMeta>>>,
     /// Whether what was taken out must leave the files, and may not have.
@@ -53,17 +54,39 @@ pub struct Writer {
 impl Writer {
     /// The only writer of an index.
     pub fn new(keyword: &Keyword) -> Result<Self, KeywordError> {
-        let writer = keyword.index.writer_with_num_threads(1, MEMORY_BYTES);
-        let writer: IndexWriter = writer.map_err(|source| keyword.failed(source))?;
-        // Merging in the background would get into the way of wiping.
-        writer.set_merge_policy(Box::new(NoMergePolicy));
+        let writer = keyword.writer().map_err(|source| keyword.failed(source))?;
         let owes_wipe = keyword.owes_wipe().map_err(|source| keyword.failed(source))?;
-        Ok(Self { keyword: keyword.clone(), writer, settling: None, owes_wipe })
+        Ok(Self { keyword: keyword.clone(), writer: Some(writer), settling: None, owes_wipe })
+    }
+
+    /// Does something with tantivy's writer. One that fails is not asked again: it may have lost
+    /// the thread that takes documents in, and then commits without them and says that all is well.
+    fn act<T>(
+        &mut self,
+        act: impl FnOnce(&Keyword, &mut IndexWriter) -> tantivy::Result<T>,
+    ) -> Result<T, KeywordError> {
+        let mut writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => self.keyword.writer().map_err(|source| self.keyword.failed(source))?,
+        };
+        match act(&self.keyword, &mut writer) {
+            Ok(done) => {
+                self.writer = Some(writer);
+                Ok(done)
+            }
+            Err(source) => {
+                // A merge that goes on would end beside the next writer, which sees what it did.
+                if let Some(settling) = self.settling.take() {
+                    let _ = wait(settling);
+                }
+                Err(self.keyword.failed(source))
+            }
+        }
     }
 
     /// Puts a document in, in place of the one that stands there.
     pub fn put(&mut self, document: &Document) -> Result<(), KeywordError> {
-        self.remove(document.entry);
+        self.remove(document.entry)?;
         let Fields { id, high, low, text, outside, scope } = self.keyword.fields;
         let text = if document.is_outside { outside } else { text };
         let mut row = TantivyDocument::default();
@@ -77,14 +100,19 @@ impl Writer {
         for term in terms_of(document) {
             row.add_text(scope, term);
         }
-        self.writer.add_document(row).map_err(|source| self.keyword.failed(source))?;
-        Ok(())
+        self.act(|_, writer| {
+            writer.add_document(row)?;
+            Ok(())
+        })
     }
 
     /// Takes a document out.
-    pub fn remove(&mut self, entry: EntryId) {
+    pub fn remove(&mut self, entry: EntryId) -> Result<(), KeywordError> {
         let term = Term::from_field_bytes(self.keyword.fields.id, entry.as_bytes());
-        self.writer.delete_term(term);
+        self.act(|_, writer| {
+            writer.delete_term(term);
+            Ok(())
+        })
     }
 
     /// What is taken out by the next commit must leave the files, too.
@@ -99,14 +127,13 @@ impl Writer {
 
     /// Makes all changes durable and visible, and notes how far they reach.
     pub fn commit(&mut self, mark: &Mark) -> Result<(), KeywordError> {
-        let mut commit = || -> tantivy::Result<()> {
-            let mut prepared = self.writer.prepare_commit()?;
-            let unwiped = if self.owes_wipe { UNWIPED } else { "" };
+        let unwiped = if self.owes_wipe { UNWIPED } else { "" };
+        self.act(|keyword, writer| {
+            let mut prepared = writer.prepare_commit()?;
             prepared.set_payload(&format!("{LAYOUT}/{mark}{unwiped}"));
             prepared.commit()?;
-            self.keyword.reader.reload()
-        };
-        commit().map_err(|source| self.keyword.failed(source))
+            keyword.reader.reload()
+        })
     }
 
     /// Keeps the number of segments small: a question looks into each.
@@ -118,13 +145,12 @@ impl Writer {
         segments.sort_unstable();
         let small: Vec<SegmentId> =
             segments.iter().take(MERGED_SEGMENTS).map(|(_, segment)| *segment).collect();
-        let mut tidy = || -> tantivy::Result<()> {
-            self.writer.merge(&small).wait()?;
-            self.keyword.reader.reload()?;
-            self.writer.garbage_collect_files().wait()?;
+        self.act(|keyword, writer| {
+            writer.merge(&small).wait()?;
+            keyword.reader.reload()?;
+            writer.garbage_collect_files().wait()?;
             Ok(())
-        };
-        tidy().map_err(|source| self.keyword.failed(source))
+        })
     }
 
     /// Begins to merge what few changes have left in many segments: to be called when it is quiet.
@@ -136,7 +162,9 @@ impl Writer {
             let sizes: Vec<u32> = segments.iter().map(|(documents, _)| *documents).collect();
             let merged = segments.split_off(settled(&sizes));
             let merged: Vec<SegmentId> = merged.into_iter().map(|(_, segment)| segment).collect();
-            self.settling = (merged.len() > 1).then(|| self.writer.merge(&merged));
+            if merged.len() > 1 {
+                self.settling = Some(self.act(|_, writer| Ok(writer.merge(&merged)))?);
+            }
         }
         Ok(self.settling.is_some())
     }
@@ -146,42 +174,38 @@ impl Writer {
         let Some(settling) = &mut self.settling else { return std::future::pending().await };
         let merged = settling.await;
         self.settling = None;
-        let finish = || -> tantivy::Result<()> {
+        self.act(|keyword, writer| {
             merged?;
-            self.keyword.reader.reload()?;
-            self.writer.garbage_collect_files().wait()?;
+            keyword.reader.reload()?;
+            writer.garbage_collect_files().wait()?;
             Ok(())
-        };
-        finish().map_err(|source| self.keyword.failed(source))
+        })
     }
 
     /// Leaves nothing of deleted documents in any file. To be called after a commit. Files that a
     /// question still reads are waited for.
     pub fn wipe(&mut self) -> Result<(), KeywordError> {
         let settling = self.settling.take();
-        let wipe = || -> tantivy::Result<bool> {
+        let is_wiped = self.act(|keyword, writer| {
             settling.map(wait).transpose()?;
-            for segment in self.keyword.lossy()? {
-                self.writer.merge(&[segment]).wait()?;
+            for segment in keyword.lossy()? {
+                writer.merge(&[segment]).wait()?;
             }
-            self.keyword.reader.reload()?;
+            keyword.reader.reload()?;
             for _ in 0..WIPE_TRIES_MAX {
-                self.writer.garbage_collect_files().wait()?;
-                if self.keyword.leftovers()? == 0 {
+                writer.garbage_collect_files().wait()?;
+                if keyword.leftovers()? == 0 {
                     return Ok(true);
                 }
                 std::thread::sleep(WIPE_PAUSE);
             }
             Ok(false)
-        };
-        match wipe() {
-            Ok(true) => {
-                self.owes_wipe = false;
-                Ok(())
-            }
-            Ok(false) => Err(KeywordError::InUse { path: self.keyword.path.clone() }),
-            Err(source) => Err(self.keyword.failed(source)),
+        })?;
+        if !is_wiped {
+            return Err(KeywordError::InUse { path: self.keyword.path.clone() });
         }
+        self.owes_wipe = false;
+        Ok(())
     }
 }
 
@@ -215,6 +239,14 @@ fn settled(sizes: &[u32]) -> usize {
 }
 
 impl Keyword {
+    /// tantivy's writer, of which there is one at a time.
+    fn writer(&self) -> tantivy::Result<IndexWriter> {
+        let writer: IndexWriter = self.index.writer_with_num_threads(1, MEMORY_BYTES)?;
+        // Merging in the background would get into the way of wiping.
+        writer.set_merge_policy(Box::new(NoMergePolicy));
+        Ok(writer)
+    }
+
     /// The segments with their sizes.
     fn segments(&self) -> Result<Vec<(u32, SegmentId)>, KeywordError> {
         let metas = self.index.searchable_segment_metas().map_err(|source| self.failed(source))?;
@@ -288,7 +320,7 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         assert!(pin!(writer.is_settled()).poll(&mut context).is_pending());
         drop(lock);
-        writer.remove(document(0).entry);
+        writer.remove(document(0).entry).unwrap();
         writer.owe_wipe();
         writer.commit(&mark()).unwrap();
         writer.wipe().unwrap();
@@ -314,7 +346,7 @@ mod tests {
         };
         let (keyword, mut writer) = reopened();
         assert!(!writer.owes_wipe());
-        writer.remove(document(2).entry);
+        writer.remove(document(2).entry).unwrap();
         writer.owe_wipe();
         writer.commit(&mark()).unwrap();
         drop((keyword, writer));
