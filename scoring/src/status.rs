@@ -136,7 +136,8 @@ pub struct Facts {
     pub created: Day,
     /// The day it was last served.
     pub served: Option<Day>,
-    /// The day it was last confirmed, observed as a success, or verified again.
+    /// The day it was last confirmed, observed as a success, verified again, or taken out of the archive
+    /// by hand.
     pub revived: Option<Day>,
     /// Times it was the top hit of a query it did not match, since it was last revived.
     pub prediction_errors: u32,

@@ -174,7 +174,7 @@ impl Ingest<'_> {
     }
 
     /// Claims what somebody wants claimed. Whoever archives or restores an entry by hand has decided:
-    /// nothing else brings it back, and it has its chances again.
+    /// nothing else brings it back, and it has its chances again; what is restored is not stale.
     pub(super) fn claim_by_hand(
         &mut self,
         batch: &Batch,
@@ -182,12 +182,19 @@ impl Ingest<'_> {
         claims: &[Claim],
     ) -> Result<Receipt, Rejection> {
         let receipt = self.claim(batch, entry, claims)?;
-        if claims.iter().any(|claim| matches!(claim, Claim::Archive(_))) {
-            let uses = batch.uses(entry)?;
-            let after = UseRow { idle_tasks: 0, is_put_away: false, ..uses };
-            if after != uses {
-                batch.put_uses(entry, after)?;
-            }
+        let wanted = claims.iter().rev().find_map(|claim| match claim {
+            Claim::Archive(presence) => Some(*presence),
+            _ => None,
+        });
+        let Some(presence) = wanted else { return Ok(receipt) };
+        let uses = batch.uses(entry)?;
+        let mut after = UseRow { idle_tasks: 0, is_put_away: false, ..uses };
+        if presence == Presence::Withdrawn {
+            // It is fresh, like anything that was revived: what made it stale was before.
+            (after.unarchived, after.prediction_errors) = (Some(self.now.day()), 0);
+        }
+        if after != uses {
+            batch.put_uses(entry, after)?;
         }
         Ok(receipt)
     }

@@ -13,6 +13,7 @@ use crate::store::{Batch, Error, Label};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::tally::Observation;
+use klnode_crdt::time::{FUTURE_SKEW_MAX, WallTime};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ impl Ingest<'_> {
         self.must_hold(batch, entry)?;
         self.open_task(batch, task)?;
         let root = root(batch, task)?;
-        let confirmation = match self.met(batch, task, entry, None)? {
+        let confirmation = match self.met(batch, task, entry, (None, self.now))? {
             _ if is_lowered => Confirmation::Lowered,
             Some(met) => met,
             None if is_confirmed(batch, root, entry)? => Confirmation::Again,
@@ -99,14 +100,14 @@ impl Ingest<'_> {
         Ok(self.speak_for_in(batch, root, entry, By::Independent)?)
     }
 
-    /// Where whoever works in a task, or speaks from another session, has met an entry before, if they
-    /// have.
+    /// Where whoever works in a task, or has spoken from another session, had met an entry when they
+    /// spoke, if they had.
     pub(super) fn met(
         &self,
         batch: &Batch,
         task: TaskId,
         entry: EntryId,
-        session: Option<Label>,
+        (session, spoken): (Option<Label>, WallTime),
     ) -> Result<Option<Confirmation>, Error> {
         if let Some(met) = met_in_chain(batch, task, entry)? {
             return Ok(Some(met));
@@ -114,38 +115,48 @@ impl Ingest<'_> {
         if self.was_served_in_session(batch, task, entry, session)? {
             return Ok(Some(Confirmation::ServedToSession));
         }
-        Ok(self.was_read(batch, entry)?.then_some(Confirmation::ServedToUser))
+        Ok(self.was_read(batch, entry, spoken)?.then_some(Confirmation::ServedToUser))
     }
 
-    /// Notes that the caller's user has read these entries. Sessions have the names they give
-    /// themselves: one conversation may have several, and what it was served under one of them it has
-    /// read under all.
+    /// Notes that the caller's user has read these entries, whoever that is. Sessions have the names
+    /// they give themselves: one conversation may have several, and what it was served under one of
+    /// them it has read under all.
     pub(super) fn note_read(&self, batch: &Batch, entries: &[EntryId]) -> Result<(), Error> {
-        let Some(uid) = self.caller.uid else { return Ok(()) };
+        if !self.has_caller {
+            return Ok(());
+        }
+        let user = self.caller.uid;
         let lately = self.now.minus(READ_AGAIN_AFTER);
+        let is_recent = |row: ReaderRow| self.is_since(row, self.now.minus(READ_LASTS));
         for entry in entries {
             let uses = batch.uses(*entry)?;
             let mut readers = uses.readers.unwrap_or_default();
-            let own = readers.iter().position(|row| row.is_some_and(|row| row.uid == uid));
-            if own.and_then(|place| readers[place]).is_some_and(|row| row.at >= lately) {
+            let own = readers.iter().position(|row| row.is_some_and(|row| row.user() == user));
+            if own.and_then(|place| readers[place]).is_some_and(|row| self.is_since(row, lately)) {
                 continue;
             }
-            let free = readers.iter().position(|row| row.is_none_or(|row| !self.is_recent(row)));
+            let free = readers.iter().position(|row| row.is_none_or(|row| !is_recent(row)));
             // Where there is no room, everybody counts as having read it.
             let Some(place) = own.or(free) else { continue };
-            readers[place] = Some(ReaderRow { uid, at: self.now });
+            readers[place] = Some(ReaderRow::new(user, self.now));
             batch.put_uses(*entry, UseRow { readers: Some(readers), ..uses })?;
         }
         Ok(())
     }
 
-    /// Whether the caller's user has lately read an entry, or one that says the same. Who is not known
-    /// may be any user.
-    fn was_read(&self, batch: &Batch, entry: EntryId) -> Result<bool, Error> {
-        let is_caller = |row: &ReaderRow| self.caller.uid.is_none_or(|uid| uid == row.uid);
+    /// Whether the caller's user had lately read an entry, or one that says the same, when they spoke.
+    /// Who is not known may be any user, who reads as well as who speaks. Only the last time is kept:
+    /// what was read after that counts as well.
+    fn was_read(&self, batch: &Batch, entry: EntryId, spoken: WallTime) -> Result<bool, Error> {
+        let is_caller = |row: &ReaderRow| {
+            let (reader, caller) = (row.user(), self.caller.uid);
+            reader.is_none() || caller.is_none() || reader == caller
+        };
+        // Whatever was said under a clock that stood ahead was said by now.
+        let since = spoken.min(self.now).minus(READ_LASTS);
         for equal in batch.group(entry)? {
             let readers = batch.uses(equal)?.readers.unwrap_or_default();
-            let recent = readers.into_iter().flatten().filter(|row| self.is_recent(*row));
+            let recent = readers.into_iter().flatten().filter(|row| self.is_since(*row, since));
             let recent: Vec<ReaderRow> = recent.collect();
             if recent.len() == READERS_MAX || recent.iter().any(is_caller) {
                 return Ok(true);
@@ -154,9 +165,10 @@ impl Ingest<'_> {
         Ok(false)
     }
 
-    /// Whether whoever read something then may still be at what it was read for.
-    fn is_recent(&self, row: ReaderRow) -> bool {
-        row.at >= self.now.minus(READ_LASTS)
+    /// Whether something was read at a moment or after it. One that lies ahead was noted under a wrong
+    /// clock, and would hold until its time has come.
+    fn is_since(&self, row: ReaderRow, since: WallTime) -> bool {
+        (since..=self.now.plus(FUTURE_SKEW_MAX)).contains(&row.at)
     }
 
     /// Whether an entry, or one that says the same, was served to the session that speaks, or to one

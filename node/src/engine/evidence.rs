@@ -118,8 +118,8 @@ impl Ingest<'_> {
         (of, amount): (Observation, Thousandths),
     ) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
-        // What has no caller is not said by anyone.
-        let is_said = self.caller != CallerRow::default() && of != Observation::Confirmation;
+        // What has no caller is not said by anyone; one of whom nothing is known is a caller.
+        let is_said = self.has_caller && of != Observation::Confirmation;
         let heard = match is_said {
             true => Some(self.hear(batch, entry, self.caller, of)?),
             false => None,

@@ -6,6 +6,7 @@
 
 use super::command::{Ingested, Source, Verdict};
 use super::crowd::Crowds;
+use super::peers::TOO_MANY_WAIT;
 use super::step::{Judge, Own};
 use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
 use crate::store::{Batch, Damage, Error, Waiting};
@@ -26,6 +27,8 @@ pub(super) struct Ingest<'a> {
     pub(super) now: WallTime,
     /// On whose behalf, as far as that is known.
     pub(super) caller: CallerRow,
+    /// Whether anybody asks at all: of a caller nothing may be known.
+    pub(super) has_caller: bool,
     /// Whether another life of this home has shown in this step: one new boot is enough.
     pub(super) has_met_past: bool,
     /// How many authors unknown here each peer has brought, as far as this step has looked.
@@ -260,7 +263,7 @@ impl Ingest<'_> {
     ) -> Result<Ingested, Error> {
         let is_entitled = match tombstone.authority() {
             Authority::Proved => true,
-            Authority::IfMine => self.writer.mine.contains(&tombstone.author()),
+            Authority::IfMine => self.is_own_word(batch, tombstone.author(), source)?,
             Authority::None => false,
         };
         if !is_entitled {
@@ -281,6 +284,18 @@ impl Ingest<'_> {
         let seq = batch.put_tombstone(tombstone, &row)?;
         self.pass_on(batch, tombstone, source)?;
         Ok(Ingested::Merged(seq))
+    }
+
+    /// Whether a tombstone that only the person may write is the person's: one of its machines wrote it,
+    /// or brought it, and has honoured it then. A lost one that is blocked here has no word by way of
+    /// another either.
+    fn is_own_word(&self, batch: &Batch, author: AuthorId, source: Source) -> Result<bool, Error> {
+        let is_mine = |author| self.writer.mine.contains(&author);
+        if is_mine(author) {
+            return Ok(true);
+        }
+        let is_blocked = batch.peer(author)?.is_some_and(|row| row.is_blocked);
+        Ok(!is_blocked && self.bringer(source).is_some_and(is_mine))
     }
 
     /// The peer that brought a record. What stands in a file comes in this node's own name: nobody
@@ -320,8 +335,11 @@ impl Ingest<'_> {
         let (record_bytes, at) = (record.to_raw(), self.now);
         let row = QuarantineRow { record: record_bytes, from, at, reason: reason.clone() };
         match batch.put_quarantined(record, &row)? {
-            Waiting::Kept => Ok(Ingested::Quarantined(reason)),
-            Waiting::Full => Ok(Ingested::Refused("too many of its kind wait already".into())),
+            Waiting::Kept => {
+                self.note_bringer(batch, record, source)?;
+                Ok(Ingested::Quarantined(reason))
+            }
+            Waiting::Full => Ok(Ingested::Refused(TOO_MANY_WAIT.into())),
         }
     }
 }

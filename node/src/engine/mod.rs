@@ -39,7 +39,7 @@ pub use findings::{
 pub(crate) use ingest::takes_back;
 pub use local::rehearse;
 pub use peers::PeerAct;
-pub(crate) use peers::refusal;
+pub(crate) use peers::{TOO_MANY_WAIT, refusal};
 pub use places::{CheckoutAct, Promotion};
 pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};

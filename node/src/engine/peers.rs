@@ -22,6 +22,12 @@ use klnode_federation::proto::{Offerer, Outgoing};
 /// Proofs that are kept of whoever it is.
 pub(super) const PROOFS_MAX: u64 = 1_000;
 
+/// Why a record is refused that waited, and that the operator does not want.
+pub(super) const REJECTED: &str = "the operator rejected it";
+
+/// Why a record is refused for which there is no room among those that wait for the operator.
+pub(crate) const TOO_MANY_WAIT: &str = "too many of its kind wait already";
+
 /// One thing to note about peers.
 #[derive(Clone, Debug)]
 pub enum PeerAct {
@@ -49,10 +55,12 @@ pub enum PeerAct {
     Reread(AuthorId),
     /// Keeps a header that was refused where it was offered, by a hash of its slot.
     Refuse(Offerer, [u8; 16], Box<RefusalRow>),
-    /// A peer's store holds these no longer, which were refused from it.
+    /// A peer's store holds these no longer, which were refused from it; or they are welcome now.
     Withdrawn(Offerer, Vec<Digest>),
     /// What was refused from a peer's store is welcome now.
     Readmit(Offerer),
+    /// The same, but only of what was refused because too much waited for the operator.
+    ReadmitWaiting(Offerer),
     /// How far an author is from a peer, as the peer says.
     Distance(AuthorId, AuthorId, u8),
     /// A proof of equivocation that a peer brought, and that was checked.
@@ -82,7 +90,7 @@ pub(crate) fn refusal(record: &Record, reason: String) -> ([u8; 16], RefusalRow)
         .finish_short();
     let RawRecord { header, signature, .. } = record.to_raw();
     let (counter, digest) = (at.counter, record.digest());
-    (slot, RefusalRow { header, signature, counter, digest, reason })
+    (slot, RefusalRow { header, signature, counter, digest, reason, is_unknown: false })
 }
 
 impl Ingest<'_> {
@@ -112,7 +120,11 @@ impl Ingest<'_> {
                 }
                 self.writer.society_changes += 1;
                 let held = batch.peer(*peer)?.map(|held| held.approval);
-                if row.approval == Approval::Approved && held != Some(Approval::Approved) {
+                let was_approved = held == Some(Approval::Approved);
+                if was_approved != (row.approval == Approval::Approved) {
+                    batch.end_out(*peer, (boot, self.now))?;
+                }
+                if row.approval == Approval::Approved && !was_approved {
                     // What was proved before it came concerns it too.
                     for author in batch.proofs()? {
                         batch.append(*peer, Outgoing::Proof(author), boot)?;
@@ -148,9 +160,15 @@ impl Ingest<'_> {
             }
             PeerAct::Refuse(offer, slot, refusal) => batch.put_refusal(*offer, *slot, refusal),
             PeerAct::Withdrawn(offer, digests) => {
-                batch.drop_refusals(*offer, |refused| digests.contains(&refused))
+                batch.drop_refusals(*offer, |refused| digests.contains(&refused.digest))
             }
-            PeerAct::Readmit(offer) => batch.drop_refusals(*offer, |_| true),
+            // What the operator has rejected is asked for by no filter.
+            PeerAct::Readmit(offer) => {
+                batch.drop_refusals(*offer, |refused| refused.reason != REJECTED)
+            }
+            PeerAct::ReadmitWaiting(offer) => {
+                batch.drop_refusals(*offer, |refused| refused.reason == TOO_MANY_WAIT)
+            }
             PeerAct::Distance(author, peer, hop) => batch.put_distance(*author, *peer, *hop),
             PeerAct::Convict(proof) => self.hear_proof(batch, proof),
             PeerAct::Received(peer, receipts) => self.received(batch, *peer, receipts),

@@ -45,7 +45,8 @@ impl Ingest<'_> {
         for (place, entry) in row.entries.iter().enumerate() {
             let mut uses = batch.uses(*entry)?;
             uses.served = uses.served.saturating_add(1);
-            uses.last_served = uses.last_served.max(self.now);
+            // Not the later of both: a clock that stood ahead once would keep it from going stale.
+            uses.last_served = self.now;
             if place == 0 && row.is_weak {
                 uses.prediction_errors = uses.prediction_errors.saturating_add(1);
             }

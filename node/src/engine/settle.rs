@@ -64,7 +64,7 @@ impl Ingest<'_> {
             let facts = match known {
                 None => None,
                 Some(entry) => {
-                    let met = self.met(batch, at.task, entry, row.session)?;
+                    let met = self.met(batch, at.task, entry, (row.session, row.at))?;
                     Some(facts(batch, (at, &finder), entry, compared, (&others, met.is_some()))?)
                 }
             };

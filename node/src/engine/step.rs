@@ -3,7 +3,7 @@
 use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
 use super::crowd::Crowds;
 use super::ingest::{Ask, Ingest};
-use super::peers::refusal;
+use super::peers::{REJECTED, refusal};
 use super::tasks::TaskParams;
 use super::validate;
 use crate::store::rows::{CallerRow, OverlayRow, Seq};
@@ -269,8 +269,9 @@ impl Engine {
         let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;
         self.last_step = now;
         let (writer, judge) = (&mut self.own, &mut *self.judge);
-        let (caller, has_met_past, crowds) = (CallerRow::default(), false, Crowds::new());
-        let mut ingest = Ingest { writer, judge, now, caller, has_met_past, crowds };
+        let (caller, has_caller) = (CallerRow::default(), false);
+        let (has_met_past, crowds) = (false, Crowds::new());
+        let mut ingest = Ingest { writer, judge, now, caller, has_caller, has_met_past, crowds };
         if was_asleep || went_back {
             // Stamps of a clock that stood wrong go with the boot that gave them out.
             ingest.writer.clock = Clock::default();
@@ -325,9 +326,10 @@ impl Ingest<'_> {
         match command {
             Command::As { caller, command } => {
                 let before = batch.head()?;
-                let outer = std::mem::replace(&mut self.caller, *caller);
+                let outer = (self.caller, self.has_caller);
+                (self.caller, self.has_caller) = (*caller, true);
                 let receipt = self.apply_command(batch, command);
-                self.caller = outer;
+                (self.caller, self.has_caller) = outer;
                 let receipt = receipt?;
                 batch.put_caller(before, *caller)?;
                 return Ok(receipt);
@@ -399,7 +401,7 @@ fn reject(batch: &Batch, digest: Digest) -> Result<(), Rejection> {
     let row = batch.quarantined(digest)?.ok_or(Rejection::NotQuarantined(digest))?;
     let record = Record::read_back(&row.record, Absence::Stripped)?;
     batch.drop_quarantined(&record)?;
-    let (slot, refusal) = refusal(&record, "the operator rejected it".into());
+    let (slot, refusal) = refusal(&record, REJECTED.into());
     for offer in batch.offers_read()? {
         batch.put_refusal(offer, slot, &refusal)?;
     }

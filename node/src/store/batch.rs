@@ -23,6 +23,7 @@ use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
 use klnode_crdt::limits::LIVE_SLOTS_MAX;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
+use klnode_crdt::version::Version;
 use redb::{Database, ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -370,21 +371,52 @@ impl Batch {
 
     // Quarantine.
 
-    /// Puts a record aside, if its author has not too many waiting there already.
+    /// Puts a record aside, if its author has not too many waiting there already. What it covers waits
+    /// no longer.
     pub(crate) fn put_quarantined(
         &self,
         record: &Record,
         row: &QuarantineRow,
     ) -> Result<Waiting, Error> {
         let at = held_key(record);
-        let (first, last) = span::<81>(&at[..49]);
-        let mut table = self.transaction.open_table(QUARANTINE)?;
-        let beside = table.range::<&HeldKey>(&first..=&last)?.count();
-        if beside >= LIVE_SLOTS_MAX || table.len()? >= WAITING_MAX {
-            return Ok(Waiting::Full);
+        let beside = self.quarantined_beside(&at)?;
+        if beside.iter().any(|(other, _)| *other == at) {
+            return Ok(Waiting::Kept);
         }
-        table.insert(&at, rows::encode(row).as_slice())?;
-        Ok(Waiting::Kept)
+        let mut table = self.transaction.open_table(QUARANTINE)?;
+        let (version, mut covered) = (record.version(), 0);
+        for (other, waiting) in &beside {
+            if waiting.as_ref().is_some_and(|waiting| version.covers(waiting)) {
+                blot(&mut table, other)?;
+                table.remove(other)?;
+                covered += 1;
+            }
+        }
+        let is_full = beside.len() - covered >= LIVE_SLOTS_MAX || table.len()? >= WAITING_MAX;
+        if !is_full {
+            table.insert(&at, rows::encode(row).as_slice())?;
+        }
+        drop(table);
+        if covered > 0 {
+            self.put_meta(META_ERASED, &[])?;
+        }
+        Ok(if is_full { Waiting::Full } else { Waiting::Kept })
+    }
+
+    /// What waits in the same facet of the same author and entry: where, and its place among their
+    /// records as far as that can be read.
+    fn quarantined_beside(&self, at: &HeldKey) -> Result<Vec<(HeldKey, Option<Version>)>, Error> {
+        let (first, last) = span::<81>(&at[..49]);
+        let table = self.transaction.open_table(QUARANTINE)?;
+        let mut beside = Vec::new();
+        for row in table.range::<&HeldKey>(&first..=&last)? {
+            let (at, row) = row?;
+            let row: Option<QuarantineRow> =
+                Error::unless_damaged(rows::decode("quarantine", row.value()))?;
+            let signed = row.and_then(|row| Record::header_back(&row.record).ok());
+            beside.push((*at.value(), signed.map(|signed| signed.version())));
+        }
+        Ok(beside)
     }
 
     /// Takes a record out of quarantine.

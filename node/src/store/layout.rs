@@ -54,6 +54,11 @@ impl Layout {
         self.home.join("token")
     }
 
+    /// The port on which peers reached this node last; need not be there.
+    pub fn port_file(&self) -> PathBuf {
+        self.home.join("port")
+    }
+
     /// What is made from the store and can be made again.
     pub fn index_folder(&self) -> PathBuf {
         self.home.join("index")

@@ -297,6 +297,9 @@ pub struct UseRow {
     /// The day on which the person behind this node last confirmed it.
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub person_confirmed: Option<Day>,
+    /// The day on which somebody last took it out of the archive by hand.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub unarchived: Option<Day>,
     /// It was archived because nothing spoke for it, and by nobody's hand.
     #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_put_away: bool,
@@ -306,6 +309,26 @@ pub struct UseRow {
     /// Who has read it lately, in whichever session.
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub readers: Option<[Option<ReaderRow>; READERS_MAX]>,
+    /// What outcomes that are kept no longer said of the text that the last of them was of.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    pub proven: Option<ProvenRow>,
+}
+
+/// What was seen here of one text of an entry, as far as its outcomes are kept no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProvenRow {
+    /// For whom they were noted.
+    #[serde(rename = "a")]
+    pub author: AuthorId,
+    /// Which text.
+    #[serde(rename = "x")]
+    pub text: Digest,
+    /// How often it helped.
+    #[serde(rename = "s")]
+    pub successes: u32,
+    /// The day of the first of them.
+    #[serde(rename = "d")]
+    pub since: Day,
 }
 
 /// Users who have read one entry lately and are told apart; where there are more, all have.
@@ -314,12 +337,27 @@ pub const READERS_MAX: usize = 4;
 /// A user who has read an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReaderRow {
-    /// The user.
+    /// The user, unless it is unknown.
     #[serde(rename = "u")]
     pub uid: u32,
     /// When last, give or take a few minutes.
     #[serde(rename = "t")]
     pub at: WallTime,
+    /// It came over TCP, and may be anybody.
+    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unknown: bool,
+}
+
+impl ReaderRow {
+    /// That a user has read it, at a moment.
+    pub(crate) fn new(user: Option<u32>, at: WallTime) -> Self {
+        Self { uid: user.unwrap_or_default(), at, is_unknown: user.is_none() }
+    }
+
+    /// The user, where it is known.
+    pub(crate) fn user(&self) -> Option<u32> {
+        (!self.is_unknown).then_some(self.uid)
+    }
 }
 
 fn is_zero(count: &u32) -> bool {

@@ -97,6 +97,14 @@ impl Snapshot {
         }))
     }
 
+    /// When each process start took over, in the order of the feed.
+    pub(crate) fn epoch_times(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<WallTime, Error>> + use<>, Error> {
+        let rows = self.transaction.open_table(EPOCHS)?.range::<&[u8; 16]>(..)?;
+        Ok(rows.map(|row| Ok(WallTime::from_millis(u64::from_be_bytes(*row?.1.value())))))
+    }
+
     /// The process start that writes now, or wrote last.
     pub fn newest_epoch(&self) -> Result<Option<Boot>, Error> {
         let epochs = self.transaction.open_table(EPOCHS)?;
@@ -278,6 +286,11 @@ impl Snapshot {
             let digest = Digest::from_bytes(part(at.value(), 49));
             Ok((digest, rows::decode("quarantine", row.value())?))
         }))
+    }
+
+    /// How many records wait for the operator.
+    pub fn quarantined_count(&self) -> Result<u64, Error> {
+        Ok(self.transaction.open_table(QUARANTINE)?.len()?)
     }
 
     /// The operator's marks on an entry.

@@ -8,12 +8,17 @@ use super::batch::Batch;
 use super::error::Error;
 use super::rows::{self, PairRow, Seq};
 use super::snapshot::Snapshot;
-use super::tables::{PAIRS, SERVICES, SUBJECTS, SUBJECTS_MAX, UPKEEP, UPKEEP_ROWS_MAX, key, part};
+use super::tables::{
+    PAIRS, SERVICES, SUBJECTS, SUBJECTS_MAX, UPKEEP, UPKEEP_ROWS_MAX, key, part, span,
+};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::WallTime;
 use redb::{ReadableTable, ReadableTableMetadata};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+/// Rows that go at once when there are too many: the whole journal is read to choose them.
+const ROOM_ROWS: usize = 1_000;
 
 /// Names each variant by the number that is stored.
 macro_rules! coded {
@@ -141,6 +146,15 @@ impl UpkeepRow {
     fn subject(&self) -> Option<[u8; 33]> {
         subject(self.matter, &self.entries)
     }
+
+    /// Whether it goes before others do: it waits for no word, and there is nothing to undo.
+    fn goes_first(&self) -> bool {
+        match self.stage {
+            Stage::Over | Stage::Gone => true,
+            Stage::Open => self.matter == Matter::Staleness,
+            Stage::Proposed | Stage::Made | Stage::Undone | Stage::Dismissed => false,
+        }
+    }
 }
 
 /// How far a service is.
@@ -256,6 +270,21 @@ impl Snapshot {
         known(&self.transaction.open_table(SUBJECTS)?, matter, entries)
     }
 
+    /// How many notes in a matter say what is the case now, as far as `enough`.
+    pub fn open_notes(&self, matter: Matter, enough: usize) -> Result<usize, Error> {
+        let (first, last) = span::<33>(&[matter.code()]);
+        let rows = self.transaction.open_table(SUBJECTS)?.range::<&[u8; 33]>(&first..=&last)?;
+        let mut open = 0;
+        for row in rows {
+            let (_, noted) = row?;
+            open += usize::from(noted.value()[0] == Stage::Open.code());
+            if open >= enough {
+                break;
+            }
+        }
+        Ok(open)
+    }
+
     /// Pairs that belong together, by their first entry, after one.
     pub fn pairs_after(
         &self,
@@ -302,8 +331,7 @@ impl Batch {
         Ok(self.transaction.open_table(SUBJECTS)?.len()? >= SUBJECTS_MAX)
     }
 
-    /// Writes a new row, under the next number. When there are too many, the oldest goes; what was
-    /// decided about its entries stays.
+    /// Writes a new row, under the next number. When there are too many, some go.
     pub(crate) fn append_upkeep(&self, row: &UpkeepRow) -> Result<u64, Error> {
         let number = {
             let table = self.transaction.open_table(UPKEEP)?;
@@ -311,16 +339,40 @@ impl Batch {
             last + 1
         };
         self.put_upkeep(number, row)?;
+        self.shorten_upkeep(UPKEEP_ROWS_MAX, ROOM_ROWS)?;
+        Ok(number)
+    }
+
+    /// Makes room once there are more rows than `max`: what is over and what is stale goes first, and
+    /// then the oldest. What was decided about their entries stays.
+    fn shorten_upkeep(&self, max: u64, room: usize) -> Result<(), Error> {
         let mut table = self.transaction.open_table(UPKEEP)?;
-        while table.len()? > UPKEEP_ROWS_MAX {
-            let Some(old) = table.pop_first()?.map(|(_, row)| row.value().to_vec()) else { break };
-            let old: UpkeepRow = rows::decode("upkeep", &old)?;
-            let is_undecided = matches!(old.stage, Stage::Proposed | Stage::Open);
-            if let Some(at) = old.subject().filter(|_| is_undecided) {
+        if table.len()? <= max {
+            return Ok(());
+        }
+        let (mut going, mut others) = (Vec::new(), Vec::new());
+        for row in table.iter()? {
+            let (at, row) = row?;
+            let row: Option<UpkeepRow> =
+                Error::unless_damaged(rows::decode("upkeep", row.value()))?;
+            let goes_first = row.as_ref().is_some_and(UpkeepRow::goes_first);
+            let list = if goes_first { &mut going } else { &mut others };
+            if list.len() < room {
+                list.push((*at.value(), row));
+            }
+            if going.len() == room {
+                break;
+            }
+        }
+        others.truncate(room - going.len());
+        for (at, row) in going.into_iter().chain(others) {
+            table.remove(&at)?;
+            let row = row.filter(|row| matches!(row.stage, Stage::Proposed | Stage::Open));
+            if let Some(at) = row.and_then(|row| row.subject()) {
                 self.transaction.open_table(SUBJECTS)?.remove(&at)?;
             }
         }
-        Ok(number)
+        Ok(())
     }
 
     /// Writes a row, and remembers what has become of its entries. What is over may come again.
@@ -371,5 +423,57 @@ impl Batch {
             table.insert(&at, rows::encode(&row).as_slice())?;
         }
         Ok(looked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Durability, MemoryMedium, Options, Store};
+    use klnode_crdt::ids::StoreId;
+
+    fn row(number: u8, matter: Matter, stage: Stage) -> UpkeepRow {
+        UpkeepRow {
+            service: Service::Stale,
+            matter,
+            stage,
+            at: WallTime::default(),
+            entries: vec![EntryId::from_bytes([number; 16])],
+            why: String::new(),
+            is_foreign: false,
+            decided: None,
+        }
+    }
+
+    #[test]
+    fn what_is_stale_and_what_is_over_goes_before_what_was_made_or_proposed() {
+        use Matter::{Contradiction, Sameness, Staleness};
+        let options = Options::new(StoreId::from_bytes([1; 16]));
+        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let batch = store.batch(Durability::Durable).unwrap();
+        let rows = [
+            (Sameness, Stage::Made),
+            (Sameness, Stage::Proposed),
+            (Staleness, Stage::Open),
+            (Contradiction, Stage::Open),
+            (Contradiction, Stage::Over),
+            (Staleness, Stage::Open),
+            (Sameness, Stage::Dismissed),
+        ];
+        for (number, (matter, stage)) in (1..).zip(rows) {
+            batch.append_upkeep(&row(number, matter, stage)).unwrap();
+        }
+        let left = || {
+            let held = |number: &u64| batch.upkeep_row(*number).unwrap().is_some();
+            (1..=7).filter(held).collect::<Vec<u64>>()
+        };
+        batch.shorten_upkeep(7, 2).unwrap();
+        assert_eq!(left(), [1, 2, 3, 4, 5, 6, 7], "there is room");
+        batch.shorten_upkeep(6, 2).unwrap();
+        assert_eq!(left(), [1, 2, 4, 6, 7]);
+        let noted = |number| batch.noted(Staleness, &[EntryId::from_bytes([number; 16])]).unwrap();
+        assert_eq!((noted(3), noted(6)), (None, Some((Stage::Open, 6))), "it may be told again");
+        batch.shorten_upkeep(4, 2).unwrap();
+        assert_eq!(left(), [2, 4, 7], "the oldest, where nothing else is left to go");
     }
 }

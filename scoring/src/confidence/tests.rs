@@ -52,7 +52,10 @@ fn expect(given: &Confidence, alpha: f64, beta: f64) {
 
 #[test]
 fn what_a_view_counts_becomes_cells_of_their_own_days() {
-    let counted = |age_days, amount| Counted { age_days, amount: Thousandths(amount) };
+    let counted = |age_days, amount| {
+        let (amount, is_folded) = (Thousandths(amount), false);
+        Counted { age_days, amount, is_folded }
+    };
     let counts = Counts {
         successes: vec![counted(0, 1_000), counted(3, 500)],
         failures: vec![counted(200, 2_000)],

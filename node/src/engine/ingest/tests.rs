@@ -4,7 +4,7 @@
 use super::*;
 use crate::engine::peers::PROOFS_MAX;
 use crate::engine::{Arrival, Command, Engine, Limits, PeerAct, Receipt, Setup, TaskParams};
-use crate::store::peers::rows::Way;
+use crate::store::peers::rows::{Approval, PeerRow, Way};
 use crate::store::{Durability, MemoryMedium, Options, Store};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::equivocation::Proof;
@@ -377,4 +377,65 @@ fn of_two_tombstones_the_one_with_the_least_digest_stays_whichever_comes_first()
         assert!(matches!(told[1..], [Ingested::Known, Ingested::Known]), "{told:?}");
         assert_eq!(matches!(told[0], Ingested::Merged(_)), second.digest() == least.digest());
     }
+}
+
+/// Somebody forgets what was imported into `main`.
+fn forgotten_import(number: u32) -> Record {
+    let (workspace, memory) = (WorkspaceId::MAIN, Memory::Semantic);
+    let (format, name) = ("jsonl".into(), "row 1".into());
+    let origin = Origin::Imported { workspace, memory, format, key: name };
+    let entry = origin.id();
+    let stone = Tombstone { origin, grounds: Grounds::Origin };
+    with_writer(number, |writer| {
+        Writer { entry, ..writer }.forget(stone, Hlc::new(NOW, 1)).unwrap()
+    })
+}
+
+#[test]
+fn an_import_is_forgotten_by_the_persons_machines_and_by_who_is_one_to_another_of_them() {
+    const HUB: u32 = 9;
+    let put = |is_mine, is_blocked| {
+        let approval = Approval::Approved;
+        Box::new(PeerRow { approval, is_mine, is_blocked, ..PeerRow::default() })
+    };
+    // By whom, brought by whom, and whether it is honoured.
+    let cases = [
+        (HUB, HUB, true),
+        (20, HUB, true),
+        // One that is paired with both, and somebody else's as far as this node knows.
+        (10, HUB, true),
+        // Blocked, as a machine that was lost.
+        (11, HUB, false),
+        (20, 10, false),
+        (10, 10, false),
+        (HUB, 10, true),
+        // Out of a file.
+        (20, OWN, false),
+    ];
+    for (by, from, is_honoured) in cases {
+        let mut node = engine();
+        note(&mut node, PeerAct::Put(key(HUB).author(), put(true, false)));
+        note(&mut node, PeerAct::Put(key(10).author(), put(false, false)));
+        note(&mut node, PeerAct::Put(key(11).author(), put(true, true)));
+        let told = bring(&mut node, vec![forgotten_import(by)], key(from).author());
+        let is_taken = matches!(told[..], [Ingested::Merged(_)]);
+        assert_eq!(is_taken, is_honoured, "{by} by way of {from}: {told:?}");
+    }
+}
+
+#[test]
+fn whoever_brings_what_waits_is_noted_and_it_waits_since_the_first_did() {
+    let mut node = engine_with(|_| Verdict::Quarantine("it waits".into()));
+    let (one, two, observed) = (key(9).author(), key(10).author(), observation(OTHER));
+    bring(&mut node, vec![observed.clone()], one);
+    let brought = |node: &Engine| {
+        let snapshot = node.store().snapshot().unwrap();
+        [one, two].map(|peer| snapshot.has_brought(peer, observed.digest()).unwrap())
+    };
+    assert_eq!(brought(&node), [true, false]);
+    bring(&mut node, vec![observed.clone()], two);
+    assert_eq!(brought(&node), [true, true]);
+    let snapshot = node.store().snapshot().unwrap();
+    let waiting: Vec<_> = snapshot.quarantine().unwrap().map(|row| row.unwrap().1.from).collect();
+    assert_eq!(waiting, [one]);
 }

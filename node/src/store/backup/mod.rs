@@ -21,7 +21,6 @@ use super::Examined;
 use super::copy::{self, Watch, Without};
 use super::error::{Error, OpenError};
 use super::frozen::{FrozenMedium, Seen};
-use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::SCHEMA;
 use super::unfinished::{Existing, Unfinished};
@@ -185,8 +184,8 @@ pub fn write(
         return Err(BackupError::Foreign { path: path.into() });
     }
     // A backup of what is damaged could not be restored, and would take the place of one that can.
-    for change in snapshot.changes_since(Seq(0))? {
-        change?;
+    if let Some(damage) = snapshot.examine(watch)?.damage.into_iter().next() {
+        return Err(damage.into());
     }
     let target = Unfinished::create(path, existing).map_err(io())?;
     target.file().set_len(HEAD_BYTES as u64).map_err(io())?;

@@ -5,7 +5,7 @@
 use super::super::batch::Batch;
 use super::super::error::Error;
 use super::super::read;
-use super::super::rows;
+use super::super::rows::{self, ProvenRow, UseRow};
 use super::super::tables::{
     DISTANCES, EQUIVOCATIONS, INVITATIONS, OUTCOMES, PEERS, WORKSPACES, key, part, span,
 };
@@ -23,7 +23,8 @@ use std::time::Duration;
 /// welcomed again.
 const EXPIRED_KEPT: Duration = Duration::from_secs(24 * 3_600);
 
-/// Outcomes that are remembered of one author; older ones have faded.
+/// Outcomes that are remembered of one author; older ones have faded, and what they say of a text is
+/// kept with its entry.
 const OUTCOMES_MAX: usize = 1_000;
 
 impl Batch {
@@ -183,9 +184,30 @@ impl Batch {
             rows::encode(row).as_slice(),
         )?;
         if held.len() >= OUTCOMES_MAX {
-            table.remove(&held[0])?;
+            let gone = table.remove(&held[0])?;
+            let gone = gone.map(|row| rows::decode::<OutcomeRow>("outcomes", row.value()));
+            if let Some(gone) = Error::unless_damaged(gone.transpose())?.flatten() {
+                self.keep_proof(author, &gone)?;
+            }
         }
         Ok(())
+    }
+
+    /// Notes with its entry what an outcome that makes room for another says of a text: what was seen
+    /// to work here stays so, however much its author writes. There is one such row for each entry that
+    /// is held, of its last text, so nothing grows; sparing rows of the list instead would let that grow
+    /// with every text of the author.
+    fn keep_proof(&self, author: AuthorId, gone: &OutcomeRow) -> Result<(), Error> {
+        let row = Error::unless_damaged(self.view_row(gone.entry))?.flatten();
+        let is_held = row.is_some_and(|row| !row.is_forgotten);
+        let Some(text) = gone.text.filter(|_| is_held) else { return Ok(()) };
+        let Some(uses) = Error::unless_damaged(self.uses(gone.entry))? else { return Ok(()) };
+        let known = uses.proven.filter(|known| (known.author, known.text) == (author, text));
+        let before = known.map_or(0, |known| known.successes);
+        let successes = before.saturating_add(u32::from(gone.is_success));
+        let since = known.map_or(gone.day, |known| known.since.min(gone.day));
+        let proven = Some(ProvenRow { author, text, successes, since });
+        self.put_uses(gone.entry, UseRow { proven, ..uses })
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::read;
 use super::super::rows;
 use super::super::tables::{CURSORS, REFUSALS, key, span};
 use super::rows::{Cursor, RefusalRow, offerer_key};
-use klnode_crdt::ids::{AuthorId, Digest};
+use klnode_crdt::ids::AuthorId;
 use klnode_federation::proto::Offerer;
 use redb::ReadableTable;
 
@@ -54,12 +54,12 @@ impl Batch {
     pub(crate) fn drop_refusals(
         &self,
         offer: Offerer,
-        is_over: impl Fn(Digest) -> bool,
+        is_over: impl Fn(&RefusalRow) -> bool,
     ) -> Result<(), Error> {
         let (first, last) = span::<32>(&offerer_key(offer));
         let mut table = self.transaction.open_table(REFUSALS)?;
         let is_kept = |row: &[u8]| {
-            rows::decode::<RefusalRow>("refusals", row).is_ok_and(|row| !is_over(row.digest))
+            rows::decode::<RefusalRow>("refusals", row).is_ok_and(|row| !is_over(&row))
         };
         table.retain_in::<&[u8; 32], _>(&first..=&last, |_, row| is_kept(row))?;
         Ok(())

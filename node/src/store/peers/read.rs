@@ -144,6 +144,19 @@ impl Snapshot {
         Ok(newest.map(|(_, boot)| Boot(u64::from_be_bytes(*boot.value()))))
     }
 
+    /// Whether a peer has brought a record.
+    pub fn has_brought(&self, peer: AuthorId, digest: Digest) -> Result<bool, Error> {
+        let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
+        let row = self.transaction.open_table(QUEUED)?.get(&at)?;
+        Ok(row.is_some_and(|row| QueuedRow::from_bytes(*row.value()).is_brought))
+    }
+
+    /// What was refused of a slot where it was offered.
+    pub fn refusal(&self, offer: Offerer, slot: [u8; 16]) -> Result<Option<RefusalRow>, Error> {
+        let at = key::<32>(&[&offerer_key(offer), &slot]);
+        read::row("refusals", &self.transaction.open_table(REFUSALS)?, &at)
+    }
+
     /// Headers refused where they were offered.
     pub fn refusals(
         &self,

@@ -96,19 +96,35 @@ impl Batch {
 
     /// What a peer has said about its releases holds no longer until it says so again.
     pub(crate) fn end_back(&self, peer: AuthorId, now: WallTime) -> Result<(), Error> {
+        for (entry, row) in self.open(peer, |row| row.back)? {
+            self.put_release(peer, entry, ReleaseRow { back: Way::Ended, since: now, ..row })?;
+        }
+        Ok(())
+    }
+
+    /// Ends every release to a peer: what was decided for what it was is decided anew for what it
+    /// becomes. What takes back still follows.
+    pub(crate) fn end_out(&self, peer: AuthorId, at: (Boot, WallTime)) -> Result<(), Error> {
+        let open = self.open(peer, |row| row.out)?;
+        open.into_iter().try_for_each(|(entry, _)| self.set_release(peer, entry, false, at))
+    }
+
+    /// The entries that pass between this node and a peer in one direction.
+    fn open(
+        &self,
+        peer: AuthorId,
+        way: impl Fn(&ReleaseRow) -> Way,
+    ) -> Result<Vec<(EntryId, ReleaseRow)>, Error> {
         let (first, last) = span::<48>(peer.as_bytes());
         let mut open = Vec::new();
         for row in self.transaction.open_table(RELEASES)?.range::<&[u8; 48]>(&first..=&last)? {
             let (at, row) = row?;
             let row: ReleaseRow = rows::decode("releases", row.value())?;
-            if row.back == Way::Open {
+            if way(&row) == Way::Open {
                 open.push((EntryId::from_bytes(part(at.value(), 32)), row));
             }
         }
-        for (entry, row) in open {
-            self.put_release(peer, entry, ReleaseRow { back: Way::Ended, since: now, ..row })?;
-        }
-        Ok(())
+        Ok(open)
     }
 
     // Who brought what, and who has a say.

@@ -32,9 +32,12 @@ pub struct PeerRow {
     /// What it calls itself, or what the operator calls it.
     #[serde(rename = "n")]
     pub name: String,
-    /// Where it was last reached, newest first.
+    /// Where it says that it is.
     #[serde(rename = "m")]
     pub addresses: Vec<String>,
+    /// Where this node found it when it joined, whatever it says itself: by a name, through a router.
+    #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
+    pub joined_at: Option<String>,
     /// Whether it may talk.
     #[serde(rename = "a")]
     pub approval: Approval,
@@ -65,6 +68,12 @@ pub struct PeerRow {
 }
 
 impl PeerRow {
+    /// Where it is tried.
+    pub fn places(&self) -> Vec<String> {
+        let said = self.addresses.iter().filter(|one| Some(*one) != self.joined_at.as_ref());
+        self.joined_at.iter().chain(said).cloned().collect()
+    }
+
     /// Whether it speaks for this node's person: approved as another node of the same person, and
     /// not blocked, as one that was lost is.
     pub fn counts_as_mine(&self) -> bool {
@@ -140,6 +149,9 @@ pub struct RefusalRow {
     /// Why.
     #[serde(rename = "y")]
     pub reason: String,
+    /// It takes back what was unknown here: it is heard once that is known.
+    #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unknown: bool,
 }
 
 /// What a text of another author led to here.
