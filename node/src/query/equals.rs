@@ -2,7 +2,8 @@
 //!
 //! What was observed of any of them counts for the one that is shown. Only edges of this node and
 //! of *mine* apply, never across workspaces or memories, and words of others never stand over one's
-//! own: whoever rewrites a survivor loses its place to the next of one's own.
+//! own: whoever rewrites a survivor loses its place to the next of one's own. What the operator hides
+//! under the id that is shown is hidden with all its equals: they say the same.
 
 use super::reading::Seen;
 use super::{Found, Reading};
@@ -14,7 +15,7 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Origin;
 use klnode_crdt::time::Hlc;
 use klnode_crdt::view::{State, View};
-use klnode_scoring::duplicates::{Equal, survivor};
+use klnode_scoring::duplicates::{Equal, Survivor, survivor};
 
 /// What is shown of the one whose text is shown.
 const SHOWN: [Register; 3] = [Register::CONTENT, Register::TITLE, Register::SUMMARY];
@@ -23,6 +24,14 @@ struct Member {
     entry: EntryId,
     row: ViewRow,
     view: View,
+    is_hidden: bool,
+}
+
+impl Found {
+    /// Every entry that was read as this one: whoever has this one needs none of them again.
+    pub(super) fn read_with(&self) -> impl Iterator<Item = EntryId> {
+        self.merged.iter().copied().chain([self.entry])
+    }
 }
 
 impl Reading<'_> {
@@ -33,19 +42,23 @@ impl Reading<'_> {
         if group.len() < 2 {
             return self.read(entry);
         }
-        let Some((row, view)) = self.view(entry)? else { return Ok(None) };
-        if self.is_hidden(entry, &view)? {
+        let Some(asked) = self.member(entry)? else { return Ok(None) };
+        let is_hidden = asked.is_hidden;
+        let mut members: Vec<Member> = Vec::with_capacity(group.len());
+        for other in group.into_iter().filter(|other| *other != entry) {
+            // What is damaged of another hides nothing that is whole.
+            let other = Error::unless_damaged(self.member(other))?.flatten();
+            members.extend(other.filter(|other| is_equal(&asked.view, &other.view)));
+        }
+        members.push(asked);
+        // Whichever is asked for, the same comes of them.
+        members.sort_by_key(|of| of.entry);
+        let first = self.chosen(&members).entry;
+        if is_hidden && first != entry {
             return self.read(entry);
         }
-        let mut members = vec![Member { entry, row, view }];
-        for other in group.into_iter().filter(|other| *other != entry) {
-            if let Some((row, view)) = self.view(other)?
-                && is_equal(&members[0].view, &view)
-                && !self.is_hidden(other, &view)?
-            {
-                members.push(Member { entry: other, row, view });
-            }
-        }
+        // What is hidden takes its equals with it if it stands for them; any other goes alone.
+        members.retain(|of| of.entry == first || !of.is_hidden);
         if members.len() < 2 {
             return self.read(entry);
         }
@@ -64,6 +77,12 @@ impl Reading<'_> {
         Ok(alone.map(|found| Found { merged_into: Some(other), ..found }))
     }
 
+    fn member(&self, entry: EntryId) -> Result<Option<Member>, Error> {
+        let Some((row, view)) = self.view(entry)? else { return Ok(None) };
+        let is_hidden = self.is_hidden(entry, &view)?;
+        Ok(Some(Member { entry, row, view, is_hidden }))
+    }
+
     /// Whether the operator has put an entry away, or out of sight: then its text answers for no other.
     fn is_hidden(&self, entry: EntryId, view: &View) -> Result<bool, Error> {
         let overlay = self.snapshot.overlay(entry)?;
@@ -77,7 +96,8 @@ impl Reading<'_> {
         view.author(mine).is_some_and(|author| mine.contains(&author))
     }
 
-    fn join(&self, mut members: Vec<Member>) -> Result<Found, Error> {
+    /// Which of them stands for all, and whose text is shown.
+    fn chosen(&self, members: &[Member]) -> Survivor {
         let equals: Vec<Equal> = members
             .iter()
             .map(|of| Equal {
@@ -88,16 +108,20 @@ impl Reading<'_> {
                 length: of.view.text(Register::CONTENT).unwrap_or_default().chars().count(),
             })
             .collect();
-        let chosen = survivor(&equals, self.reader.numbers.longer_text_factor)
-            .expect("a group has at least two");
+        survivor(&equals, self.reader.numbers.longer_text_factor).expect("a group is not empty")
+    }
+
+    fn join(&self, mut members: Vec<Member>) -> Result<Found, Error> {
+        let chosen = self.chosen(&members);
         let mut uses = UseRow::default();
         for of in &members {
-            uses = added(uses, self.snapshot.uses(of.entry)?);
+            let of = Error::unless_damaged(self.snapshot.uses(of.entry))?;
+            uses = added(uses, of.unwrap_or_default());
         }
-        let at = |entry| equals.iter().position(|of| of.entry == entry);
+        let at = |entry| members.iter().position(|of| of.entry == entry);
         let text = at(chosen.text).map(|at| members[at].view.registers.clone());
         let first = at(chosen.entry).expect("the survivor is one of the group");
-        let Member { entry, row, mut view } = members.swap_remove(first);
+        let Member { entry, row, mut view, .. } = members.remove(first);
         for other in &members {
             take_in(&mut view, &other.view);
         }
@@ -149,11 +173,13 @@ fn added(one: UseRow, other: UseRow) -> UseRow {
         held: one.held.max(other.held),
         look_counted: one.look_counted.max(other.look_counted),
         person_confirmed: one.person_confirmed.max(other.person_confirmed),
-        // Of one entry alone: what the rule put away it brings back, who spoke of it that day, and who
-        // has read it.
+        unarchived: one.unarchived.max(other.unarchived),
+        // Of one entry alone: what the rule put away it brings back, who spoke of it that day, who
+        // has read it, and how its text did.
         is_put_away: false,
         voices: None,
         readers: None,
+        proven: None,
     }
 }
 

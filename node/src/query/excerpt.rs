@@ -1,13 +1,14 @@
 //! How much of an entry is shown in which form, and what that costs in tokens.
 //!
 //! Tokens are those of the built-in embedder's vocabulary. Language models cut texts differently,
-//! by some fifteen parts in a hundred either way on prose and code: a budget is kept to that.
+//! by some fifteen parts in a hundred either way on prose and code: a budget is kept to that. What the
+//! vocabulary does not know (hashes, emoji) costs a token for four bytes.
 
 use super::Found;
 use super::numbers::Numbers;
 use crate::index::embed;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::kind::{self, Kind};
+use klnode_crdt::kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::view::View;
 use klnode_scoring::budget::Form;
@@ -48,7 +49,7 @@ pub(super) fn tokens(found: &Found, form: Form, numbers: &Numbers) -> u32 {
 
 /// The citation code; without a known type, its digits alone.
 pub fn code(entry: EntryId, view: &View) -> String {
-    let kind = view.text(Register::TYPE).and_then(Kind::parse);
+    let kind = view.kind();
     kind.map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry))
 }
 

@@ -322,7 +322,7 @@ fn speaks(found: &Found) -> bool {
     if is_foreign(found) && !found.is_corroborated() {
         return false;
     }
-    let kind = found.view.text(Register::TYPE).and_then(Kind::parse);
+    let kind = found.view.kind();
     let is_out = matches!(found.judged.standing.status, Status::Rejected | Status::Retracted);
     found.view.state == State::Live && !is_out && kind.is_some_and(|kind| KINDS.contains(&kind))
 }

@@ -9,7 +9,7 @@ use super::standing::Standing;
 use crate::store::Error;
 use crate::store::rows::ViewRow;
 use klnode_crdt::ids::{AuthorId, EntryId};
-use klnode_crdt::time::Day;
+use klnode_crdt::time::{Day, FUTURE_SKEW_MAX, WallTime};
 use klnode_crdt::view::{Counts, View};
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ pub(super) fn corroboration(
     let Some(workspace) = view.origin.as_ref().map(|origin| origin.workspace()) else {
         return Ok(Corroboration::None);
     };
-    let since = confirmable(view, row);
+    let since = confirmable(reading, view, row)?;
     let authors: BTreeSet<AuthorId> = view.text_authors().collect();
     let mut members = 0;
     for (by, counts) in &view.counts {
@@ -80,15 +80,36 @@ pub(super) fn corroboration(
 /// The first day on which a confirmation is one of the text that is shown. What was confirmed before a
 /// text was written was another one; and when a text took the place of another is not its author's
 /// to say, but was seen here.
-fn confirmable(view: &View, row: &ViewRow) -> Day {
+fn confirmable(reading: &Reading<'_>, view: &View, row: &ViewRow) -> Result<Day, Error> {
     let written = view.text_day().unwrap_or_default();
-    match view.is_text_edited() {
+    Ok(match view.is_text_edited() {
         false => written,
         true => {
-            let seen = row.reworded.unwrap_or(row.first_seen).day();
+            let seen = seen(reading, row)?.day();
             Day(written.max(seen).0.saturating_add(1))
         }
+    })
+}
+
+/// When a text was seen to take the place of another. What was noted under a clock that stood ahead
+/// was seen before that clock was set right, which began an epoch: not one that stood behind, by which
+/// the entry was not known yet.
+fn seen(reading: &Reading<'_>, row: &ViewRow) -> Result<WallTime, Error> {
+    let noted = row.reworded.unwrap_or(row.first_seen);
+    let latest = reading.now.plus(FUTURE_SKEW_MAX);
+    if noted <= latest {
+        return Ok(noted);
     }
+    let mut set_right = None;
+    for began in reading.snapshot.epoch_times()? {
+        let began = began?;
+        if began > latest {
+            set_right = None;
+        } else if began >= row.first_seen {
+            set_right = set_right.or(Some(began));
+        }
+    }
+    Ok(set_right.unwrap_or(noted))
 }
 
 impl Reading<'_> {
@@ -106,8 +127,9 @@ impl Reading<'_> {
 }
 
 fn has_confirmed(counts: &Counts, since: Day, today: Day) -> bool {
-    let day = |age_days: u32| Day(today.0.saturating_sub(age_days));
-    counts.confirmations.iter().any(|cell| cell.amount.0 > 0 && day(cell.age_days) >= since)
+    // Of what was folded nobody knows whether it is of this text.
+    let is_since = |day: Option<Day>| day.is_some_and(|day| day >= since);
+    counts.confirmations.iter().any(|cell| cell.amount.0 > 0 && is_since(cell.day(today)))
 }
 
 /// Whether a foreign text may enter a gated answer.

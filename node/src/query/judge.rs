@@ -5,7 +5,7 @@ use super::gate::{self, Corroboration, Gate};
 use super::reading::Seen;
 use super::standing::Standing;
 use crate::store::Error;
-use crate::store::rows::{OverlayRow, ViewRow};
+use crate::store::rows::{OverlayRow, ProvenRow, ViewRow};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
@@ -81,10 +81,9 @@ pub(super) fn judge(
         Some(author) => of_foreign_text(reading, entry, view, author.author, &authors, ageing)?,
         None => of_own_text(view, &confidence, reading),
     };
-    let newest = |counts: &Counts| counts.successes.iter().map(|cell| cell.age_days).min();
+    let newest = |counts: &Counts| counts.successes.iter().filter_map(|cell| cell.day(today)).max();
     let own = view.counts.iter().filter(|(author, _)| mine.contains(author));
-    let revived_days = own.filter_map(|(_, counts)| newest(counts)).min();
-    let revived = revived_days.map(|days| Day(today.0.saturating_sub(days)));
+    let revived = own.filter_map(|(_, counts)| newest(counts)).max();
     let scan = severity(reading, view, overlay);
     let facts = Facts {
         writer: match author {
@@ -108,8 +107,8 @@ pub(super) fn judge(
         predicates: Check::Nothing,
         created: row.first_seen.day(),
         served: (uses.served > 0).then(|| uses.last_served.day()),
-        // What held in a caller's checkout was verified again.
-        revived: revived.max(uses.held.map(WallTime::day)),
+        // What held in a caller's checkout was verified again; what was taken out of the archive is new.
+        revived: revived.max(uses.held.map(WallTime::day)).max(uses.unarchived),
         prediction_errors: uses.prediction_errors,
         // Being served is no use: a wrong answer is served as well.
         uses: uses.used.max(local.successes),
@@ -143,8 +142,8 @@ fn admitted(
     };
     // Whoever else confirms it may be a friend of its author.
     let own = view.counts.iter().filter(|(author, _)| reading.society.mine.contains(author));
-    let ages = own.flat_map(|(_, counts)| &counts.confirmations).map(|counted| counted.age_days);
-    let confirmed = ages.min().map(|age| Day(today.0.saturating_sub(age)));
+    let confirmed = own.flat_map(|(_, counts)| &counts.confirmations);
+    let confirmed = confirmed.filter_map(|counted| counted.day(today)).max();
     let facts = admission::Facts {
         posterior: confidence.posterior,
         success_mass: (confidence.posterior.alpha() - numbers.confidence.prior_alpha).max(0.0),
@@ -155,7 +154,7 @@ fn admitted(
             Some(author) => admission::Origin::Foreign { weight: author.weight.value },
             None => admission::Origin::Local,
         },
-        kind: view.text(Register::TYPE).and_then(Kind::parse).unwrap_or(Kind::Lesson),
+        kind: view.kind().unwrap_or(Kind::Lesson),
         created: row.first_seen.day(),
         confirmed,
     };
@@ -173,7 +172,7 @@ fn of_own_text(view: &View, confidence: &Confidence, reading: &Reading<'_>) -> L
 /// Of somebody else's text only what was observed of this very text counts: whoever has earned a
 /// place may not put another text there. Counters do not say of which text they speak, and stamps
 /// are their author's word; so it goes by the outcomes that were noted here, and by own cells since
-/// the first of them.
+/// the first of them. Of what was folded nobody knows since when it is.
 fn of_foreign_text(
     reading: &Reading<'_>,
     entry: EntryId,
@@ -185,17 +184,26 @@ fn of_foreign_text(
     let text = Some(view.text_digest());
     let outcomes = reading.outcomes(author)?;
     let of_text = outcomes.iter().filter(|row| row.entry == entry && row.text == text);
-    let successes = of_text.clone().filter(|row| row.is_success).count();
-    let since = of_text.map(|row| row.day).min();
-    let is_since = |cell: &&Cell| since.is_some_and(|since| cell.day >= since);
+    let kept = of_text.clone().filter(|row| row.is_success).count();
+    let is_of_text = |of: &ProvenRow| of.author == author && Some(of.text) == text;
+    let before = reading.snapshot.uses(entry)?.proven.filter(is_of_text);
+    let successes = u32::try_from(kept).unwrap_or(u32::MAX);
+    let successes = successes.saturating_add(before.map_or(0, |before| before.successes));
+    let days = of_text.map(|row| row.day).chain(before.map(|before| before.since));
+    let since = days.min();
+    let is_since = |cell: &Cell| since.is_some_and(|since| cell.day >= since);
     let own = authors.iter().filter(|author| author.standing == confidence::Standing::Own);
     let own: Vec<(AuthorId, Vec<Cell>)> = own
-        .map(|author| (author.id, author.cells.iter().filter(is_since).copied().collect()))
+        .filter_map(|author| {
+            let dated = view.counts.get(&author.id)?.dated();
+            let cells = confidence::cells(&dated, ageing.now).into_iter().filter(is_since);
+            Some((author.id, cells.collect()))
+        })
         .collect();
     let own: Vec<Author<'_>> = own
         .iter()
         .map(|(id, cells)| Author { id: *id, standing: confidence::Standing::Own, cells })
         .collect();
     let posterior = confidence::confidence(&own, ageing, &reading.reader.numbers.confidence).own;
-    Ok(Local { successes: u32::try_from(successes).unwrap_or(u32::MAX), posterior })
+    Ok(Local { successes, posterior })
 }

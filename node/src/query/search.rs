@@ -159,8 +159,9 @@ impl Reading<'_> {
         let (checkout, mut looks) = (OnceCell::new(), LOOKS_MAX);
         let (mut read, mut shown) = (Vec::new(), BTreeSet::new());
         let (mut rest, mut untried) = (candidates.best_first.iter(), 0);
+        let mut joined = BTreeSet::new();
         for _ in 0..=READ_MAX / READ_AT_A_TIME {
-            let batch = self.next_batch(&mut rest, untried >= UNTRIED_MAX)?;
+            let batch = self.next_batch(&mut rest, &joined, untried >= UNTRIED_MAX)?;
             if batch.is_empty() {
                 break;
             }
@@ -170,8 +171,9 @@ impl Reading<'_> {
                 || self.read_part(question, candidates, first, cancel),
                 || self.read_part(question, candidates, second, cancel),
             );
-            let mut found = found?;
-            found.append(&mut others?);
+            let ((mut found, with), (mut others, with_others)) = (found?, others?);
+            found.append(&mut others);
+            joined.extend(with.into_iter().chain(with_others));
             // Of those that say the same one answers for all, with the best of their relevances.
             found.retain(|read| shown.insert(read.found.entry));
             let has_any = found.iter().any(|read| read.looked.check == signals::Check::Unchecked);
@@ -200,14 +202,16 @@ impl Reading<'_> {
         Ok(read)
     }
 
-    /// What is read next. Once there is enough that nobody has tried, more of it is passed over.
+    /// What is read next, without what was read with another as one. Once there is enough that nobody
+    /// has tried, more of it is passed over.
     fn next_batch(
         &self,
         rest: &mut std::slice::Iter<'_, Candidate>,
+        joined: &BTreeSet<EntryId>,
         is_enough_untried: bool,
     ) -> Result<Vec<Candidate>, SearchError> {
         let mut batch = Vec::with_capacity(READ_AT_A_TIME);
-        for candidate in rest {
+        for candidate in rest.filter(|candidate| !joined.contains(&candidate.entry)) {
             if is_enough_untried && self.is_surely_untried(candidate.entry)? {
                 continue;
             }
@@ -229,36 +233,43 @@ impl Reading<'_> {
         Ok(!is_mine && are_few && self.snapshot.group(entry)?.len() < 2)
     }
 
-    /// Reads candidates, in their order, without those that may not answer after all.
+    /// Reads candidates, in their order, without those that may not answer after all; and what was read
+    /// with them. Of those that say the same the first is read, with all of them: once for each part,
+    /// so that the answer does not depend on which part is faster.
     fn read_part(
         &self,
         question: &Question,
         candidates: &Candidates,
         some: &[Candidate],
         cancel: &Cancel,
-    ) -> Result<Vec<Read>, SearchError> {
-        let mut read = Vec::with_capacity(some.len());
+    ) -> Result<(Vec<Read>, BTreeSet<EntryId>), SearchError> {
+        let (mut read, mut joined) = (Vec::with_capacity(some.len()), BTreeSet::new());
         for candidate in some {
             if cancel.is_cancelled() {
                 return Err(SearchError::GivenUp);
             }
-            if let Some(mut one) = self.read_one(question, candidate)? {
+            if joined.contains(&candidate.entry) {
+                continue;
+            }
+            // What is damaged is not found; the rest is.
+            let found = store::Error::unless_damaged(self.read_whole(candidate.entry))?.flatten();
+            let Some(found) = found else { continue };
+            joined.extend(found.read_with());
+            if let Some(mut one) = self.admit(question, candidate, found)? {
                 candidates.listen(&mut one);
                 read.push(one);
             }
         }
-        Ok(read)
+        Ok((read, joined))
     }
 
-    /// Reads a candidate; nothing if it may not answer after all.
-    fn read_one(
+    /// A candidate that was read; nothing if it may not answer after all.
+    fn admit(
         &self,
         question: &Question,
         candidate: &Candidate,
+        found: Found,
     ) -> Result<Option<Read>, SearchError> {
-        // What is damaged is not found; the rest is.
-        let found = store::Error::unless_damaged(self.read_whole(candidate.entry))?.flatten();
-        let Some(found) = found else { return Ok(None) };
         let status = found.judged.standing.status;
         // What has become stale is not, if a look shows that what it depends on holds.
         let may_be_shown = status == Status::Stale && question.checkout.is_some();
@@ -429,3 +440,6 @@ fn put_untried_last(ranking: &mut Ranking, read: &BTreeMap<EntryId, Read>) {
 fn is_shown(status: Status, question: &Question) -> bool {
     status.is_retrieved() || question.also.contains(&status)
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,16 +25,17 @@ impl Reading<'_> {
     }
 
     fn confirmed(&self, found: &Found) -> Result<Option<Day>, Error> {
-        let mut newest: Option<u32> = None;
+        let mut newest: Option<Day> = None;
+        let today = self.now.day();
         for (by, counts) in &found.view.counts {
             let counted = counts.confirmations.iter().filter(|cell| cell.amount.0 > 0);
-            let Some(age) = counted.map(|cell| cell.age_days).min() else { continue };
-            let is_newer = newest.is_none_or(|newest| age < newest);
-            if is_newer && self.keeps_fresh(*by, found)? {
-                newest = Some(age);
+            // What was folded is old, and nobody knows how old.
+            let last = counted.filter_map(|cell| cell.day(today)).max();
+            if last > newest && self.keeps_fresh(*by, found)? {
+                newest = last;
             }
         }
-        Ok(newest.map(|age| Day(self.now.day().0.saturating_sub(age))))
+        Ok(newest)
     }
 
     /// Whether a confirmation by somebody keeps an entry fresh: this person's own, and that of a

@@ -4,7 +4,8 @@
 //! however many there are: by what is kept of the view rows of all, those of the workspace are read
 //! that changed last, that have most records, that have not changed for longest, that others brought
 //! last, and that this person wrote last. What nobody inside has said a word about takes no place of
-//! theirs. The same store at the same moment gives the same bytes.
+//! theirs. Those that this node holds to be the same are told as one. The same store at the same moment
+//! gives the same bytes.
 
 mod gather;
 mod rows;
@@ -19,8 +20,8 @@ use super::vouched::Vouched;
 use super::{Cancel, Found, GitCheckout, Reader, Reading, SearchError, excerpt};
 use crate::index::document::Scope;
 use crate::index::embed;
-use crate::store::Snapshot;
 use crate::store::tasks::{TaskRow, TaskState};
+use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
@@ -177,19 +178,26 @@ impl Reading<'_> {
         entries: &[EntryId],
         cancel: &Cancel,
     ) -> Result<BTreeMap<EntryId, Read>, SearchError> {
-        let mut read = BTreeMap::new();
+        let (mut read, mut joined) = (BTreeMap::new(), BTreeSet::new());
         for entry in entries {
             if cancel.is_cancelled() {
                 return Err(SearchError::GivenUp);
             }
-            read.extend(self.read_for_briefing(*entry)?.map(|read| (*entry, read)));
+            if joined.contains(entry) {
+                continue;
+            }
+            // What is damaged is not told; the rest is.
+            let found = Error::unless_damaged(self.read_whole(*entry))?.flatten();
+            let Some(found) = found else { continue };
+            joined.extend(found.read_with());
+            // By the id it is shown under: one that is the same may be read beside these.
+            read.extend(self.take_up(found)?.map(|read| (read.found.entry, read)));
         }
         Ok(read)
     }
 
-    /// Reads an entry; nothing if nobody is to be told of it.
-    fn read_for_briefing(&self, entry: EntryId) -> Result<Option<Read>, SearchError> {
-        let Some(found) = self.read_sound(entry)? else { return Ok(None) };
+    /// An entry that was read; nothing if nobody is to be told of it.
+    fn take_up(&self, found: Found) -> Result<Option<Read>, SearchError> {
         let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
         let Some(scope) = Scope::of(&found.view).filter(|scope| scope.memory != Memory::Episodic)
         else {
@@ -271,7 +279,7 @@ impl Reading<'_> {
     ) -> Result<Vec<(TaskId, TaskRow)>, SearchError> {
         let mut open = Vec::new();
         for row in self.snapshot.tasks()?.take(TASKS_READ_MAX) {
-            let (task, row) = row?;
+            let Some((task, row)) = Error::unless_damaged(row)? else { continue };
             let is_elsewhere = question.thread.is_some() && row.thread != question.thread;
             let state = row.state(self.now, self.reader.numbers.task_expires_after());
             if state == TaskState::Open && !is_elsewhere {

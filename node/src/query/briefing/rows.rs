@@ -94,7 +94,8 @@ impl All {
     fn of(snapshot: &Snapshot) -> Result<Self, Error> {
         let mut all = Self::at(snapshot.head());
         for row in snapshot.entries()? {
-            let (entry, row) = row?;
+            // What is damaged is not told; the rest is.
+            let Some((entry, row)) = Error::unless_damaged(row)? else { continue };
             all.entries += 1;
             all.put(entry, &row);
         }
@@ -114,7 +115,12 @@ impl All {
         };
         let Some(changed) = changed else { return Self::of(snapshot) };
         for entry in changed {
-            let Some(row) = snapshot.view_row(entry)? else { continue };
+            let row = match Error::unless_damaged(snapshot.view_row(entry))? {
+                Some(Some(row)) => row,
+                Some(None) => continue,
+                // Of which workspace it was kept nothing says any more.
+                None => return Self::of(snapshot),
+            };
             // An id belongs to one workspace, whatever becomes of the entry.
             if let Some(rows) = row.workspace.and_then(|id| self.workspaces.get_mut(&id)) {
                 rows.remove(&entry);

@@ -12,26 +12,31 @@ use std::sync::Arc;
 
 /// Records that are read for each entry that a pass may look at: most entries have a few.
 const RECORDS_PER_ENTRY: usize = 16;
+/// Records that are read to tell whether enough has changed: observations stand between texts.
+const COUNTED_RECORDS_MAX: usize = 10_000;
 
 /// Whether a record can change what an entry says.
 fn is_text(facet: Facet) -> bool {
     matches!(facet, Facet::Claims | Facet::Retraction)
 }
 
-/// How many entries have changed since a place, as far as `enough`.
-pub(super) fn count(snapshot: &Snapshot, from: Seq, enough: u64) -> Result<u64, Error> {
+/// Whether so many entries have changed since a place. It is taken for so where as many records as are
+/// read do not tell: a pass is bounded as well, and moves the place on.
+pub(super) fn is_enough(snapshot: &Snapshot, from: Seq, enough: u64) -> Result<bool, Error> {
     let mut entries = BTreeSet::new();
-    let records_max = (enough as usize).saturating_mul(RECORDS_PER_ENTRY);
-    for change in snapshot.changes_since(from)?.take(records_max) {
+    for (read, change) in snapshot.changes_since(from)?.enumerate() {
+        if read >= COUNTED_RECORDS_MAX {
+            return Ok(true);
+        }
         let Some(change) = Error::unless_damaged(change)? else { continue };
         if is_text(change.record.header().facet) {
             entries.insert(change.record.entry());
         }
         if entries.len() as u64 >= enough {
-            break;
+            return Ok(true);
         }
     }
-    Ok(entries.len() as u64)
+    Ok(false)
 }
 
 impl Work<'_> {

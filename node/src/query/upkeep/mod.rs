@@ -16,7 +16,7 @@ use super::{Reader, Reading};
 use crate::engine::{Note, UpkeepAct};
 use crate::index::Index;
 use crate::store::rows::Seq;
-use crate::store::upkeep::{Service, ServiceRow, Stage};
+use crate::store::upkeep::{Matter, Service, ServiceRow, Stage};
 use crate::store::{Error, Snapshot};
 use klnode_config::sections as of;
 use klnode_crdt::ids::EntryId;
@@ -25,10 +25,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Rows of the journal, from the newest, among which what others wrote is counted ...
+/// Rows of the journal, from the newest, among which what others wrote is counted; what is stale tells
+/// nothing of them, and is passed over ...
 const RECENT_ROWS: usize = 2_000;
+/// ... in so many ...
+const READ_ROWS_MAX: usize = 20_000;
 /// ... and so many of them may wait at once: nobody fills the operator's list from outside.
 const FOREIGN_WAITING_MAX: usize = 200;
+/// Entries that are noted as stale at a time: nobody reads more, and the journal is for other things too.
+const STALE_ENTRIES_MAX: usize = 1_000;
 
 /// When a service begins, and how much it does at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,6 +117,8 @@ struct Work<'a> {
     began: Instant,
     /// How many more notes about what others wrote may be made.
     foreign_left: usize,
+    /// How many more entries may be noted as stale.
+    stale_left: usize,
     found: Gathered,
 }
 
@@ -175,12 +182,18 @@ impl Upkeep {
         service: Service,
         from: ServiceRow,
     ) -> Result<Pass, Error> {
+        let (foreign_left, stale_left) = match service {
+            Service::Duplicates | Service::Contradictions => (foreign_left(snapshot)?, 0),
+            Service::Stale => (0, stale_left(snapshot)?),
+            Service::Pairs => (0, 0),
+        };
         let mut work = Work {
             reading: self.reader.at(snapshot, now)?,
             index,
             params: &self.params,
             began: Instant::now(),
-            foreign_left: foreign_left(snapshot)?,
+            foreign_left,
+            stale_left,
             found: Gathered::default(),
         };
         let mut row = match service {
@@ -219,13 +232,15 @@ impl Upkeep {
                 if row.position >= snapshot.head() {
                     return Ok(false);
                 }
+                // A service that never looked has no day to go by: a young store is left to grow.
+                let has_looked = row.through > WallTime::default();
+                if is_long_ago && has_looked {
+                    return Ok(true);
+                }
                 let part = self.params.changed_fraction_min * snapshot.entry_count()? as f64;
                 let part = (part.ceil() as u64).max(self.params.changed_fraction_entries_min);
                 let enough = self.params.changed_entries_min.min(part).max(1);
-                // A service that never looked has no day to go by: a young store is left to grow.
-                let has_looked = row.through > WallTime::default();
-                let enough = if is_long_ago && has_looked { 1 } else { enough };
-                Ok(changed::count(snapshot, row.position, enough)? >= enough)
+                changed::is_enough(snapshot, row.position, enough)
             }
         }
     }
@@ -233,13 +248,26 @@ impl Upkeep {
 
 /// How many more notes about what others wrote may wait.
 fn foreign_left(snapshot: &Snapshot) -> Result<usize, Error> {
-    let mut waiting = 0;
-    for row in snapshot.upkeep()?.take(RECENT_ROWS) {
+    let (mut waiting, mut recent) = (0, 0);
+    for row in snapshot.upkeep()?.take(READ_ROWS_MAX) {
         let (_, row) = row?;
+        if row.matter == Matter::Staleness {
+            continue;
+        }
         let waits = matches!(row.stage, Stage::Proposed | Stage::Open);
         waiting += usize::from(row.is_foreign && waits);
+        recent += 1;
+        if recent == RECENT_ROWS {
+            break;
+        }
     }
     Ok(FOREIGN_WAITING_MAX.saturating_sub(waiting))
+}
+
+/// How many more entries may be noted as stale.
+fn stale_left(snapshot: &Snapshot) -> Result<usize, Error> {
+    let noted = snapshot.open_notes(Matter::Staleness, STALE_ENTRIES_MAX)?;
+    Ok(STALE_ENTRIES_MAX.saturating_sub(noted))
 }
 
 impl std::fmt::Debug for Upkeep {

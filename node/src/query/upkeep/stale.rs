@@ -48,7 +48,8 @@ impl Work<'_> {
     fn ask(&mut self, entry: EntryId, row: &ViewRow) -> Result<bool, Error> {
         let noted = self.reading.snapshot.noted(Matter::Staleness, &[entry])?;
         let uses = self.reading.snapshot.uses(entry)?;
-        if noted.is_none() && !self.may_be_stale(row, &uses) {
+        let may_be_noted = self.stale_left > 0 && self.may_be_stale(row, &uses);
+        if noted.is_none() && !may_be_noted {
             return Ok(false);
         }
         let found = Error::unless_damaged(self.reading.read_whole(entry))?.flatten();
@@ -65,6 +66,7 @@ impl Work<'_> {
                 };
                 let (matter, stage) = (Matter::Staleness, Stage::Open);
                 let entries = vec![(entry, row.seq)];
+                self.stale_left -= 1;
                 // That nobody needs it is no claim of its author, whoever that is.
                 self.note(Note { matter, stage, entries, why, is_foreign: false });
             }

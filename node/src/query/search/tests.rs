@@ -1,0 +1,103 @@
+//! How often entries that are the same as one are read for an answer: once, with the first that is met.
+
+use super::*;
+use crate::engine::{Command, Engine, NewEntry, Receipt, Setup, Source, TaskParams, Verdict};
+use crate::query::Numbers;
+use crate::store::{Durability, MemoryMedium, Options, Store};
+use klnode_config::Config;
+use klnode_crdt::claims::{Citation, Link, Relation};
+use klnode_crdt::ids::StoreId;
+use klnode_crdt::key::SecretKey;
+use klnode_crdt::kind::Kind;
+use klnode_crdt::origin::Memory;
+use klnode_crdt::record::Record;
+use klnode_crdt::writer::Claim;
+use klnode_scoring::relevance::{Asked, Calibration, Engines};
+
+const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
+
+/// A node that holds nothing, and whose random numbers count up.
+fn engine() -> Engine {
+    let options = Options::new(StoreId::from_bytes([1; 16]));
+    let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+    let mut drawn = 0_u8;
+    let setup = Setup {
+        key: SecretKey::from_bytes(&[1; 32]),
+        mine: BTreeSet::new(),
+        entropy: Box::new(move |bytes: &mut [u8]| {
+            drawn += 1;
+            bytes.fill(drawn);
+        }),
+        judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
+        durability: Durability::Durable,
+        cooccurrence: cooccurrence::Params::default(),
+        tasks: TaskParams::default(),
+    };
+    Engine::start(store, setup, NOW).unwrap()
+}
+
+fn create(engine: &mut Engine, title: &str) -> EntryId {
+    let citation = Citation {
+        evidence_type: "commit".into(),
+        evidence_ref: "1a2b3c4".into(),
+        cited_by: "test".into(),
+        cited_at: NOW,
+        is_context: false,
+    };
+    let new = NewEntry {
+        workspace: WorkspaceId::MAIN,
+        memory: Memory::Semantic,
+        kind: Kind::Lesson,
+        title: title.into(),
+        content: format!("Seen with {title}."),
+        registers: Vec::new(),
+        claims: Vec::new(),
+        citations: vec![citation],
+        source: None,
+    };
+    match engine.step(&[Command::Create(Box::new(new))], NOW).remove(0) {
+        Ok(Receipt::Created(entry)) => entry,
+        other => panic!("the entry was not created: {other:?}"),
+    }
+}
+
+#[test]
+fn those_that_are_the_same_are_read_once_for_all_of_them() {
+    let mut engine = engine();
+    let [one, two, three, other] =
+        ["one", "two", "three", "other"].map(|title| create(&mut engine, title));
+    for entry in [two, three] {
+        let claims = vec![Claim::Link(Link { relation: Relation::SAME_AS, to: one })];
+        engine.step(&[Command::Claim { entry, claims }], NOW).remove(0).unwrap();
+    }
+    let snapshot = engine.store().snapshot().unwrap();
+    let reader = Reader::new(engine.author(), Numbers::new(&Config::default()));
+    let reading = reader.at(&snapshot, NOW).unwrap();
+    let relevance =
+        |value| Relevance { value, meaning: value, coverage: 0.0, names: 0.0, phrase: 0.0 };
+    let some = [(three, 0.9), (other, 0.8), (one, 0.7), (two, 0.6)]
+        .map(|(entry, value)| Candidate { entry, relevance: relevance(value) });
+    let candidates = Candidates {
+        best_first: some.to_vec(),
+        asked: Asked { ceiling: 1.0, entries: 4, names: 0.0 },
+        engines: Engines::Keywords,
+        calibration: Calibration::BUILT_IN,
+        fallback: None,
+        meaning: None,
+        tail_records: 0,
+        has_words: true,
+        phrase: None,
+    };
+    let (question, cancel) = (Question::new("one", 5), Cancel::default());
+    let (read, joined) = reading.read_part(&question, &candidates, &some, &cancel).unwrap();
+    let shown = |read: &[Read]| -> Vec<(EntryId, f64)> {
+        read.iter().map(|read| (read.found.entry, read.relevance.value)).collect()
+    };
+    let expected = [(one, 0.9), (other, 0.8)];
+    assert_eq!(shown(&read), expected, "the first that is met is read, and stands for all");
+    assert_eq!(joined, BTreeSet::from([one, two, three, other]));
+    let mut rest = candidates.best_first.iter();
+    assert!(reading.next_batch(&mut rest, &joined, false).unwrap().is_empty(), "nor later on");
+    let read = reading.read_best(&question, &candidates, &cancel).unwrap();
+    assert_eq!(shown(&read), expected, "whatever is read beside it");
+}
