@@ -1,7 +1,7 @@
 //! What a peer brought, on its way to the writer: blocked authors and the ingress filter are looked
 //! at here, everything else is for the engine.
 
-use super::release::{Examiner, facts, hop};
+use super::release::{Examiner, facts};
 use super::view::StoreView;
 use crate::engine::{Arrival, Command, Ingested, PeerAct, Receipt, Rejection, refusal, takes_back};
 use crate::store::Error;
@@ -9,7 +9,7 @@ use crate::store::peers::rows::{PeerRow, RefusalRow};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::{Facet, SignedHeader};
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId};
 use klnode_crdt::lattice::Lattice;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_federation::proto::filter::{Rule, Verdict};
@@ -79,13 +79,14 @@ pub(super) fn sort(
         match objection(&record, view, held.get(&record.entry())) {
             Some(reason) => {
                 settled += 1;
-                acts.push(refuse(offer, &record, reason));
+                acts.push(object(offer, &record, reason));
             }
             None => arrivals.push(record),
         }
     }
     // What explains a missing payload goes first.
     arrivals.sort_by_key(|record| !takes_back(record));
+    acts.extend(readmitted(&arrivals, offer, view)?);
     if is_found {
         // Nothing would tell that the peer lost it, were its store put back before the cursor gets
         // there: whoever reads its outbox anew from an older cursor is told of it.
@@ -97,6 +98,21 @@ pub(super) fn sort(
         commands.push(Command::Peers(acts));
     }
     Ok(Sorted { commands, arrivals, settled, faults })
+}
+
+/// What was refused because nothing was known of its entry is not refused any more.
+fn readmitted(
+    arrivals: &[Record],
+    offer: Offerer,
+    view: &StoreView,
+) -> Result<Option<PeerAct>, Error> {
+    let mut heard = Vec::<Digest>::new();
+    for record in arrivals.iter().filter(|record| takes_back(record)) {
+        let (slot, _) = refusal(record, String::new());
+        let held = Error::unless_damaged(view.snapshot.refusal(offer, slot))?.flatten();
+        heard.extend(held.map(|held| held.digest).filter(|held| *held == record.digest()));
+    }
+    Ok((!heard.is_empty()).then_some(PeerAct::Withdrawn(offer, heard)))
 }
 
 /// What the ingress filter says to an entry.
@@ -141,52 +157,53 @@ fn held_back(
     }
     let mut held = BTreeMap::new();
     for (id, mut entry) in brought {
-        let mut here = Entry::default();
-        match Error::unless_damaged(view.snapshot.entry(id))? {
-            Some(held) => here.join(held.to_entry()),
-            None => {
-                for record in view.snapshot.whole_records(id)? {
-                    here.join(record.to_entry());
-                }
-            }
-        }
+        let here = view.here(id)?;
         let is_known = here.origin.is_some();
         entry.join(here);
         let workspace = entry.origin.as_ref().map(|origin| origin.workspace());
         let seen = entry.view(view.now, &view.society.entitlement(workspace));
         let Some(mut subject) = facts(&seen, id) else { continue };
-        // The sender's distance to the creator, as far as it has been said.
-        let creator = seen.origin.as_ref().and_then(|origin| origin.creator());
-        subject.creator_hop = match creator {
+        subject.creator_hop = match seen.origin.as_ref().and_then(|origin| origin.creator()) {
             None => Some(0),
             Some(creator) if creator == peer => Some(0),
             Some(creator) if view.society.mine.contains(&creator) => Some(1),
-            Some(creator) => {
-                let said = match hops.get(&creator) {
-                    Some(hop) => Some(*hop),
-                    None => hop(&view.snapshot, &view.society, creator)?
-                        .map(|hop| hop.saturating_sub(1)),
-                };
-                // Whether it is the sender's own is asked here. How far it may go is not: that moves, and
-                // what is refused for it would not come back when its creator is near again.
-                Some(said.map_or(1, |hop| hop.min(1)))
-            }
+            Some(creator) => match hops.get(&creator) {
+                Some(hop) => Some(*hop),
+                None => said_by(peer, creator, view)?,
+            },
         };
         let mut acquaintance = view.society.acquaintance(peer);
         if filter.workspaces.is_empty() {
             // What a peer shares with this node is what it offers.
             acquaintance.shared.insert(subject.workspace);
         }
-        if let Verdict::Hold(rule) = filter.verdict(&subject, &acquaintance) {
+        // What moves by itself is not asked: what is refused for it would not come back.
+        if let Verdict::Hold(rule) = filter.verdict(&subject, &acquaintance)
+            && !rule.only_opens()
+        {
             held.insert(id, HeldBack { rule, is_known });
         }
     }
     Ok(held)
 }
 
+/// How far a peer has said that an author is from it.
+fn said_by(peer: AuthorId, author: AuthorId, view: &StoreView) -> Result<Option<u8>, Error> {
+    let said = view.snapshot.distances(author)?;
+    Ok(said.into_iter().find(|(by, _)| *by == peer).map(|(_, hop)| hop))
+}
+
 fn refuse(offer: Offerer, record: &Record, reason: String) -> PeerAct {
     let (slot, row) = refusal(record, reason);
     PeerAct::Refuse(offer, slot, Box::new(row))
+}
+
+/// Keeps an objection. What takes back is refused only where nothing is known of its entry, and heard
+/// as soon as that is known: somebody else may bring what it takes back.
+fn object(offer: Offerer, record: &Record, reason: String) -> PeerAct {
+    let (slot, row) = refusal(record, reason);
+    let is_unknown = takes_back(record);
+    PeerAct::Refuse(offer, slot, Box::new(RefusalRow { is_unknown, ..row }))
 }
 
 /// A later version's record has no slot that this one can read: it stands for itself.
@@ -198,7 +215,7 @@ fn refuse_newer(offer: Offerer, raw: &RawRecord, reason: String) -> PeerAct {
     PeerAct::Refuse(
         offer,
         slot,
-        Box::new(RefusalRow { header, signature, counter: 0, digest, reason }),
+        Box::new(RefusalRow { header, signature, counter: 0, digest, reason, is_unknown: false }),
     )
 }
 

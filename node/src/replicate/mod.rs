@@ -9,6 +9,7 @@
 //! - `deliver`: what a peer brought, on its way to the writer.
 //! - `pairing`: tickets and joining.
 //! - `policy`: what the operator decides.
+//! - `room`: what was refused for want of room.
 //! - `workspaces`: those of the person's other machines.
 //! - `run`: the thread.
 
@@ -17,6 +18,7 @@ mod pairing;
 mod policy;
 mod release;
 mod replica;
+mod room;
 mod run;
 mod view;
 mod workspaces;

@@ -117,17 +117,15 @@ pub struct Joined {
 }
 
 impl Core {
-    /// Where this node can be reached, the most useful first.
-    fn addresses(&self) -> Vec<String> {
-        let mut addresses: Vec<String> = self.listening.iter().cloned().collect();
-        addresses
-            .sort_by_key(|address| address.contains("/127.0.0.1/") || address.contains("/::1/"));
+    /// Where others are told to find this node.
+    fn told_addresses(&self) -> Vec<String> {
+        let mut addresses = self.addresses();
         addresses.truncate(ADDRESSES_MAX);
         addresses
     }
 
     fn card(&self) -> Card {
-        Card { name: self.name.clone(), addresses: self.addresses() }.cut()
+        Card { name: self.name.clone(), addresses: self.told_addresses() }.cut()
     }
 }
 

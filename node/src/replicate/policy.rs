@@ -91,7 +91,8 @@ impl Core {
         held.ok_or_else(|| PairError::NoSuchPeer(peer.to_string()))
     }
 
-    /// An approved peer becomes what it was offered to be, and is talked to.
+    /// An approved peer becomes what it was offered to be, and is talked to. Its row comes last: where a
+    /// workspace takes nobody more it waits as it did, with its offer, and can be approved again.
     pub(super) fn settle(&mut self, peer: AuthorId, row: PeerRow) -> Result<(), PairError> {
         let mut commands = Vec::new();
         let mut row = row;
@@ -106,12 +107,14 @@ impl Core {
         if row.is_mine {
             commands.extend(self.share_workspaces(peer)?);
         }
-        let addresses = row.addresses.clone();
-        commands.insert(0, Command::Peers(vec![PeerAct::Put(peer, Box::new(row))]));
-        for answer in self.replica.writer().write(commands) {
-            answer?;
+        if !commands.is_empty() {
+            for answer in self.replica.writer().write(commands) {
+                answer?;
+            }
         }
-        self.net.allow(peer, addresses);
+        let places = row.places();
+        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+        self.net.allow(peer, places);
         self.changed([peer].into());
         if self.connected.contains_key(&peer) {
             self.begin_session(peer);

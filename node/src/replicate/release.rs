@@ -6,7 +6,7 @@ use crate::store::peers::Society;
 use crate::store::peers::rows::{PeerRow, Way};
 use crate::store::{Error, Snapshot};
 use klnode_config::sections as config;
-use klnode_config::units::{self, List, Name};
+use klnode_config::units::{self, Fraction, List, Name};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
@@ -208,9 +208,13 @@ fn given(from: &config::Filter, row: &PeerRow, society: &Society) -> Filter {
     Filter {
         confidence_min: 0.0,
         memories: Memory::ALL.iter().map(|(memory, _)| memory.code()).collect(),
-        statuses: STATUSES.iter().map(|status| (*status).to_owned()).collect(),
+        statuses: all_statuses(),
         ..filter
     }
+}
+
+fn all_statuses() -> BTreeSet<String> {
+    STATUSES.iter().map(|status| (*status).to_owned()).collect()
 }
 
 /// A filter from the configuration, its workspaces by id.
@@ -225,7 +229,7 @@ fn of_config(from: &config::Filter, society: &Society) -> Filter {
         workspaces: from.workspaces.as_slice().iter().map(id).collect(),
         tags_allow: words(&from.tags_allow, Name::as_str),
         tags_deny: words(&from.tags_deny, Name::as_str),
-        confidence_min: from.confidence_min.get(),
+        confidence_min: from.confidence_min.map_or(0.0, Fraction::get),
         types: words(&from.types, |one| one.as_str()),
         memories: from.memories.as_slice().iter().filter_map(code).collect(),
         threads_exclude: words(&from.threads_exclude, Name::as_str),
@@ -233,7 +237,10 @@ fn of_config(from: &config::Filter, society: &Society) -> Filter {
             units::Reach::CreatedHere => Reach::CreatedHere,
             units::Reach::AlsoRelayed => Reach::AlsoRelayed,
         },
-        statuses: words(&from.statuses, |one| one.as_str()),
+        statuses: match &from.statuses {
+            Some(statuses) => words(statuses, |one| one.as_str()),
+            None => all_statuses(),
+        },
     }
 }
 

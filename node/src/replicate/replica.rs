@@ -2,6 +2,7 @@
 
 use super::deliver;
 use super::release::{Examiner, Turn};
+use super::room::Room;
 use super::view::StoreView;
 use super::workspaces::own_workspaces;
 use crate::engine::{self, Command, PeerAct, Receipt, Rejection};
@@ -11,6 +12,7 @@ use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
+use klnode_federation::proto::message::Answer;
 use klnode_federation::proto::{self, Delivery, Input, Offerer, Output, Replicator, SyncState};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -86,9 +88,11 @@ const EXAMINED_AT_ONCE: usize = 256;
 const RETRY_MS: u64 = 5_000;
 
 /// All entries are examined again, piece by piece.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Sweep {
     peers: BTreeSet<AuthorId>,
+    /// Those of them who may have less than before: they are served nothing until it is over.
+    held: BTreeSet<AuthorId>,
     after: Option<EntryId>,
 }
 
@@ -108,8 +112,8 @@ pub struct Replica<W> {
     is_behind: bool,
     /// Time alone gives it nothing to do before: what it examined could not be written.
     wait_until: u64,
-    /// Who was not listened to when releases were last examined.
-    unheard: BTreeSet<AuthorId>,
+    /// Who was who when releases were last examined.
+    before: Arc<Society>,
     known: Option<(Seq, u64, Arc<Society>)>,
     /// Grows whenever what is known about peers may have changed.
     changes: u64,
@@ -118,6 +122,7 @@ pub struct Replica<W> {
     connected: BTreeSet<AuthorId>,
     /// The machine was not told of something, or what it said was lost: the store could not be read.
     has_missed: bool,
+    room: Room,
 }
 
 impl<W: Writer> Replica<W> {
@@ -136,12 +141,13 @@ impl<W: Writer> Replica<W> {
             swept_at: 0,
             is_behind: true,
             wait_until: 0,
-            unheard: BTreeSet::new(),
+            before: Arc::default(),
             known: None,
             changes: 0,
             equal: BTreeMap::new(),
             connected: BTreeSet::new(),
             has_missed: false,
+            room: Room::new(),
         }
     }
 
@@ -194,11 +200,13 @@ impl<W: Writer> Replica<W> {
         let snapshot = self.writer.store().snapshot()?;
         let society = self.society_in(&snapshot, now)?;
         let store = self.writer.store().id();
+        let held = self.sweep.as_ref().map(|sweep| sweep.held.clone()).unwrap_or_default();
         Ok(StoreView {
             snapshot,
             society,
             store,
             now,
+            held,
             refused: OnceCell::new(),
             waiting: OnceCell::new(),
         })
@@ -232,6 +240,21 @@ impl<W: Writer> Replica<W> {
         (self.has_missed, self.wait_until) = (true, at.saturating_add(RETRY_MS));
     }
 
+    /// Asks again for what was refused for want of room, once there may be some. Whose outbox is read
+    /// from the start is met anew.
+    fn use_room(&mut self, now: WallTime, at: u64) -> Result<(), Error> {
+        let snapshot = self.writer.store().snapshot()?;
+        let society = self.society_in(&snapshot, now)?;
+        let acts = self.room.acts(&snapshot, &society, at)?;
+        drop(snapshot);
+        if !acts.is_empty() {
+            let is_noted = self.note(acts).is_ok();
+            self.has_missed |= is_noted;
+            self.room.is_freed |= !is_noted;
+        }
+        Ok(())
+    }
+
     fn try_handle(
         &mut self,
         event: Event<'_>,
@@ -262,10 +285,11 @@ impl<W: Writer> Replica<W> {
             Event::Tick => Input::Tick,
             Event::Changed(peers) => {
                 self.changes += 1;
-                self.sweep_for(peers);
+                self.sweep_before_serving(peers);
                 Input::Tick
             }
         };
+        self.use_room(now, at)?;
         let view = self.view(now)?;
         let mut outputs = Vec::new();
         if std::mem::take(&mut self.has_missed) {
@@ -328,6 +352,9 @@ impl<W: Writer> Replica<W> {
             let is_news = matches!(acts, PeerAct::Received(..));
             if let Err(rejection) = self.note(vec![acts]) {
                 tracing::warn!(%rejection, "what a peer brought about could not be written");
+                if is_news {
+                    put_off(&mut outputs, &rejection);
+                }
             }
             if is_news {
                 // Whoever brought the tombstone hears that more have erased the entry.
@@ -374,10 +401,35 @@ impl<W: Writer> Replica<W> {
 
     // Releases.
 
-    fn sweep_for(&mut self, peers: BTreeSet<AuthorId>) {
-        let sweep = self.sweep.get_or_insert(Sweep { peers: BTreeSet::new(), after: None });
+    fn sweep_for(&mut self, peers: BTreeSet<AuthorId>) -> &mut Sweep {
+        let sweep = self.sweep.get_or_insert_default();
         sweep.peers.extend(peers);
         sweep.after = None;
+        sweep
+    }
+
+    /// The same, where something may end: a peer that reads on would be given what is not reached yet.
+    fn sweep_before_serving(&mut self, peers: BTreeSet<AuthorId>) {
+        self.sweep_for(peers.clone()).held.extend(peers);
+    }
+
+    /// Sweeps for those whom it concerns that somebody is not who it was.
+    fn notice(&mut self, society: &Arc<Society>, approved: &BTreeSet<AuthorId>) {
+        if Arc::ptr_eq(&self.before, society) {
+            return;
+        }
+        let before = std::mem::replace(&mut self.before, society.clone());
+        if before.unheard != society.unheard {
+            // What a member said on entries of others is shown no longer, or again: that concerns
+            // what anyone gets.
+            self.sweep_for(approved.clone());
+        }
+        let shared = |among: &Arc<Society>, peer: AuthorId| among.acquaintance(peer).shared;
+        let has_lost = |peer: &AuthorId| !shared(&before, *peer).is_subset(&shared(society, *peer));
+        let struck_off: BTreeSet<AuthorId> = approved.iter().copied().filter(has_lost).collect();
+        if !struck_off.is_empty() {
+            self.sweep_before_serving(struck_off);
+        }
     }
 
     /// Examines what was committed since, and a piece of the sweep under way.
@@ -392,8 +444,9 @@ impl<W: Writer> Replica<W> {
             None => {
                 let cursor = snapshot.cursor(consumer)?;
                 let cursor = cursor.filter(|cursor| cursor.store == self.writer.store().id());
-                // What was examined before the last stop may have been cut short.
-                self.sweep_for(approved.clone());
+                // What was examined before the last stop may have been cut short, and the
+                // configuration may say something else.
+                self.sweep_before_serving(approved.clone());
                 cursor.map_or(Seq(0), |cursor| cursor.position).min(snapshot.head())
             }
         };
@@ -403,12 +456,7 @@ impl<W: Writer> Replica<W> {
             self.changes += 1;
             self.sweep_for(approved.clone());
         }
-        if self.unheard != society.unheard {
-            // What a member said on entries of others is shown no longer, or again: that concerns
-            // what anyone gets.
-            self.unheard.clone_from(&society.unheard);
-            self.sweep_for(approved.clone());
-        }
+        self.notice(&society, &approved);
         if at.saturating_sub(self.swept_at) >= self.sweep_ms {
             self.swept_at = at;
             self.sweep_for(approved.clone());
@@ -446,14 +494,14 @@ impl<W: Writer> Replica<W> {
         for row in snapshot.entries_between(first, [0xFF; 16])?.take(EXAMINED_AT_ONCE + 1) {
             entries.insert(row?.0);
         }
+        let is_last = entries.len() <= EXAMINED_AT_ONCE;
         if let Some(after) = sweep.after {
             entries.remove(&after);
         }
         let peers: BTreeSet<AuthorId> = sweep.peers.intersection(approved).copied().collect();
         let acts = self.decide(snapshot, society, &entries, &peers, now)?;
-        let Some(last) = entries.last() else { return Ok((acts, None)) };
-        sweep.after = Some(*last);
-        Ok((acts, Some(sweep)))
+        sweep.after = entries.last().copied();
+        Ok((acts, (!is_last).then_some(sweep)))
     }
 
     fn decide(
@@ -506,6 +554,18 @@ impl<W: Writer> Replica<W> {
         }
         drop(view);
         self.carry_out(outputs, now, at, actions)
+    }
+}
+
+/// What a peer said could not be kept: the answer, which comes next, asks for it again. A damaged row
+/// stays damaged until somebody mends it.
+fn put_off(outputs: &mut VecDeque<Output>, rejection: &Rejection) {
+    let is_damaged = match rejection {
+        Rejection::Store(error) => matches!(**error, Error::Damaged { .. }),
+        _ => false,
+    };
+    if let (Some(Output::Answer(_, frame)), false) = (outputs.front_mut(), is_damaged) {
+        *frame = Answer::Later(RETRY_MS as u32).encode();
     }
 }
 

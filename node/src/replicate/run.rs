@@ -29,6 +29,10 @@ pub struct Options {
     pub replica: Setup,
     /// What this node calls itself.
     pub name: String,
+    /// Where it can be reached beside the addresses it listens on: by a name, or through a router.
+    pub announced: Vec<String>,
+    /// Keeps the port on which this node listens, to be its usual one.
+    pub note_port: Box<dyn FnMut(u16) + Send>,
     /// How long a ticket is good.
     pub ticket_lifetime: Duration,
     /// The clock.
@@ -108,6 +112,8 @@ pub struct Core {
     pub(super) net: net::Handle,
     pub(super) own: AuthorId,
     pub(super) name: String,
+    announced: Vec<String>,
+    note_port: Box<dyn FnMut(u16) + Send>,
     pub(super) ticket_lifetime: Duration,
     pub(super) now: fn() -> WallTime,
     pub(super) entropy: fn(&mut [u8]),
@@ -158,6 +164,7 @@ pub fn start(options: Options, engine: engine::Handle) -> Result<Running, net::N
     let shared = live.clone();
     let (name, ticket_lifetime) = (options.name, options.ticket_lifetime);
     let (now, entropy, setup) = (options.now, options.entropy, options.replica);
+    let (announced, note_port) = (named(options.announced, own), options.note_port);
     let thread = std::thread::Builder::new()
         .name("klnode-replicator".into())
         .spawn(move || {
@@ -166,6 +173,8 @@ pub fn start(options: Options, engine: engine::Handle) -> Result<Running, net::N
                 net,
                 own,
                 name,
+                announced,
+                note_port,
                 ticket_lifetime,
                 now,
                 entropy,
@@ -210,6 +219,12 @@ struct Inputs {
     inbox: mpsc::Receiver<Call>,
     head: watch::Receiver<crate::store::rows::Seq>,
     stopped: oneshot::Receiver<()>,
+}
+
+/// The addresses with this node's name at the end, as they are told to others.
+fn named(announced: Vec<String>, own: AuthorId) -> Vec<String> {
+    let id = net::peer_id_text(own);
+    announced.into_iter().map(|address| format!("{address}/p2p/{id}")).collect()
 }
 
 enum Next {
@@ -303,7 +318,7 @@ impl Core {
         let Ok(society) = self.society() else { return };
         for (peer, row) in &society.peers {
             if society.is_approved(*peer) {
-                self.net.allow(*peer, row.addresses.clone());
+                self.net.allow(*peer, row.places());
             }
         }
         self.step(Event::Tick);
@@ -359,7 +374,10 @@ impl Core {
 
     fn happened(&mut self, event: net::Event) {
         match event {
-            net::Event::Listening { address } => {
+            net::Event::Listening { address, port } => {
+                if self.listening.is_empty() {
+                    (self.note_port)(port);
+                }
                 self.listening.insert(address);
             }
             net::Event::ListeningEnded { address } => {
@@ -410,9 +428,20 @@ impl Core {
         }
     }
 
+    /// Where this node can be reached, the farthest first: what is announced, what is on the network,
+    /// what is on this machine.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        if self.listening.is_empty() {
+            return Vec::new();
+        }
+        let is_near = |one: &&String| one.contains("/127.0.0.1/") || one.contains("/::1/");
+        let (near, far): (Vec<_>, Vec<_>) = self.listening.iter().partition(is_near);
+        self.announced.iter().chain(far).chain(near).cloned().collect()
+    }
+
     fn look(&mut self) -> Live {
-        let mut addresses: Vec<String> = self.listening.iter().cloned().collect();
-        addresses.sort_by_key(|one| !(one.contains("/127.0.0.1/") || one.contains("/::1/")));
+        let mut addresses = self.addresses();
+        addresses.reverse();
         let mut live = Live {
             addresses,
             connected: self.connected.clone(),

@@ -3,8 +3,9 @@
 use super::release::hop;
 use crate::engine::takes_back;
 use crate::store::peers::Society;
-use crate::store::peers::rows::{ReleaseRow, Way};
+use crate::store::peers::rows::{RefusalRow, ReleaseRow, Way};
 use crate::store::{Error, Snapshot};
+use klnode_crdt::entry::Entry;
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::{Facet, SignedHeader};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
@@ -22,6 +23,8 @@ pub(super) struct StoreView {
     pub(super) society: Arc<Society>,
     pub(super) store: StoreId,
     pub(super) now: WallTime,
+    /// Who is told to ask again later: what they may have is being examined anew.
+    pub(super) held: BTreeSet<AuthorId>,
     /// What was refused where something is offered, once that was asked.
     pub(super) refused: OnceCell<(Offerer, BTreeSet<Digest>)>,
     /// What waits in quarantine, likewise.
@@ -35,6 +38,19 @@ fn unreadable(error: &Error) -> Unreadable {
 }
 
 impl StoreView {
+    /// Nothing is read for a peer that is to ask again later.
+    fn admit(&self, peer: AuthorId) -> Result<(), Unreadable> {
+        if self.held.contains(&peer) { Err(Unreadable) } else { Ok(()) }
+    }
+
+    /// What is held of an entry, as far as it is whole.
+    pub(super) fn here(&self, entry: EntryId) -> Result<Entry, Error> {
+        match Error::unless_damaged(self.snapshot.entry(entry))? {
+            Some(held) => Ok(held.to_entry()),
+            None => Ok(Entry::assemble(self.snapshot.whole_records(entry)?.iter())),
+        }
+    }
+
     /// Whether a peer may have a record, by what is released to it.
     fn may_have(&self, peer: AuthorId, record: &Record) -> Result<bool, Error> {
         let row = self.snapshot.release(peer, record.entry())?;
@@ -60,9 +76,33 @@ impl StoreView {
         Ok(hop(&self.snapshot, &self.society, author)?.unwrap_or(u8::MAX))
     }
 
+    /// What was refused where it was offered, for a reason that still stands.
+    fn refusals(
+        &self,
+        offer: Offerer,
+    ) -> Result<impl Iterator<Item = Result<RefusalRow, Error>>, Error> {
+        let stands = move |row: RefusalRow| {
+            let is_known = self.is_known_since(&row);
+            is_known.map(|is_known| (!is_known).then_some(row))
+        };
+        let rows = self.snapshot.refusals(offer)?;
+        Ok(rows.filter_map(move |row| row.and_then(stands).transpose()))
+    }
+
+    /// Whether it is a retraction of what was unknown here and is known by now.
+    fn is_known_since(&self, row: &RefusalRow) -> Result<bool, Error> {
+        if !row.is_unknown {
+            return Ok(false);
+        }
+        match SignedHeader::read_back(&row.header, row.signature) {
+            Ok(signed) => Ok(self.here(signed.header().entry)?.origin.is_some()),
+            Err(_) => Ok(false),
+        }
+    }
+
     fn refused(&self, digest: Digest, offer: Offerer) -> Result<bool, Error> {
         if self.refused.get().is_none() {
-            let refusals = self.snapshot.refusals(offer)?;
+            let refusals = self.refusals(offer)?;
             let digests = refusals.map(|row| Ok(row?.digest)).collect::<Result<_, Error>>()?;
             // It was empty a line ago.
             let _ = self.refused.set((offer, digests));
@@ -72,12 +112,14 @@ impl StoreView {
         Ok(self.refused.get().is_some_and(has))
     }
 
-    /// A page names thousands of records: what waits is read once for all of them.
-    fn is_waiting(&self, digest: Digest) -> Result<bool, Error> {
+    /// Whether a record waits that a peer has brought. A page names thousands of records: what waits
+    /// is read once for all of them.
+    fn is_waiting(&self, digest: Digest, peer: AuthorId) -> Result<bool, Error> {
         if self.waiting.get().is_none() {
             let _ = self.waiting.set(self.snapshot.quarantined()?);
         }
-        Ok(self.waiting.get().is_some_and(|waiting| waiting.contains(&digest)))
+        let waits = self.waiting.get().is_some_and(|waiting| waiting.contains(&digest));
+        Ok(waits && self.snapshot.has_brought(peer, digest)?)
     }
 
     /// What both sides should hold of one entry.
@@ -98,7 +140,7 @@ impl StoreView {
     /// Headers that were refused where they were offered, by entry.
     fn refused_from(&self, offer: Offerer) -> Result<BTreeMap<EntryId, Vec<SignedHeader>>, Error> {
         let mut refused = BTreeMap::<EntryId, Vec<SignedHeader>>::new();
-        for row in self.snapshot.refusals(offer)? {
+        for row in self.refusals(offer)? {
             let row = row?;
             // One that a newer version wrote cannot be placed: it counts as a difference.
             if let Ok(signed) = SignedHeader::read_back(&row.header, row.signature) {
@@ -121,11 +163,16 @@ impl StoreView {
         }
     }
 
-    /// Headers of records that wait for the operator, by entry.
-    fn waiting(&self) -> Result<BTreeMap<EntryId, Vec<SignedHeader>>, Error> {
+    /// Headers of records that a peer has brought and that wait for the operator, by entry.
+    fn waiting(&self, peer: AuthorId) -> Result<BTreeMap<EntryId, Vec<SignedHeader>>, Error> {
         let mut waiting = BTreeMap::<EntryId, Vec<SignedHeader>>::new();
         for row in self.snapshot.quarantine()? {
-            let signed = Record::header_back(&row?.1.record);
+            let (digest, row) = row?;
+            // Whoever has not brought it may never have had it.
+            if !self.snapshot.has_brought(peer, digest)? {
+                continue;
+            }
+            let signed = Record::header_back(&row.record);
             let signed = signed.map_err(|error| Error::damaged("quarantine", &error))?;
             waiting.entry(signed.header().entry).or_default().push(signed);
         }
@@ -147,11 +194,19 @@ fn comparable(signed: &SignedHeader) -> Comparable {
     Comparable { stamp: signed.header().stamp.bits(), digest: signed.digest() }
 }
 
-/// What is held, with refused headers in the place of what they cover; less those that are covered
-/// themselves. The other side holds what it offered last, and nothing that this covers.
+/// The tombstone among what was refused of an entry: the other side honours it, and holds nothing else
+/// of the entry.
+fn tombstone(refused: &[SignedHeader]) -> Option<&SignedHeader> {
+    let stones = refused.iter().filter(|one| one.header().facet == Facet::Tombstone);
+    stones.min_by_key(|one| one.digest())
+}
+
+/// What is held, with headers of what was put aside, refused or waiting, in the place of what they
+/// cover; less those that are covered themselves. The other side holds what it offered last, and
+/// nothing that this covers.
 fn in_place<'a>(
     held: &'a [&'a SignedHeader],
-    refused: &'a [&'a SignedHeader],
+    aside: &'a [&'a SignedHeader],
 ) -> impl Iterator<Item = &'a SignedHeader> {
     let covers = |one: &SignedHeader, other: &SignedHeader| {
         let (new, old) = (one.header(), other.header());
@@ -159,9 +214,8 @@ fn in_place<'a>(
             && one.digest() != other.digest()
             && one.version().covers(&other.version())
     };
-    let kept = held.iter().filter(move |one| !refused.iter().any(|new| covers(new, one)));
-    let put =
-        refused.iter().filter(move |one| !held.iter().chain(refused).any(|new| covers(new, one)));
+    let kept = held.iter().filter(move |one| !aside.iter().any(|new| covers(new, one)));
+    let put = aside.iter().filter(move |one| !held.iter().chain(aside).any(|new| covers(new, one)));
     kept.chain(put).copied()
 }
 
@@ -196,6 +250,7 @@ impl View for StoreView {
         after: u64,
         max: usize,
     ) -> Result<Vec<(u64, Outgoing)>, Unreadable> {
+        self.admit(peer)?;
         let rows = self.snapshot.outbox(peer, after).map_err(|error| unreadable(&error))?;
         rows.take(max).collect::<Result<_, _>>().map_err(|error| unreadable(&error))
     }
@@ -232,6 +287,7 @@ impl View for StoreView {
         peer: AuthorId,
         digests: &[Digest],
     ) -> Result<Vec<RawRecord>, Unreadable> {
+        self.admit(peer)?;
         let mut found = Vec::new();
         for digest in digests {
             let record = Error::unless_damaged(self.snapshot.record_to_send(*digest));
@@ -254,7 +310,7 @@ impl View for StoreView {
     fn knows(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable> {
         let read = || {
             Ok(self.snapshot.holds(digest)?
-                || self.is_waiting(digest)?
+                || self.is_waiting(digest, offer.peer)?
                 || self.refused(digest, offer)?)
         };
         read().map_err(|error| unreadable(&error))
@@ -269,20 +325,25 @@ impl View for StoreView {
     }
 
     fn comparable(&self, with: Offerer) -> Result<Vec<Comparable>, Unreadable> {
+        self.admit(with.peer)?;
         let read = || {
             let (peer, mut items) = (with.peer, BTreeSet::new());
-            let (waiting, refused) = (self.waiting()?, self.refused_from(with)?);
+            let (waiting, refused) = (self.waiting(peer)?, self.refused_from(with)?);
             for row in self.snapshot.releases(peer)? {
                 let (entry, row) = row?;
-                let is_shared = |author| is_shared(author, peer, self.society.own, row);
-                let shared = self.shared_headers(peer, entry, row)?;
-                let waiting = waiting.get(&entry).into_iter().flatten();
-                let waiting = waiting.filter(|one| is_shared(one.header().author));
-                let held: Vec<&SignedHeader> = shared.iter().chain(waiting).collect();
+                let is_shared = |one: &&SignedHeader| {
+                    is_shared(one.header().author, peer, self.society.own, row)
+                };
                 let refused = self.refused_of(entry, &refused)?;
-                let refused: Vec<&SignedHeader> =
-                    refused.iter().filter(|one| is_shared(one.header().author)).collect();
-                items.extend(in_place(&held, &refused).map(comparable));
+                if let Some(stone) = tombstone(refused) {
+                    items.insert(comparable(stone));
+                    continue;
+                }
+                let shared = self.shared_headers(peer, entry, row)?;
+                let held: Vec<&SignedHeader> = shared.iter().collect();
+                let waiting = waiting.get(&entry).into_iter().flatten();
+                let aside: Vec<&SignedHeader> = waiting.chain(refused).filter(is_shared).collect();
+                items.extend(in_place(&held, &aside).map(comparable));
             }
             Ok(items.into_iter().collect())
         };

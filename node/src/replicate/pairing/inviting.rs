@@ -67,7 +67,7 @@ impl Core {
         let (used_by, kept) = (None, secret.clone());
         let row = Invitation { secret: kept, offer: offer.clone(), expires, must_confirm, used_by };
         self.replica.note(vec![PeerAct::Invite(Box::new(row))])?;
-        let addresses: Vec<String> = self.addresses();
+        let addresses = self.told_addresses();
         Ok(Ticket::new(self.own, &addresses, offer, expires, secret))
     }
 
@@ -126,6 +126,7 @@ impl Core {
         let answer = invitation.admit(&meeting, proof, now)?;
         let (code, must_confirm) = (meeting.code(), invitation.must_confirm);
         let approval = if must_confirm { Approval::Waiting } else { Approval::Approved };
+        let before = held.approval;
         let row = PeerRow {
             name: card.name,
             addresses: card.addresses,
@@ -136,10 +137,11 @@ impl Core {
             ..held
         };
         let used = Invitation { used_by: Some(peer), ..invitation };
-        self.replica.note(vec![
-            PeerAct::Invite(Box::new(used)),
-            PeerAct::Put(peer, Box::new(row.clone())),
-        ])?;
+        // It is approved once it is what it was offered to be.
+        let approval = if must_confirm { row.approval } else { before };
+        let noted = PeerRow { approval, ..row.clone() };
+        self.replica
+            .note(vec![PeerAct::Invite(Box::new(used)), PeerAct::Put(peer, Box::new(noted))])?;
         if row.approval == Approval::Approved {
             self.settle(peer, row)?;
         }

@@ -19,6 +19,8 @@ const TOO_BUSY: &str = "this node is too busy; try again";
 pub(in crate::replicate) struct Joining {
     peer: AuthorId,
     ticket: Option<(Ticket, Nonce)>,
+    /// Where it was looked for.
+    places: Vec<String>,
     reply: oneshot::Sender<Result<Joined, PairError>>,
 }
 
@@ -27,7 +29,8 @@ impl Core {
     pub fn join(&mut self, target: &str, reply: oneshot::Sender<Result<Joined, PairError>>) {
         match self.try_join(target) {
             Ok((peer, ticket, addresses)) => {
-                self.dialling.insert(peer, Joining { peer, ticket, reply });
+                let places = addresses.clone();
+                self.dialling.insert(peer, Joining { peer, ticket, places, reply });
                 if self.connected.contains_key(&peer) {
                     self.ask_to_pair(peer);
                     return;
@@ -111,20 +114,30 @@ impl Core {
 
     pub(in crate::replicate) fn pair_answered(&mut self, id: u64, frame: &[u8]) {
         let Some(joining) = self.joining.remove(&id) else { return };
-        let Joining { peer, ticket, reply } = joining;
-        let joined = self.welcomed(peer, ticket, Answer::decode(frame));
+        let Joining { peer, ticket, places, reply } = joining;
+        let found_at = self.found_at(peer, &places);
+        let joined = self.welcomed(peer, ticket, found_at, Answer::decode(frame));
         let _ = reply.send(joined);
+    }
+
+    /// Which of these led to a peer.
+    fn found_at(&self, peer: AuthorId, places: &[String]) -> Option<String> {
+        let bare = |place: &String| net::parse_address(place).ok().map(|(_, address)| address);
+        let at = bare(self.connected.get(&peer)?)?;
+        places.iter().any(|place| bare(place).as_ref() == Some(&at)).then_some(at)
     }
 
     fn welcomed(
         &mut self,
         peer: AuthorId,
         ticket: Option<(Ticket, Nonce)>,
+        found_at: Option<String>,
         answer: Result<Answer, klnode_crdt::record::Refusal>,
     ) -> Result<Joined, PairError> {
         let answer = answer.map_err(|refusal| PairError::Refused(refusal.to_string()))?;
         let now = (self.now)();
         let held = self.society()?.peers.get(&peer).cloned().unwrap_or_default();
+        let joined_at = found_at.or_else(|| held.joined_at.clone());
         match (answer, ticket) {
             (Answer::No(reason), _) => Err(PairError::Refused(reason)),
             (Answer::Wait(card), _) => {
@@ -133,6 +146,7 @@ impl Core {
                 let row = PeerRow {
                     name: card.name.clone(),
                     addresses: card.addresses,
+                    joined_at,
                     approval: Approval::Approved,
                     since: now,
                     ..held
@@ -152,6 +166,7 @@ impl Core {
                 let row = PeerRow {
                     name: card.name.clone(),
                     addresses: card.addresses,
+                    joined_at,
                     approval: Approval::Approved,
                     is_mine: ticket.offer == Offer::Mine,
                     since: now,
