@@ -6,8 +6,8 @@
 use serde::Deserialize;
 
 use crate::units::{
-    Bytes, Fraction, Interval, List, ListenAddress, LocalTcp, LogFormat, LogLevel, SocketPath,
-    Switch, ThreadDefault, Whole,
+    Bytes, Fraction, Interval, List, ListenAddress, LocalTcp, LogFormat, LogLevel, PeerAddress,
+    SocketPath, Switch, ThreadDefault, Whole,
 };
 
 /// `[log]`: what is logged.
@@ -50,6 +50,8 @@ pub struct Mcp {
 pub struct Network {
     /// Multiaddrs to listen on; none means not to listen.
     pub listen: List<ListenAddress>,
+    /// Multiaddrs beside those by which others reach this node.
+    pub announce: List<PeerAddress>,
     /// Connections whose handshake is not finished.
     pub pending_connections_max: Whole<1, 65_536>,
     /// Finished connections, all peers together.

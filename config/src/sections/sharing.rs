@@ -19,7 +19,8 @@ pub struct Filters {
     pub ingress: Filter,
 }
 
-/// `[filter.egress]` and `[filter.ingress]`: what passes.
+/// `[filter.egress]` and `[filter.ingress]`: what passes. What enters is judged once it is here, so
+/// nothing is asked of it that a judgement tells.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filter {
@@ -29,8 +30,8 @@ pub struct Filter {
     pub tags_allow: List<Name>,
     /// Tags with which an entry does not pass.
     pub tags_deny: List<Name>,
-    /// The least decayed mean.
-    pub confidence_min: Fraction,
+    /// The least decayed mean; of what is sent alone.
+    pub confidence_min: Option<Fraction>,
     /// Types of entries that pass.
     pub types: List<EntryType>,
     /// Memories that pass.
@@ -39,8 +40,8 @@ pub struct Filter {
     pub threads_exclude: List<Name>,
     /// Whose entries pass.
     pub reach: Reach,
-    /// Statuses that pass.
-    pub statuses: List<Status>,
+    /// Statuses that pass; of what is sent alone.
+    pub statuses: Option<List<Status>>,
 }
 
 /// `[federation]`: replication with peers.

@@ -58,6 +58,50 @@ impl TryFrom<Value> for ListenAddress {
     }
 }
 
+/// A multiaddr by which others reach a node: `/ip4`, `/ip6`, `/dns`, `/dns4` or `/dns6`, then `/tcp`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct PeerAddress(String);
+
+impl PeerAddress {
+    const BYTES_MAX: usize = 256;
+
+    /// The multiaddr as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn is_well_formed(text: &str) -> bool {
+        let parts: Vec<&str> = text.split('/').collect();
+        let ["", family, host, "tcp", port] = parts.as_slice() else { return false };
+        let is_name = |host: &str| {
+            !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+        };
+        let host_fits = match *family {
+            "ip4" => host.parse::<Ipv4Addr>().is_ok_and(|ip| !ip.is_unspecified()),
+            "ip6" => host.parse::<Ipv6Addr>().is_ok_and(|ip| !ip.is_unspecified()),
+            "dns" | "dns4" | "dns6" => is_name(host),
+            _ => false,
+        };
+        let port_fits = port.parse::<u16>().is_ok_and(|port| port > 0);
+        text.len() <= Self::BYTES_MAX && host_fits && port_fits
+    }
+}
+
+impl TryFrom<Value> for PeerAddress {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        let text = value.as_str().unwrap_or_default();
+        if Self::is_well_formed(text) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Unfit::new("a multiaddr such as \"/dns4/hub.example.org/tcp/4600\""))
+        }
+    }
+}
+
 /// Whether local clients may come over TCP, and where: "off" or a loopback address with its port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]

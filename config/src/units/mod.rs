@@ -11,7 +11,7 @@ mod size;
 mod time;
 mod word;
 
-pub use address::{ListenAddress, LocalTcp, SocketPath};
+pub use address::{ListenAddress, LocalTcp, PeerAddress, SocketPath};
 pub use endpoint::{FolderPath, ModelName, ServerUrl, VariableName};
 pub use list::{List, Name};
 pub use number::{Factor, Fraction, Positive, SignalWeight, Whole};
