@@ -68,6 +68,7 @@ impl Node {
             net: net::Settings {
                 key,
                 listen: vec!["/ip4/127.0.0.1/tcp/0".into()],
+                usual_port: None,
                 limits: limits(),
             },
             replica: replicate::Setup {
@@ -77,6 +78,8 @@ impl Node {
                 sweep_ms: 600_000,
             },
             name: name.to_owned(),
+            announced: Vec::new(),
+            note_port: Box::new(|_| ()),
             ticket_lifetime: Duration::from_secs(600),
             now,
             entropy,

@@ -16,8 +16,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 /// Why a request has no answer. Messages fit after "cannot".
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +37,16 @@ pub enum ClientError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// Something listens, and says nothing.
+    #[error(
+        "hear the node at {path}: it has said nothing for {seconds} s; what was asked may still be done"
+    )]
+    Silent {
+        /// The socket.
+        path: PathBuf,
+        /// For how long.
+        seconds: u64,
     },
     /// The node said no.
     #[error("{}", .0.message)]
@@ -57,7 +69,7 @@ impl ClientError {
     /// The exit code of a command that met it.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::NoNode { .. } | Self::Ended | Self::Stopped => 3,
+            Self::NoNode { .. } | Self::Ended | Self::Stopped | Self::Silent { .. } => 3,
             Self::Refused(detail) => detail.kind.exit_code(),
             Self::Closed { .. } | Self::Garbled(_) | Self::BrokenOff => 1,
         }
@@ -83,12 +95,22 @@ pub struct Client {
     person: Option<(SecretKey, fn() -> WallTime)>,
     /// Headers that say on whose behalf it asks.
     behalf: Vec<(&'static str, String)>,
+    patience: Duration,
 }
+
+/// How long an answer may take to begin: longer than a node lets a request take, body and all.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Client {
     /// A client of the node behind this socket.
     pub fn new(socket: &Path) -> Self {
-        Self { socket: socket.into(), person: None, behalf: Vec::new() }
+        let (socket, behalf) = (socket.into(), Vec::new());
+        Self { socket, person: None, behalf, patience: PATIENCE }
+    }
+
+    /// The same, which waits so long for an answer to begin.
+    pub fn patient_for(&self, patience: Duration) -> Self {
+        Self { patience, ..self.clone() }
     }
 
     /// The same, on behalf of a program, and of one of its sessions: what it is served is noted with
@@ -169,9 +191,11 @@ impl Client {
         let stream = UnixStream::connect(&self.socket).await.map_err(|source| {
             let path = self.socket.clone();
             match source.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                    ClientError::NoNode { path }
-                }
+                // A path too long for a socket, or through a file, leads to no node either.
+                io::ErrorKind::NotFound
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::InvalidInput
+                | io::ErrorKind::NotADirectory => ClientError::NoNode { path },
                 _ => ClientError::Closed { path, source },
             }
         })?;
@@ -198,7 +222,11 @@ impl Client {
             .header("content-type", media_type)
             .body(Full::new(Bytes::from(body)))
             .map_err(garbled)?;
-        let answer = sender.send_request(request).await;
+        let answer = timeout(self.patience, sender.send_request(request)).await;
+        let answer = answer.map_err(|_| ClientError::Silent {
+            path: self.socket.clone(),
+            seconds: self.patience.as_secs(),
+        })?;
         let answer = answer.map_err(|error| match error.is_parse() {
             true => garbled(error),
             false => ClientError::Stopped,

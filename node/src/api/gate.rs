@@ -7,7 +7,7 @@ use super::errors::{ApiError, Kind};
 use super::limits::Limits;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::header;
+use axum::http::{Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
@@ -45,6 +45,7 @@ impl Gate {
         let announced = announced.and_then(|length| length.to_str().ok()?.parse().ok());
         let received = timeout(gate.limits.body_time_max, gate.receive(body, announced));
         let (bytes, _room) = received.await.map_err(|_| gate.too_slow(announced))??;
+        let is_reading = parts.method == Method::GET;
         let request = Request::from_parts(parts, Body::from(bytes));
         let answered = timeout(gate.limits.request_time_max, async {
             let _place = gate.places.acquire().await;
@@ -52,8 +53,12 @@ impl Gate {
         });
         Ok(answered.await.unwrap_or_else(|_| {
             let seconds = gate.limits.request_time_max.as_secs_f64();
-            let message = format!("answer within {seconds} s");
-            ApiError::new(Kind::Busy, message, Some("try again")).into_response()
+            let (more, hint) = match is_reading {
+                true => ("", "try again"),
+                false => ("; what was asked may still be done", "look whether it was done"),
+            };
+            let message = format!("answer within {seconds} s{more}");
+            ApiError::new(Kind::Busy, message, Some(hint)).into_response()
         }))
     }
 

@@ -12,6 +12,7 @@ mod client;
 mod description;
 mod errors;
 mod exchange;
+mod filters;
 mod gate;
 mod history;
 mod limits;

@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 /// What the routes need. Cheap to clone.
@@ -68,6 +68,8 @@ pub struct Service {
     pub upkeep: Arc<Upkeep>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Tells the node to stop.
+    pub stop: Arc<Notify>,
 }
 
 impl Service {

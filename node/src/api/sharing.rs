@@ -4,20 +4,20 @@ use super::errors::{ApiError, Kind};
 use super::places::mapped;
 use super::server::Service;
 use super::types::MappedCheckout;
-use super::types::peers::{self as types, Member, Peer, Previewed};
-use crate::query::{Found, Numbers, TrustReport, name_of};
-use crate::replicate::{Live, PairError, Preview};
-use crate::store::Snapshot;
+use super::types::peers::{self as types, Member, Peer, RefusedFor};
+use crate::query::{Numbers, TrustReport, name_of};
+use crate::replicate::{Live, PairError};
 use crate::store::peers::Society;
-use crate::store::peers::rows::{Approval, PeerRow, Way};
-use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
-use klnode_crdt::kind::{self, Kind as EntryKind};
-use klnode_crdt::lww::Register;
-use klnode_crdt::origin::Memory;
+use crate::store::peers::rows::{Approval, PeerRow, RefusalRow, Way};
+use crate::store::{Error, Snapshot};
+use klnode_crdt::ids::{AuthorId, WorkspaceId};
 use klnode_federation::net;
-use klnode_federation::proto::filter::{Filter, Reach, STATUSES};
 use klnode_federation::proto::{Offerer, SyncState};
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// So many reasons are told for which records of one peer are refused.
+const REASONS_MAX: usize = 8;
 
 impl From<PairError> for ApiError {
     fn from(error: PairError) -> Self {
@@ -125,13 +125,7 @@ pub(super) fn peer(
         SyncState::Refused(why) => ("refused", equal_at, None, Some(why)),
         SyncState::Unknown => ("unknown", equal_at, None, None),
     };
-    let refused = match snapshot.cursor(key)? {
-        Some(cursor) => {
-            let offer = Offerer { peer: key, store: cursor.store };
-            snapshot.refusals(offer)?.count() as u64
-        }
-        None => 0,
-    };
+    let refused = refusals(snapshot, key)?.map_or(0, |rows| rows.count() as u64);
     let shared = society.acquaintance(key).shared;
     Ok(Peer {
         peer: key.to_string(),
@@ -145,13 +139,14 @@ pub(super) fn peer(
         mine: row.is_mine,
         blocked: row.is_blocked,
         connected: live.connected.contains_key(&key),
-        addresses: row.addresses.clone(),
+        addresses: row.places(),
         workspaces: shared.iter().map(|id| society.name(*id)).collect(),
         sync: sync.to_owned(),
         sync_at,
         differs,
         reason,
         refused,
+        refused_for: Vec::new(),
         released,
         offered,
         code: row.code.clone(),
@@ -239,121 +234,34 @@ fn checkouts_of(snapshot: &Snapshot, id: WorkspaceId) -> Result<Vec<MappedChecko
     Ok(checkouts.collect())
 }
 
-/// A filter, as it is answered.
-pub(super) fn filter(of: &Filter, society: &Society) -> types::Filter {
-    let words = |set: &BTreeSet<String>| Some(set.iter().cloned().collect());
-    let memory = |code: &u8| Memory::from_code(*code).map(|memory| memory.to_string());
-    types::Filter {
-        workspaces: Some(of.workspaces.iter().map(|id| society.name(*id)).collect()),
-        tags_allow: words(&of.tags_allow),
-        tags_deny: words(&of.tags_deny),
-        confidence_min: Some(of.confidence_min),
-        types: words(&of.types),
-        memories: Some(of.memories.iter().filter_map(memory).collect()),
-        threads_exclude: words(&of.threads_exclude),
-        reach: Some(
-            match of.reach {
-                Reach::CreatedHere => "created_here",
-                Reach::AlsoRelayed => "also_relayed",
-            }
-            .to_owned(),
-        ),
-        statuses: words(&of.statuses),
-    }
-}
-
-fn known(field: &str, words: Vec<String>, all: &[&str]) -> Result<BTreeSet<String>, ApiError> {
-    for word in &words {
-        if !all.contains(&word.as_str()) {
-            let message =
-                format!("set the filter: {field} has `{word}`; there are {}", all.join(", "));
-            return Err(ApiError::new(Kind::Invalid, message, None));
-        }
-    }
-    Ok(words.into_iter().collect())
-}
-
-/// A filter with some fields changed.
-pub(super) fn changed(
-    mut of: Filter,
-    by: types::Filter,
-    society: &Society,
-) -> Result<Filter, ApiError> {
-    if let Some(names) = by.workspaces {
-        let ids = names.iter().map(|name| find_workspace(society, name));
-        of.workspaces = ids.collect::<Result<_, _>>()?;
-    }
-    let set = |words: Vec<String>| words.into_iter().collect::<BTreeSet<String>>();
-    of.tags_allow = by.tags_allow.map(set).unwrap_or(of.tags_allow);
-    of.tags_deny = by.tags_deny.map(set).unwrap_or(of.tags_deny);
-    of.threads_exclude = by.threads_exclude.map(set).unwrap_or(of.threads_exclude);
-    if let Some(least) = by.confidence_min {
-        if !(0.0..=1.0).contains(&least) {
-            let message = format!("set the filter: confidence_min is {least}; use 0 to 1");
-            return Err(ApiError::new(Kind::Invalid, message, None));
-        }
-        of.confidence_min = least;
-    }
-    if let Some(types) = by.types {
-        let all: Vec<&str> = EntryKind::ALL.iter().map(|row| row.1).collect();
-        of.types = known("types", types, &all)?;
-    }
-    if let Some(statuses) = by.statuses {
-        of.statuses = known("statuses", statuses, &STATUSES)?;
-    }
-    if let Some(memories) = by.memories {
-        let all: Vec<&str> = Memory::ALL.iter().map(|row| row.1).collect();
-        let names = known("memories", memories, &all)?;
-        of.memories =
-            names.iter().filter_map(|name| Memory::parse(name)).map(Memory::code).collect();
-    }
-    if let Some(reach) = by.reach {
-        let all = ["created_here", "also_relayed"];
-        known("reach", vec![reach.clone()], &all)?;
-        of.reach = if reach == all[0] { Reach::CreatedHere } else { Reach::AlsoRelayed };
-    }
-    Ok(of)
-}
-
-/// A preview, with what people call the entries.
-pub(super) fn preview(
-    service: &Service,
+/// What is refused of the store that a peer was last read from.
+fn refusals(
     snapshot: &Snapshot,
-    society: &Society,
-    of: &Preview,
-    filters: types::Filters,
-) -> Result<types::Preview, ApiError> {
-    let named = |entry: EntryId| -> Result<Previewed, ApiError> {
-        let read = service.reader.read(snapshot, entry, (service.now)());
-        let found = crate::store::Error::unless_damaged(read)?.flatten();
-        let code = found.as_ref().map_or_else(|| kind::code_digits(entry), Found::code);
-        let title = found.as_ref().and_then(|found| found.view.text(Register::TITLE));
-        let (id, title) = (entry.to_string(), title.unwrap_or_default().to_owned());
-        Ok(Previewed { id, code, title, rule: None, reason: None })
-    };
-    let is_told = |entry: &&EntryId| !society.is_charter(**entry);
-    let all = |entries: &[EntryId]| entries.iter().filter(is_told).map(|e| named(*e)).collect();
-    let mut held: Vec<Previewed> = Vec::new();
-    for one in of.held.iter().filter(|one| !society.is_charter(one.entry)) {
-        let (rule, reason) = (Some(one.rule.name().to_owned()), Some(one.rule.to_string()));
-        held.push(Previewed { rule, reason, ..named(one.entry)? });
+    peer: AuthorId,
+) -> Result<Option<impl Iterator<Item = Result<RefusalRow, Error>>>, Error> {
+    let Some(cursor) = snapshot.cursor(peer)? else { return Ok(None) };
+    snapshot.refusals(Offerer { peer, store: cursor.store }).map(Some)
+}
+
+/// Why records of a peer are refused, the most frequent reason first.
+pub(super) fn refused_for(snapshot: &Snapshot, peer: AuthorId) -> Result<Vec<RefusedFor>, Error> {
+    let mut reasons = BTreeMap::<String, u64>::new();
+    for row in refusals(snapshot, peer)?.into_iter().flatten() {
+        if let Some(row) = Error::unless_damaged(row)? {
+            *reasons.entry(row.reason).or_default() += 1;
+        }
     }
-    let (released, would_be) = (all(&of.released), all(&of.would_be));
-    let would_end: Result<Vec<Previewed>, ApiError> = all(&of.would_end);
-    Ok(types::Preview {
-        filters,
-        released: released?,
-        would_be: would_be?,
-        would_end: would_end?,
-        held,
-    })
+    let mut counted: Vec<RefusedFor> =
+        reasons.into_iter().map(|(reason, records)| RefusedFor { reason, records }).collect();
+    counted.sort_by_key(|one| Reverse(one.records));
+    counted.truncate(REASONS_MAX);
+    Ok(counted)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::Rejection;
-    use crate::store::Error;
 
     #[test]
     fn what_the_writer_cannot_do_is_no_fault_of_whoever_asked() {

@@ -48,7 +48,7 @@ pub struct Status {
     pub version: String,
     /// Its home.
     pub home: String,
-    /// Entries held, forgotten ones included.
+    /// Entries held, without what was forgotten and without charters.
     pub entries: u64,
     /// The newest position of its feed.
     pub head: u64,
@@ -166,6 +166,13 @@ pub struct Named {
     pub id: String,
     /// Its citation code.
     pub code: String,
+}
+
+/// A node that is about to stop.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Stopping {
+    /// Its home, which is locked until it has stopped.
+    pub home: String,
 }
 
 /// An entry, read and judged.
@@ -302,6 +309,18 @@ pub struct ListQuery {
     /// Those after this id: `next` of the answer before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// Those of this workspace, by name or id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// Those of this type.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Those with this tag, or one below it: `auth` covers `auth/jwt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Those that stand so here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
 }
 
 /// A page of a listing.

@@ -13,19 +13,26 @@ use klnode_crdt::time::WallTime;
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Asks the running node; nothing if none runs.
+/// How long the node may be silent before the home is looked at without it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks the running node; nothing if none answers.
 pub async fn ask(
     client: &Client,
     progress: &mut dyn Progress,
 ) -> Result<Option<Vec<Finding>>, VerbError> {
+    let client = client.patient_for(PATIENCE);
     let asked = client.follow(Method::GET, "/v1/doctor", &(), |news| {
         progress.tell("examining", news.done, Some(news.total));
     });
     match asked.await {
         Ok(findings) => Ok(Some(findings)),
-        Err(ClientError::NoNode { .. }) => Ok(None),
+        Err(
+            ClientError::NoNode { .. } | ClientError::Closed { .. } | ClientError::Silent { .. },
+        ) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -226,7 +226,7 @@ fn listed(status: &UpkeepStatus) -> String {
         ("Changes", &status.changes, "`klnode maintain undo NUMBER` takes one back"),
         ("Proposals", &status.proposals, "`klnode maintain accept NUMBER`, or `dismiss`"),
         ("Contradictions", &status.contradictions, "`klnode maintain dismiss NUMBER` hides one"),
-        ("Stale", &status.stale, "`klnode confirm CODE` brings one back"),
+        ("Stale", &status.stale, "`klnode observe CODE --success` brings one back"),
     ];
     let mut text = String::new();
     for (name, rows, way) in parts.iter().filter(|(_, rows, _)| !rows.is_empty()) {

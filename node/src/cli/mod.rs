@@ -39,6 +39,7 @@ pub mod restore;
 mod search;
 mod served;
 pub mod service;
+mod stop;
 mod supersede;
 mod task;
 pub mod usage;
@@ -139,6 +140,10 @@ pub enum Verb {
     ///
     /// Example: klnode status --json
     Status,
+    /// Stop the running node, and wait until it has.
+    ///
+    /// Example: klnode stop
+    Stop,
     /// Write an entry, from flags, or from Markdown or JSON in a file or on standard input.
     ///
     /// Example: klnode add --title "Check ctx.Err() after upstream calls" --content "Auth
@@ -514,6 +519,7 @@ pub async fn run(
         Verb::Watch(_) => unreachable!("this has no end to reply at"),
         Verb::Backup(args) => args.run(client, progress).await,
         Verb::Status => read::status(client).await,
+        Verb::Stop => stop::stop(client).await,
         Verb::Add(add) => add.run(client).await,
         Verb::Show(show) => show.run(client, terminal).await,
         Verb::List(list) => list.run(client, terminal).await,

@@ -70,7 +70,8 @@ pub struct FilterArgs {
     /// Set what is taken from it, not what is sent to it.
     ///
     /// Each of the flags below replaces what was set with it before; an empty word clears it, as in
-    /// --deny-tag "".
+    /// --deny-tag "". How far an entry is believed, and its status, is found once it is here: that is
+    /// asked of what is sent alone.
     #[arg(long)]
     pub from_peer: bool,
     /// Only these workspaces; may be given more than once.
@@ -83,7 +84,7 @@ pub struct FilterArgs {
     #[arg(long = "deny-tag", value_name = "TAG")]
     pub tags_deny: Vec<String>,
     /// Only entries believed at least so far, from 0 to 1.
-    #[arg(long = "min-confidence", value_name = "MEAN", value_parser = finite)]
+    #[arg(long = "min-confidence", value_name = "MEAN", value_parser = finite, conflicts_with = "from_peer")]
     pub confidence_min: Option<f64>,
     /// Only these types.
     #[arg(long = "type", value_name = "TYPE")]
@@ -98,7 +99,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "REACH")]
     pub reach: Option<String>,
     /// Only these statuses.
-    #[arg(long = "status", value_name = "STATUS")]
+    #[arg(long = "status", value_name = "STATUS", conflicts_with = "from_peer")]
     pub statuses: Vec<String>,
     /// Take the filters from a JSON file with `egress` and `ingress`.
     #[arg(long, value_name = "FILE")]
@@ -314,6 +315,9 @@ fn whole(peer: &Peer) -> String {
     put("state", format!("{kind}{}", if peer.blocked { ", blocked" } else { "" }));
     put("workspaces", peer.workspaces.join(", "));
     put("sync", state(peer));
+    for refused in &peer.refused_for {
+        put("refused", format!("{}: {}", records(refused.records), refused.reason));
+    }
     put("released", format!("{} to it, {} from it", entries(peer.released), peer.offered));
     for address in &peer.addresses {
         put("address", address.clone());

@@ -18,12 +18,14 @@ pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
         .iter()
         .map(|peer| format!("  peer   {} ({}): {}\n", peer.name, &peer.peer[..8], state(peer)))
         .collect();
+    let addresses: String =
+        status.addresses.iter().map(|address| format!("  reach  {address}\n")).collect();
     let person = match status.is_unprotected {
         true => "  person none: the node is unprotected; `klnode person new` changes that\n",
         false => "",
     };
     let text = format!(
-        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {}{waiting}\n  index  {}\n{person}{peers}",
+        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {}{waiting}\n  index  {}\n{person}{addresses}{peers}",
         status.version,
         status.node,
         status.home,
@@ -90,7 +92,9 @@ pub(super) fn may_speak(
     judged: (bool, &str, &str),
 ) -> Result<(), VerbError> {
     let Some(why) = kept_back(judged) else { return Ok(()) };
-    Err(VerbError::Failed(format!("{verb} {code}: {why}; a person can read it on a terminal")))
+    Err(VerbError::Failed(format!(
+        "{verb} {code}: {why}; a person can read it on a terminal, or with --all"
+    )))
 }
 
 /// Which entries to list.
@@ -102,6 +106,18 @@ pub struct List {
     /// Those after this entry.
     #[arg(long, value_name = "ENTRY")]
     pub after: Option<String>,
+    /// Those of this workspace, by name or id.
+    #[arg(long, value_name = "NAME")]
+    pub workspace: Option<String>,
+    /// Those of this type.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub kind: Option<String>,
+    /// Those with this tag, or one below it.
+    #[arg(long)]
+    pub tag: Option<String>,
+    /// Those that stand so here.
+    #[arg(long)]
+    pub status: Option<String>,
     /// Everything, labelled. So it is on a terminal; a pipe gets only what may speak unasked.
     #[arg(long)]
     pub all: bool,
@@ -109,17 +125,34 @@ pub struct List {
 
 impl List {
     pub(super) async fn run(self, client: &Client, terminal: Terminal) -> Result<Reply, VerbError> {
-        let again = self.limit.map(|limit| format!(" -n {limit}")).unwrap_or_default();
-        let limit = at_least_one(self.limit)?.map(|limit| format!("limit={limit}"));
-        let after = self.after.map(|after| format!("after={}", escape(&after)));
-        let query: Vec<String> = limit.into_iter().chain(after).collect();
+        let limit = at_least_one(self.limit)?.map(|limit| limit.to_string());
+        let which = [
+            ("workspace", self.workspace),
+            ("type", self.kind),
+            ("tag", self.tag),
+            ("status", self.status),
+        ];
+        let mut again = limit.as_ref().map(|limit| format!(" -n {limit}")).unwrap_or_default();
+        let mut query: Vec<(&str, String)> = Vec::new();
+        for (name, value) in which {
+            let Some(value) = value else { continue };
+            again.push_str(&format!(" --{name} {value}"));
+            query.push((name, value));
+        }
+        let is_chosen = !query.is_empty();
+        query.extend(limit.map(|limit| ("limit", limit)));
+        query.extend(self.after.map(|after| ("after", after)));
+        let query: Vec<String> =
+            query.iter().map(|(name, value)| format!("{name}={}", escape(value))).collect();
         let mut list: types::List = client.get(&format!("/v1/entries?{}", query.join("&"))).await?;
         let (count, last) = (list.entries.len(), list.entries.last().map(|last| last.code.clone()));
         if !self.all && terminal == Terminal::Pipe {
             list.entries.retain(|of| kept_back((of.foreign, &of.gate, &of.status)).is_none());
         }
         let mut text: String = list.entries.iter().map(entry::line).collect();
-        if count == 0 {
+        if count == 0 && is_chosen {
+            text.push_str("Nothing is like that.\n");
+        } else if count == 0 {
             text.push_str("Nothing yet. `klnode add --help` shows how to write the first entry.\n");
         }
         let left_out = count - list.entries.len();

@@ -36,12 +36,21 @@ impl Watch {
         let mut following = client.events(&path).await.map_err(VerbError::from)?;
         while let Some((name, data)) = following.next().await.map_err(VerbError::from)? {
             match lines {
-                Lines::Json => print(&(harmless_json(data) + "\n"))?,
+                Lines::Json => print(&(harmless_json(named(&name, &data)?) + "\n"))?,
                 Lines::Text => print(&line(&name, &data)?)?,
             }
         }
         Err(VerbError::Client(ClientError::Ended).into())
     }
+}
+
+/// The event with its name, on one line.
+fn named(name: &str, data: &str) -> Result<String, VerbError> {
+    let garbled = |error| ClientError::Garbled(format!("an event: {error}"));
+    let mut event: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(data).map_err(garbled)?;
+    event.insert("event".to_owned(), name.into());
+    Ok(serde_json::Value::Object(event).to_string())
 }
 
 fn line(name: &str, data: &str) -> Result<String, VerbError> {

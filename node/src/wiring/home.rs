@@ -20,6 +20,10 @@ pub(super) enum HomeError {
     Claimed { path: PathBuf },
     #[error("use the home {path}: it belongs to another user")]
     NotOurs { path: PathBuf },
+    #[error(
+        "use the home {path}: others may look into it (mode {mode:o}), and it holds what is not klnode's"
+    )]
+    Shared { path: PathBuf, mode: u32 },
     #[error("read the node's key {path}: it is not 32 bytes long")]
     BadKey { path: PathBuf },
     #[error(
@@ -78,10 +82,21 @@ impl Home {
         if metadata.uid() != fs::metadata("/proc/self").map_or(metadata.uid(), |me| me.uid()) {
             return Err(HomeError::NotOurs { path: self.path.clone() });
         }
-        if metadata.permissions().mode() & 0o077 != 0 {
+        let mode = metadata.permissions().mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            if !self.is_klnodes().map_err(io)? {
+                return Err(HomeError::Shared { path: self.path.clone(), mode });
+            }
             fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700)).map_err(io)?;
         }
         Ok(())
+    }
+
+    /// Whether the folder is empty, or holds something of a home: then it may be closed to others.
+    fn is_klnodes(&self) -> io::Result<bool> {
+        let layout = self.layout();
+        let files = [layout.store_file(), layout.key_file(), layout.config_file()];
+        Ok(files.iter().any(|file| file.exists()) || fs::read_dir(&self.path)?.next().is_none())
     }
 
     /// Claims the home for as long as what it returns is kept: one works on it at a time.
@@ -150,6 +165,22 @@ impl Home {
         }
     }
 
+    /// The port on which peers reached this node last. One that cannot be read is one like any other.
+    pub(super) fn usual_port(&self) -> Option<u16> {
+        fs::read_to_string(self.layout().port_file()).ok()?.trim().parse().ok()
+    }
+
+    /// Keeps the port on which peers reach this node now.
+    pub(super) fn note_port(&self, port: u16) {
+        let path = self.layout().port_file();
+        if self.usual_port() == Some(port) {
+            return;
+        }
+        if let Err(error) = fs::write(&path, format!("{port}\n")) {
+            tracing::warn!(path = %path.display(), %error, "The port could not be kept");
+        }
+    }
+
     /// What callers over TCP must show: read, or drawn when it is first needed.
     pub(super) fn token(&self) -> Result<Zeroizing<String>, HomeError> {
         let path = self.layout().token_file();
@@ -202,5 +233,9 @@ pub(super) fn hint(error: &HomeError) -> (u8, Option<&'static str>) {
         }
         HomeError::Io { .. } => (1, Some("`klnode doctor` says what is wrong with the home")),
         HomeError::NotOurs { .. } => (1, None),
+        HomeError::Shared { .. } => (
+            2,
+            Some("name a folder of its own, as with --home FOLDER/klnode; or chmod 700 this one"),
+        ),
     }
 }

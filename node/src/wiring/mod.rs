@@ -80,6 +80,9 @@ impl Failure {
             Self::Verb(VerbError::Client(error)) => {
                 let hint = match error {
                     ClientError::Refused(detail) => detail.hint.as_deref(),
+                    ClientError::Silent { .. } => Some(
+                        "was it stopped with Ctrl-Z? `fg` goes on; `klnode doctor` looks closer",
+                    ),
                     ClientError::BrokenOff => {
                         Some("its log says why; `klnode doctor` looks closer")
                     }

@@ -24,6 +24,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::Notify;
 
 /// Whether a node talks to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,7 @@ impl Node {
             marks: Arc::new(MarksKey::of(&home.key()?)),
             upkeep,
             metrics: Arc::new(Metrics::default()),
+            stop: Arc::new(Notify::new()),
         };
         Ok((service, Running { engine, index, findings, replication, upkeep: keeping }))
     }
@@ -207,9 +209,14 @@ fn replication(
     };
     let sweep_ms = ms(&federation.release_sweep_interval);
     Ok(replicate::Options {
-        net: net::Settings { key: home.key()?, listen, limits },
+        net: net::Settings { key: home.key()?, listen, usual_port: home.usual_port(), limits },
         replica: replicate::Setup { own, examiner, settings, sweep_ms },
         name: machine_name(),
+        announced: network.announce.as_slice().iter().map(|one| one.as_str().to_owned()).collect(),
+        note_port: Box::new({
+            let home = home.clone();
+            move |port| home.note_port(port)
+        }),
         ticket_lifetime: federation.ticket_lifetime.get(),
         now,
         entropy,

@@ -14,6 +14,7 @@ use klnode_config::Config;
 use klnode_config::units::LocalTcp;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -40,6 +41,13 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     print(&lines.banner(&addresses, bound.tcp_address(), &program))?;
     let tcp = bound.tcp_address().map(tracing::field::display);
     tracing::info!(home = %home.path().display(), tcp, "started");
+    let told = Arc::clone(&service.stop);
+    let stop = async move {
+        tokio::select! {
+            () = stop => {}
+            () = told.notified() => {}
+        }
+    };
     let served = runtime.block_on(bound.serve(service, api_limits(config), stop));
     drop(runtime);
     running.stop();

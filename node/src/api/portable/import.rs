@@ -126,7 +126,11 @@ enum Unreadable {
 
 impl From<Error> for Unreadable {
     fn from(error: Error) -> Self {
-        Self::Store(error)
+        match error {
+            // What is damaged of one entry is a problem of that line alone.
+            Error::Damaged { .. } => Self::Line(error.to_string()),
+            other => Self::Store(other),
+        }
     }
 }
 
@@ -446,7 +450,8 @@ fn short(message: String) -> String {
         .unwrap_or(message)
 }
 
-/// Notes what the writer said of a line. A fault of the store is one of all lines.
+/// Notes what the writer said of a line. A fault of the store is one of all lines, unless something is
+/// damaged.
 fn conclude(
     imported: &mut Imported,
     number: u64,
@@ -481,6 +486,9 @@ fn conclude(
                 }
             }
             Err(Rejection::Forgotten(_)) => problem = Some(forgotten()),
+            Err(Rejection::Store(error)) if matches!(*error, Error::Damaged { .. }) => {
+                problem = Some(error.to_string());
+            }
             Err(fault @ (Rejection::Store(_) | Rejection::Reopen(_) | Rejection::Stopping)) => {
                 return Err(fault.into());
             }

@@ -11,13 +11,12 @@ use crate::api::places::Settled;
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
-    Added, ConfirmQuery, Confirmed, Done, Edit, Entry, ForgetQuery, List, ListQuery, Named,
-    NewEntry, Observe, Observed, Outcome, Overlay, ShareFlag, ShowQuery,
+    Added, ConfirmQuery, Confirmed, Done, Edit, Entry, ForgetQuery, Named, NewEntry, Observe,
+    Observed, Outcome, Overlay, ShareFlag, ShowQuery,
 };
 use crate::engine::{Command, Confirmation, Marks, Receipt, TaskAct, TaskDone};
-use crate::query::{Cancel, complaint};
+use crate::query::complaint;
 use axum::extract::{Path, State};
-use klnode_crdt::charter;
 use klnode_crdt::claims::Claims;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
@@ -27,9 +26,6 @@ use klnode_scoring::outcome;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Entries in one page of a listing.
-const LIST_LIMIT_DEFAULT: usize = 50;
-const LIST_LIMIT_MAX: usize = 1_000;
 /// How long an index with a fault may stand still: of some faults, as an embedder that is away, words
 /// know nothing.
 const FAULT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -101,46 +97,6 @@ async fn share_flags(service: Service, entry: EntryId) -> Vec<ShareFlag> {
         Ok(translate::flags(flags.unwrap_or_default()))
     });
     told.await.unwrap_or_default()
-}
-
-/// Lists entries, by id.
-#[utoipa::path(get, path = "/v1/entries", params(ListQuery),
-    responses((status = 200, body = List)))]
-pub(super) async fn list(
-    State(service): State<Service>,
-    Params(query): Params<ListQuery>,
-) -> Answered<List> {
-    apart(move |cancel| page(&service, query, cancel)).await.map(Answer)
-}
-
-/// One page of a listing, as far as somebody waits for it.
-fn page(service: &Service, query: ListQuery, cancel: &Cancel) -> Result<List, ApiError> {
-    let ListQuery { limit, after } = query;
-    let limit = limit.unwrap_or(LIST_LIMIT_DEFAULT).clamp(1, LIST_LIMIT_MAX);
-    let snapshot = service.snapshot()?;
-    let first = match after {
-        None => [0; 16],
-        Some(after) => {
-            let resolved = resolve(&snapshot, &after)?;
-            (u128::from_be_bytes(*resolved.as_bytes()).saturating_add(1)).to_be_bytes()
-        }
-    };
-    let mut entries = Vec::new();
-    let mut next = None;
-    let reading = service.reader.at(&snapshot, (service.now)())?;
-    for row in snapshot.entries_between(first, [0xFF; 16])? {
-        let (entry, row) = row?;
-        let is_charter = row.workspace.is_some_and(|id| charter::entry(id) == entry);
-        if row.is_forgotten || row.is_parked() || is_charter {
-            continue;
-        }
-        if entries.len() == limit || cancel.is_cancelled() {
-            next = entries.last().map(|last: &Entry| last.id.clone());
-            break;
-        }
-        entries.extend(reading.read_sound(entry)?.map(|found| translate::entry(&found)));
-    }
-    Ok(List { entries, next })
 }
 
 /// Shows an entry.

@@ -11,16 +11,15 @@ use crate::api::exchange::Params;
 use crate::api::history::facet_name;
 use crate::api::server::{Service, Streams};
 use crate::api::types::{self, EventsQuery, Told};
+use crate::query;
 use crate::store::rows::Seq;
 use crate::store::upkeep::Stage;
-use crate::store::{Change, Error, Snapshot};
+use crate::store::{Change, Error};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use klnode_crdt::header::Facet;
-use klnode_crdt::kind::Kind as EntryKind;
-use klnode_crdt::lww::Register;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -136,20 +135,16 @@ impl Reading {
 /// What comes next, and how far it reaches.
 fn read(service: &Service, from: Place) -> Result<(Vec<Told>, Place), ApiError> {
     let snapshot = service.snapshot()?;
+    let reading = service.reader.at(&snapshot, (service.now)())?;
     let (mut events, mut at) = (Vec::new(), from);
     // A damaged record is told of by the doctor; the others are told all the same.
     let whole = |change| Error::unless_damaged(change).transpose();
     for change in snapshot.changes_since(from.since)?.filter_map(whole).take(READ_RECORDS_MAX) {
         let change = change?;
         at.since = change.seq;
-        events.push(Told::Record(event(service, &snapshot, &change)?));
+        events.push(Told::Record(event(&reading, &change)?));
     }
-    let mut rows = snapshot.upkeep_after(from.noted)?.take(READ_RECORDS_MAX).peekable();
-    if rows.peek().is_none() {
-        return Ok((events, at));
-    }
-    let reading = service.reader.at(&snapshot, (service.now)())?;
-    for row in rows {
+    for row in snapshot.upkeep_after(from.noted)?.take(READ_RECORDS_MAX) {
         let (number, row) = row?;
         at.noted = number;
         // Of what was forgotten since, nothing is left to tell.
@@ -160,16 +155,10 @@ fn read(service: &Service, from: Place) -> Result<(Vec<Told>, Place), ApiError> 
     Ok((events, at))
 }
 
-fn event(
-    service: &Service,
-    snapshot: &Snapshot,
-    change: &Change,
-) -> Result<types::Event, ApiError> {
+fn event(reading: &query::Reading<'_>, change: &Change) -> Result<types::Event, ApiError> {
     let header = change.record.header();
-    let found = service.reader.read(snapshot, header.entry, (service.now)());
-    let found = Error::unless_damaged(found)?.flatten();
     // Of what is damaged or forgotten no type is known, and then no code is told.
-    let kind = found.and_then(|found| found.view.text(Register::TYPE).and_then(EntryKind::parse));
+    let kind = reading.read_sound(header.entry)?.and_then(|found| found.view.kind());
     Ok(types::Event {
         seq: change.seq.0,
         entry: header.entry.to_string(),

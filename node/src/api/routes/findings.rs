@@ -175,7 +175,7 @@ fn finding(
         None => ("waiting", waits(snapshot, reading, at)?.to_owned()),
     };
     let entry = row.fate.as_ref().and_then(|fate| fate.entry);
-    let found = entry.map(|entry| reading.read(entry)).transpose()?.flatten();
+    let found = entry.map(|entry| reading.read_sound(entry)).transpose()?.flatten();
     Ok(TaskFinding {
         task: at.task.to_string(),
         number: at.number,

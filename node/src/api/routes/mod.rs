@@ -12,6 +12,7 @@ mod events;
 mod findings;
 mod history;
 mod lifecycle;
+mod listing;
 mod metrics;
 mod openapi;
 mod peers;
@@ -76,7 +77,8 @@ fn operator() -> OpenApiRouter<Service> {
 fn open() -> OpenApiRouter<Service> {
     OpenApiRouter::with_openapi(description::preamble())
         .routes(routes!(status::status))
-        .routes(routes!(entries::list, entries::create))
+        .routes(routes!(status::stop))
+        .routes(routes!(listing::list, entries::create))
         .routes(routes!(entries::show, entries::edit))
         .routes(routes!(search::search))
         .routes(routes!(briefing::briefing))

@@ -3,8 +3,9 @@
 use crate::api::apart::apart;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::filters::{changed, filter, preview, taking, unjudged};
 use crate::api::server::Service;
-use crate::api::sharing::{changed, filter, find_peer, peer, preview, trust};
+use crate::api::sharing::{find_peer, peer, refused_for, trust};
 use crate::api::translate;
 use crate::api::types::peers::{
     Decide, Decision, Filters, Invite, Invited, Join, Joined, Peer, Peers, Preview, ReceiptOf,
@@ -147,9 +148,10 @@ pub(super) async fn show(
         let row = society.peers.get(&key).cloned().unwrap_or_default();
         let report = service.reader.trust_report(&snapshot, key, (service.now)())?;
         let egress = Some(filter(&service.examiner.egress(&row, &society), &society));
-        let ingress = Some(filter(&service.examiner.ingress(&row, &society), &society));
+        let ingress = Some(taking(&service.examiner.ingress(&row, &society), &society));
         let (filters, trust) = (Some(Filters { egress, ingress }), Some(trust(&report)));
-        Ok(Peer { filters, trust, ..one(&service, key)? })
+        let refused_for = refused_for(&snapshot, key)?;
+        Ok(Peer { filters, trust, refused_for, ..one(&service, key)? })
     })
     .await
     .map(Answer)
@@ -220,14 +222,15 @@ fn weigh(
     let out = service.examiner.egress(&row, &society);
     let back = service.examiner.ingress(&row, &society);
     let out_new = egress.map(|by| changed(out.clone(), by, &society)).transpose()?;
-    let back_new = ingress.map(|by| changed(back.clone(), by, &society)).transpose()?;
+    let back_new = ingress.map(|by| changed(back.clone(), unjudged(by)?, &society)).transpose()?;
     let now = (service.now)();
     let seen = service.examiner.preview(&snapshot, &society, key, out_new.as_ref(), now)?;
     let shown = Filters {
         egress: Some(filter(out_new.as_ref().unwrap_or(&out), &society)),
-        ingress: Some(filter(back_new.as_ref().unwrap_or(&back), &society)),
+        ingress: Some(taking(back_new.as_ref().unwrap_or(&back), &society)),
     };
-    Ok((preview(service, &snapshot, &society, &seen, shown)?, out_new, back_new))
+    let reading = service.reader.among(&snapshot, society, now);
+    Ok((preview(&reading, &seen, shown)?, out_new, back_new))
 }
 
 /// Replicates now, waits for it, and says what it came to.

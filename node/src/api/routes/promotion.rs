@@ -160,7 +160,7 @@ fn becomes(found: &Found, memory: Memory, ask: &Promote) -> Result<(Memory, Entr
             })?
         }
     };
-    let of_entry = || found.view.text(Register::TYPE).and_then(EntryKind::parse);
+    let of_entry = || found.view.kind();
     let kind = match ask.kind.as_deref() {
         Some(name) => Some(EntryKind::parse(name).ok_or_else(|| {
             let known: Vec<&str> = EntryKind::ALL.iter().map(|row| row.1).collect();

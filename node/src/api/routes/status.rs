@@ -3,7 +3,7 @@
 use crate::api::apart::apart;
 use crate::api::exchange::{Answer, Answered};
 use crate::api::server::Service;
-use crate::api::types::{IndexStatus, Rebuild, Status};
+use crate::api::types::{IndexStatus, Rebuild, Status, Stopping};
 use crate::store::rows::Seq;
 use axum::extract::State;
 
@@ -44,4 +44,11 @@ pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
     })
     .await
     .map(Answer)
+}
+
+/// Stops the node: what is under way is finished first.
+#[utoipa::path(post, path = "/v1/stop", responses((status = 200, body = Stopping)))]
+pub(super) async fn stop(State(service): State<Service>) -> Answered<Stopping> {
+    service.stop.notify_one();
+    Ok(Answer(Stopping { home: service.home.display().to_string() }))
 }

@@ -22,10 +22,9 @@ use std::time::Duration;
 
 /// How long an order waits for the vectors of what was written before it.
 const VECTORS_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Rows of each sort that one answer lists.
+/// Rows of each sort that one answer lists. The journal, which is looked through for them, has a limit of
+/// its own.
 const LISTED_MAX: usize = 500;
-/// Rows of the journal that are looked through for them.
-const READ_MAX: usize = 20_000;
 
 /// Says how far upkeep is, what it did, and what waits for a word.
 #[utoipa::path(get, path = "/v1/upkeep", responses((status = 200, body = UpkeepStatus)))]
@@ -54,12 +53,8 @@ pub(super) async fn show(State(service): State<Service>) -> Answered<UpkeepStatu
             clusters: Vec::new(),
             more: false,
         };
-        for (read, row) in snapshot.upkeep()?.enumerate() {
+        for row in snapshot.upkeep()? {
             let (number, row) = row?;
-            if read >= READ_MAX {
-                status.more = true;
-                break;
-            }
             let list = match (row.matter, row.stage) {
                 (_, Stage::Made | Stage::Undone) => &mut status.changes,
                 (_, Stage::Proposed) => &mut status.proposals,

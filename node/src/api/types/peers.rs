@@ -93,6 +93,9 @@ pub struct Peer {
     pub reason: Option<String>,
     /// Records refused from it, for a reason that still stands.
     pub refused: u64,
+    /// For which reasons, the most frequent first, where one peer is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_for: Vec<RefusedFor>,
     /// Entries released to it.
     pub released: u64,
     /// Entries it releases to this node.
@@ -111,6 +114,15 @@ pub struct Peer {
     /// How far it is trusted and why, where one peer is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,
+}
+
+/// Why records of a peer are refused.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RefusedFor {
+    /// The reason.
+    pub reason: String,
+    /// How many records.
+    pub records: u64,
 }
 
 /// How far an author is trusted, and why.
@@ -203,7 +215,7 @@ pub struct Filter {
     /// Tags with which an entry does not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags_deny: Option<Vec<String>>,
-    /// The least decayed mean that opens a release.
+    /// The least decayed mean that opens a release; of what is sent alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence_min: Option<f64>,
     /// Types that pass.
@@ -218,7 +230,7 @@ pub struct Filter {
     /// `created_here` or `also_relayed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<String>,
-    /// Statuses that open a release.
+    /// Statuses that open a release; of what is sent alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statuses: Option<Vec<String>>,
 }

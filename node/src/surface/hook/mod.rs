@@ -118,6 +118,7 @@ fn trouble(error: &ClientError) -> String {
         ClientError::Refused(detail) => {
             format!("the node refused: {}", json!(detail.kind).as_str().unwrap_or("failed"))
         }
+        ClientError::Silent { .. } => "the node does not answer".into(),
         ClientError::Closed { .. } => "the socket cannot be opened".into(),
         ClientError::Ended | ClientError::Garbled(_) | ClientError::BrokenOff => {
             "the node's answer cannot be read".into()

@@ -37,7 +37,10 @@ impl Trouble {
     /// No node runs, and none may be started. `start` is what starts one, as it can be typed.
     pub fn no_node(start: &str) -> Self {
         let message = format!("reach the node: no node is running: start one with `{start}`");
-        let hint = format!("`{start} mcp --start` starts one where none runs");
+        let hint = format!(
+            "`{start} service` prints what keeps one running; with `start_node = true` under `[mcp]` in \
+             klnode.toml this server starts one itself"
+        );
         Self { reason: Reason::NoNode, ..Self::new(message).hinting(hint) }
     }
 
@@ -69,7 +72,7 @@ impl From<ClientError> for Trouble {
         match error {
             ClientError::NoNode { .. } => Self::no_node("klnode"),
             // Not asked again by itself: what was asked may have been done.
-            ClientError::Ended | ClientError::Stopped => {
+            ClientError::Ended | ClientError::Stopped | ClientError::Silent { .. } => {
                 Self::new(message).hinting("look whether it was done, and ask again if not")
             }
             ClientError::Refused(detail) => {

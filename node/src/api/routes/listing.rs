@@ -1,0 +1,111 @@
+//! Which entries there are: a page of all, or of those that are asked for.
+
+use super::resolve;
+use crate::api::apart::apart;
+use crate::api::errors::{ApiError, Kind};
+use crate::api::exchange::{Answer, Answered, Params};
+use crate::api::server::Service;
+use crate::api::sharing::find_workspace;
+use crate::api::translate;
+use crate::api::types::{Entry, List, ListQuery};
+use crate::query::{Cancel, Found};
+use crate::store::peers::Society;
+use axum::extract::State;
+use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::WorkspaceId;
+use klnode_crdt::kind::Kind as EntryKind;
+use klnode_federation::proto::filter::STATUSES;
+
+/// Entries in one page of a listing.
+const LIST_LIMIT_DEFAULT: usize = 50;
+const LIST_LIMIT_MAX: usize = 1_000;
+
+/// Lists entries, by id.
+#[utoipa::path(get, path = "/v1/entries", params(ListQuery),
+    responses((status = 200, body = List)))]
+pub(super) async fn list(
+    State(service): State<Service>,
+    Params(query): Params<ListQuery>,
+) -> Answered<List> {
+    apart(move |cancel| page(&service, &query, cancel)).await.map(Answer)
+}
+
+/// One page of a listing. Nobody reads it where it was cancelled.
+fn page(service: &Service, query: &ListQuery, cancel: &Cancel) -> Result<List, ApiError> {
+    let limit = query.limit.unwrap_or(LIST_LIMIT_DEFAULT).clamp(1, LIST_LIMIT_MAX);
+    let snapshot = service.snapshot()?;
+    let first = match &query.after {
+        None => [0; 16],
+        Some(after) => {
+            let resolved = resolve(&snapshot, after)?;
+            (u128::from_be_bytes(*resolved.as_bytes()).saturating_add(1)).to_be_bytes()
+        }
+    };
+    let mut entries = Vec::new();
+    let mut next = None;
+    let reading = service.reader.at(&snapshot, (service.now)())?;
+    let wanted = Wanted::of(query, &reading.society)?;
+    for row in snapshot.entries_between(first, [0xFF; 16])? {
+        let (entry, row) = row?;
+        let is_charter = row.workspace.is_some_and(|id| charter::entry(id) == entry);
+        let is_elsewhere = wanted.workspace.is_some_and(|id| row.workspace != Some(id));
+        if row.is_forgotten || row.is_parked() || is_charter || is_elsewhere {
+            continue;
+        }
+        if cancel.is_cancelled() {
+            break;
+        }
+        let found = reading.read_sound(entry)?.filter(|found| wanted.is_met_by(found));
+        let Some(found) = found else { continue };
+        if entries.len() == limit {
+            next = entries.last().map(|last: &Entry| last.id.clone());
+            break;
+        }
+        entries.push(translate::entry(&found));
+    }
+    Ok(List { entries, next })
+}
+
+/// Which entries a listing is about.
+struct Wanted<'a> {
+    workspace: Option<WorkspaceId>,
+    kind: Option<EntryKind>,
+    tag: Option<&'a str>,
+    status: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(query: &'a ListQuery, society: &Society) -> Result<Self, ApiError> {
+        let workspace = query.workspace.as_deref();
+        let workspace = workspace.map(|name| find_workspace(society, name)).transpose()?;
+        let unknown = |what: &str, name: &str, all: Vec<&str>| {
+            let all = all.join(", ");
+            let message = format!("list what has the {what} `{name}`: it must be one of {all}");
+            ApiError::new(Kind::Invalid, message, None)
+        };
+        let kind = match query.kind.as_deref() {
+            None => None,
+            Some(name) => Some(EntryKind::parse(name).ok_or_else(|| {
+                unknown("type", name, EntryKind::ALL.iter().map(|row| row.1).collect())
+            })?),
+        };
+        let (tag, status) = (query.tag.as_deref(), query.status.as_deref());
+        if let Some(name) = status.filter(|name| !STATUSES.contains(name)) {
+            return Err(unknown("status", name, STATUSES.to_vec()));
+        }
+        Ok(Self { workspace, kind, tag, status })
+    }
+
+    fn is_met_by(&self, found: &Found) -> bool {
+        let covers = |wanted: &str, tag: &str| {
+            tag.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let tags = found.view.texts.get(&TextSet::TAGS);
+        let has_tag =
+            |wanted: &str| tags.is_some_and(|tags| tags.keys().any(|tag| covers(wanted, tag)));
+        self.kind.is_none_or(|kind| found.view.kind() == Some(kind))
+            && self.tag.is_none_or(has_tag)
+            && self.status.is_none_or(|status| found.judged.standing.status.name() == status)
+    }
+}

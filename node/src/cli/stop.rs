@@ -1,0 +1,32 @@
+//! `klnode stop`: the running node ends in good order, also one that nobody can press Ctrl-C at.
+
+use super::{Reply, VerbError};
+use crate::api::Client;
+use crate::api::types::Stopping;
+use crate::store::Layout;
+use hyper::Method;
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+/// How long a node may take: requests under way have ten seconds, and the store is closed then.
+const STOP_TIME_MAX: Duration = Duration::from_secs(60);
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+pub(super) async fn stop(client: &Client) -> Result<Reply, VerbError> {
+    let stopping: Stopping = client.send_json(Method::POST, "/v1/stop", &()).await?;
+    let layout = Layout::new(&stopping.home);
+    let since = Instant::now();
+    while is_claimed(&layout) {
+        if since.elapsed() > STOP_TIME_MAX {
+            let seconds = STOP_TIME_MAX.as_secs();
+            return Err(VerbError::Failed(format!("see the node end within {seconds} s")));
+        }
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+    Ok(Reply::new(&stopping, "The node has stopped.\n".to_owned()))
+}
+
+/// Whether the node still works on its home.
+fn is_claimed(layout: &Layout) -> bool {
+    File::open(layout.lock_file()).is_ok_and(|file| file.try_lock().is_err())
+}
