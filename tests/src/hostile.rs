@@ -134,7 +134,12 @@ pub fn attack(
         let mut bytes = [0; 32];
         Seeded(seed).fill(&mut bytes);
         let key = SecretKey::from_bytes(&bytes);
-        let settings = net::Settings { key: key.clone(), listen: Vec::new(), limits: limits() };
+        let settings = net::Settings {
+            key: key.clone(),
+            listen: Vec::new(),
+            usual_port: None,
+            limits: limits(),
+        };
         let (handle, events) = net::start(settings).await.map_err(|error| error.to_string())?;
         let forge = Forge::new(key, ticket, seed);
         let mut peer = Hostile {

@@ -105,6 +105,7 @@ impl Served {
             marks: Arc::new(MarksKey::of(&SecretKey::from_bytes(&[1; 32]))),
             upkeep,
             metrics: Arc::new(Metrics::default()),
+            stop: Arc::new(tokio::sync::Notify::new()),
         };
         let (stop, stopped) = oneshot::channel();
         let (ready, bound) = mpsc::channel();

@@ -80,20 +80,18 @@ fn mistakes_are_answered_in_the_format_of_the_caller() {
     assert!(body.error.message.ends_with("1 bytes follow the value"), "{}", body.error.message);
 
     let body = lesson("odd").to_string();
-    for (headers, named) in
-        [(&[("Content-Type", "text/plain")][..], "text/plain"), (&[][..], "nothing")]
-    {
-        let answer = node.ask("POST", "/v1/entries", headers, body.as_bytes());
-        assert_eq!(answer.status, 415);
-        let expected = format!(
-            "read the request: its Content-Type is {named}; \
-             it must be application/json or application/msgpack"
-        );
-        assert_eq!(problem(&answer), expected);
-    }
+    let answer =
+        node.ask("POST", "/v1/entries", &[("Content-Type", "text/plain")], body.as_bytes());
+    assert_eq!(answer.status, 415);
+    let expected = "read the request: its Content-Type is text/plain; \
+                    it must be application/json or application/msgpack";
+    assert_eq!(problem(&answer), expected);
     let parameters = [("Content-Type", "Application/JSON; charset=utf-8")];
-    let answer = node.ask("POST", "/v1/entries", &parameters, body.as_bytes());
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    for headers in [&parameters[..], &form, &[]] {
+        let answer = node.ask("POST", "/v1/entries", headers, body.as_bytes());
+        assert_eq!(answer.status, 200, "{headers:?}: {answer:?}");
+    }
     let answer = node.ask("POST", &format!("/v1/entries/{entry}/retract"), &[], b"");
     assert_eq!(answer.status, 200, "no body is needed where none is read: {answer:?}");
 }
@@ -498,4 +496,37 @@ fn over_tcp_only_the_token_from_this_machine_opens() {
         stream
     });
     assert_eq!(head.status, 403, "without a host: {head:?}");
+}
+
+#[test]
+fn a_listing_is_of_what_is_asked_for() {
+    let node = served();
+    let tagged = |title: &str, kind: &str, tag: &str| {
+        let mut new = lesson(title);
+        new["type"] = kind.into();
+        new["tags"] = json!([tag]);
+        let answer = node.json("POST", "/v1/entries", &new);
+        assert_eq!(answer.status, 200, "{answer:?}");
+    };
+    tagged("one", "lesson", "auth/jwt");
+    tagged("two", "norm", "auth");
+    tagged("three", "lesson", "authors");
+    let titles = |query: &str| {
+        let answer = node.ask("GET", &format!("/v1/entries?{query}"), &[], b"");
+        let list: Value = serde_json::from_slice(&answer.body).unwrap();
+        let entries = list["entries"].as_array().cloned().unwrap_or_default();
+        let mut titles: Vec<String> =
+            entries.iter().map(|entry| entry["title"].as_str().unwrap().to_owned()).collect();
+        titles.sort_unstable();
+        (answer.status, titles.join(" "))
+    };
+    assert_eq!(titles(""), (200, "one three two".into()));
+    assert_eq!(titles("tag=auth"), (200, "one two".into()));
+    assert_eq!(titles("tag=auth&type=norm&status=candidate"), (200, "two".into()));
+    assert_eq!(titles("workspace=main&type=lesson"), (200, "one three".into()));
+    assert_eq!(titles("status=verified"), (200, String::new()));
+    for wrong in ["type=poem", "status=good"] {
+        assert_eq!(titles(wrong).0, 400, "{wrong}");
+    }
+    assert_eq!(titles("workspace=nowhere").0, 404);
 }

@@ -13,7 +13,7 @@ use klnode_tests::attacks::{
     COUNTERS, ECHO, MILKING, Poison, Rates, SLANDER, SLANDER_PLACE, SYBIL, SYBIL_ORDER, victims,
 };
 use klnode_tests::node::{Node, lesson};
-use klnode_tests::served::{Doors, Served};
+use klnode_tests::served::{Doors, Served, TOKEN, ask};
 use klnode_tests::society::{Indexed, Stranger, Team, bring, paired};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -111,6 +111,25 @@ fn whoever_was_served_an_entry_confirms_it_in_vain() {
         assert!(hits.all(|hit| hit["foreign"] == json!(false)), "{gated}");
     }
     rates.hold();
+}
+
+#[test]
+fn whoever_comes_over_tcp_counts_no_more_often_than_a_user() {
+    let served = Served::start(Limits::default(), Doors::Both);
+    let new = json!({"title": "Said again", "content": "And again.", "evidence": ["doc:notes"]});
+    let entry = served.json("POST", "/v1/entries", &new).json()["id"].clone();
+    let path = format!("/v1/entries/{}/observations", entry.as_str().unwrap());
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
+    let body = json!({"outcome": "success"}).to_string();
+    let counted = (0..5).filter(|_| {
+        let answer = ask(served.connect_tcp(), "POST", &path, &headers, body.as_bytes());
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()["counted"] == true
+    });
+    // The day may change meanwhile.
+    let counted = counted.count();
+    assert!((1..=2).contains(&counted), "{counted}");
 }
 
 /// Twins, a crowd or its bringer against them, and how far each mean has moved.

@@ -2,10 +2,12 @@
 
 use crate::portable::{json, lived, printed, run, settle};
 use crate::process::{klnode, refusal, signal, start, told};
+use klnode::engine::Marks;
 use klnode::store::backup::{Backup, Identity, InPlace, Restore};
-use klnode::store::{FrozenMedium, Layout, backup};
+use klnode::store::{Existing, FrozenMedium, Layout, backup};
 use klnode_crdt::ids::Boot;
 use klnode_tests::node::{Node, START};
+use redb::{Database, TableDefinition};
 use serde_json::Value;
 use std::fs;
 use std::ops::ControlFlow;
@@ -128,7 +130,7 @@ fn whatever_is_changed_in_a_backup_is_found_and_looking_changes_nothing() {
         klnode: "test",
         key: Some(&key),
     };
-    let keep = klnode::store::Existing::Keep;
+    let keep = Existing::Keep;
     backup::write(&snapshot, &file, keep, &about, &mut watch()).unwrap();
     let bytes = fs::read(&file).unwrap();
     assert!(sound(&file));
@@ -153,6 +155,41 @@ fn whatever_is_changed_in_a_backup_is_found_and_looking_changes_nothing() {
     let mut break_off = |_: u64, _: u64| ControlFlow::Break(());
     assert!(backup::write(&snapshot, &other, keep, &about, &mut break_off).is_err());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_damaged_beside_the_records_takes_the_place_of_no_good_backup() {
+    const OVERLAYS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("overlays");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("b");
+    let mut node = Node::start(1, 1);
+    let entry = node.create("kept");
+    let marks = Marks { pinned: Some(true), ..Marks::default() };
+    node.run(klnode::engine::Command::Mark { entry, marks }).unwrap();
+    let write = |node: &Node| {
+        let store = node.engine.store();
+        let (author, klnode) = (node.author(), "test");
+        let about =
+            backup::About { node: author, store: store.id(), now: START, klnode, key: None };
+        let snapshot = store.snapshot().unwrap();
+        backup::write(&snapshot, &file, Existing::Replace, &about, &mut watch())
+    };
+    write(&node).unwrap();
+    let good = fs::read(&file).unwrap();
+    let Node { engine, medium, .. } = node;
+    drop(engine);
+    let disk = medium.disk().fork();
+    let database = Database::builder().create_with_backend(disk.clone()).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(OVERLAYS).unwrap().insert(entry.as_bytes(), &[1, 0xC1][..]).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let node = Node::start_on(disk, 1, 2, START).unwrap();
+    let told = write(&node).unwrap_err().to_string();
+    assert!(told.starts_with("copy the store: read the store: "), "{told}");
+    assert!(told.contains("is damaged"), "{told}");
+    assert_eq!(fs::read(&file).unwrap(), good, "the good one stays");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
 }
 
 #[test]

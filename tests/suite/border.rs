@@ -3,7 +3,9 @@
 
 use crate::portable::{json, printed, run, settle};
 use crate::process::{Running, klnode, signal, started, told};
-use klnode::engine::{Command, Ingested, Judge, NewEntry, Receipt, Rejection, SourceKey};
+use klnode::engine::{
+    Arrival, Command, Ingested, Judge, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
+};
 use klnode::query::inspect;
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
@@ -11,11 +13,13 @@ use klnode_crdt::ids::{Digest, EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
+use klnode_crdt::record::Record;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::SyncState;
 use klnode_federation::sim::Knobs;
 use klnode_tests::cluster::Cluster;
 use klnode_tests::node::{Node, Seeded, admit_all, lesson};
+use klnode_tests::society::Stranger;
 use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -405,6 +409,11 @@ fn what_waits_reaches_no_third_node_and_what_was_rejected_is_not_asked_for_again
     nodes.run(1, Command::Reject(drop[0])).unwrap();
     nodes.sync(1, 0);
     nodes.pass(REST_MS);
+    // Whatever else is asked for anew.
+    nodes.set_ingress(1, 0, |filter| {
+        filter.tags_deny.insert("noise".into());
+    });
+    nodes.pass(REST_MS);
     assert_eq!(held_at(&mut nodes, 1), keep);
     assert!(nodes.digests(1, entries[1]).is_empty());
     assert!(matches!(nodes.state(1, 0), SyncState::Equal(_)), "{:?}", nodes.state(1, 0));
@@ -415,6 +424,63 @@ fn what_waits_reaches_no_third_node_and_what_was_rejected_is_not_asked_for_again
     assert_eq!(nodes.digests(1, entries[0]), kept);
     assert_eq!(held_at(&mut nodes, 2), keep);
     assert!(nodes.digests(2, entries[0]).is_empty());
+}
+
+#[test]
+fn what_waits_goes_when_its_author_has_replaced_it() {
+    let (mut careless, mut careful) = (Node::start(1, 1), Node::start_judged(2, 2, scanning()));
+    let text = &planted()[0].text;
+    let entry = create(&mut careless, with_content(text));
+    careless.send_to(&mut careful);
+    let first = waiting(&careful)[0].0;
+    careless.retitle(entry, "How we deploy now");
+    careless.send_to(&mut careful);
+    let held = waiting(&careful);
+    assert_eq!(held.len(), 1, "{held:?}");
+    assert_ne!(held[0].0, first);
+    let snapshot = careful.engine.store().snapshot().unwrap();
+    assert!(snapshot.has_erased().unwrap(), "it leaves no trace");
+}
+
+/// A judge to whom everything is odd.
+fn wary() -> Box<dyn Judge> {
+    Box::new(|_: &Record, _: Source| Verdict::Quarantine("odd".into()))
+}
+
+#[test]
+fn what_was_refused_because_too_much_waited_comes_once_there_is_room() {
+    const WAITING_MAX: u32 = 10_000;
+    let odd = |number: u32| {
+        let mut id = [7; EntryId::LEN];
+        id[..4].copy_from_slice(&number.to_be_bytes());
+        let claim = Claim::Set(Register::TITLE, "odd".into());
+        Stranger::new(1).claims(EntryId::from_bytes(id), claim)
+    };
+    let judge = |at: usize| if at == 0 { admit_all() } else { wary() };
+    let mut nodes = Cluster::judged(6, 2, Knobs::calm(), judge);
+    let from = Stranger::new(2).author();
+    let bring = |nodes: &mut Cluster, records: Vec<Record>| {
+        let arrivals = records.into_iter().map(|record| Arrival { record, from });
+        match nodes.run(1, Command::Ingest(arrivals.collect())) {
+            Ok(Receipt::Ingested(ingested)) => ingested,
+            other => panic!("no answer about the records: {other:?}"),
+        }
+    };
+    for first in (0..WAITING_MAX).step_by(500) {
+        bring(&mut nodes, (first..first + 500).map(odd).collect());
+    }
+    let again = bring(&mut nodes, vec![odd(1)]);
+    assert!(matches!(again[..], [Ingested::Quarantined(_)]), "it waits already: {again:?}");
+    nodes.pair(0, 1, true);
+    let entry = nodes.create(0, lesson("comes too late"));
+    nodes.pass(REST_MS);
+    assert!(nodes.refused(1, 0).contains(&entry));
+    nodes.run(1, Command::Reject(odd(1).digest())).unwrap();
+    nodes.pass(REST_MS);
+    let held = held_at(&mut nodes, 1);
+    assert!(nodes.digests(0, entry).iter().all(|digest| held.contains(digest)));
+    assert!(!nodes.refused(1, 0).contains(&entry));
+    assert!(nodes.refused(1, 0).contains(&odd(1).entry()), "what was rejected stays so");
 }
 
 #[test]

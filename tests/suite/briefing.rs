@@ -2,10 +2,10 @@
 
 use crate::process::{klnode, start, told};
 use klnode::api::Limits;
-use klnode::engine::{Command, NewEntry, NewTask, TaskAct};
+use klnode::engine::{Command, Marks, NewEntry, NewTask, TaskAct};
 use klnode::query::{Briefing, BriefingQuestion, Cancel, FIRST_LINE, Reader};
 use klnode::store::Snapshot;
-use klnode_crdt::claims::TextSet;
+use klnode_crdt::claims::{Link, Relation, TextSet};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
@@ -85,6 +85,29 @@ fn headings_come_in_their_order_and_each_entry_under_one() {
     assert_eq!(told_of(&node, &question(WorkspaceId::MAIN)).text, briefing.text);
     let empty = told_of(&node, &question(WorkspaceId::of(node.author(), Default::default())));
     assert!(empty.sections.is_empty(), "{}", empty.text);
+}
+
+#[test]
+fn entries_that_are_the_same_are_told_once_and_hidden_together() {
+    let mut node = Node::start(1, 1);
+    let [one, two] = ["bound the queue"; 2].map(|title| node.create(title));
+    node.claim(two, Claim::Link(Link { relation: Relation::SAME_AS, to: one }));
+    for entry in [one, two] {
+        verify(&mut node, entry);
+    }
+    let told = |node: &Node| sections(&told_of(node, &question(WorkspaceId::MAIN)));
+    let once = [(Section::Verified, vec![one])];
+    assert_eq!(told(&node), once);
+    let mute = |node: &mut Node, entry: EntryId, muted: bool| {
+        let marks = Marks { muted: Some(muted), ..Marks::default() };
+        node.run(Command::Mark { entry, marks }).unwrap();
+    };
+    mute(&mut node, two, true);
+    assert_eq!(told(&node), once, "it is not the one that is shown");
+    mute(&mut node, two, false);
+    mute(&mut node, one, true);
+    let told = told(&node);
+    assert!(told.is_empty(), "its twin says the same: {told:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::outcome::{Outcome, Verdict};
 use klnode_scoring::status::Status;
-use klnode_tests::node::{Node, lesson};
+use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::society::Team;
 
 fn about_task(node: &mut Node, act: TaskAct) -> TaskDone {
@@ -144,6 +144,42 @@ fn of_several_texts_in_one_task_each_is_blamed_and_none_is_said_to_have_helped()
     serve(node, task, same);
     finish(node, task, same, Verdict::Failure);
     assert_eq!(credited(node, alice.author()), (0, 2));
+}
+
+#[test]
+fn what_was_seen_to_work_stays_so_however_much_is_observed_of_its_author() {
+    let mut team = Team::gather();
+    let (proven, other) = (shared_entry(&mut team), shared_entry(&mut team));
+    let Team { node, alice, .. } = &mut team;
+    node.succeed(proven);
+    let observe = |of| Command::Observe { entry: other, of, amount: Thousandths::ONE };
+    let both = [Observation::Success, Observation::Failure].map(observe);
+    for _ in 0..500 {
+        node.wait_days(1);
+        let done = node.engine.step(&both, node.now);
+        assert!(done.iter().all(Result::is_ok), "{done:?}");
+    }
+    assert_eq!(credited(node, alice.author()), (500, 500), "its own outcome made room");
+    let found = node.found(proven);
+    assert_eq!(found.judged.local_successes, 1);
+    assert!(found.is_corroborated());
+    // It is of that text alone.
+    rewrite(alice, proven, "Harm.");
+    alice.send_to(node);
+    assert_eq!(node.found(proven).judged.local_successes, 0);
+}
+
+#[test]
+fn an_observation_under_a_clock_far_ahead_leaves_what_was_counted_before_as_it_was() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("counted");
+    node.succeed(entry);
+    let alpha = |node: &Node| node.found(entry).judged.confidence.posterior.alpha();
+    let before = alpha(&node);
+    node.wait_days(200);
+    node.succeed(entry);
+    node.now = START;
+    assert_eq!(alpha(&node), before, "what is dated ahead does not count yet");
 }
 
 #[test]

@@ -5,9 +5,10 @@ use crate::api::Followed;
 use crate::portable::run;
 use crate::process::{klnode, refusal, signal, start, told};
 use klnode::engine::{Command, Finish, NewEntry, NewTask, Receipt, TaskAct, TaskDone};
-use klnode::query::doctor;
+use klnode::query::{Audience, BriefingQuestion, Cancel, doctor};
 use klnode::store::rows::ServedRow;
 use klnode_crdt::charter;
+use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
@@ -23,6 +24,7 @@ use klnode_tests::cluster::Cluster;
 use klnode_tests::disk::Disk;
 use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::served::{PATIENCE, ask};
+use klnode_tests::society::Indexed;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::{Value, json};
 use std::fs;
@@ -313,8 +315,74 @@ fn a_task_ends_whatever_is_damaged_of_what_was_served_in_it() {
     assert_eq!(credited, [whole]);
 }
 
+/// Puts what is no row in the place of one.
+fn spoil(disk: &Disk, table: &str, at: &[u8; 16]) {
+    let table: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new(table);
+    let database = Database::builder().create_with_backend(disk.clone()).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(table).unwrap().insert(at, &[1, 0x80][..]).unwrap();
+    transaction.commit().unwrap();
+}
+
+/// The disk of a node that has stopped.
+fn stopped(node: Node) -> Disk {
+    let Node { engine, medium, .. } = node;
+    drop(engine);
+    medium.disk().fork()
+}
+
+#[test]
+fn a_damaged_duplicate_takes_none_of_its_equals_along() {
+    let mut node = Node::start(1, 1);
+    let title = "Bound the retry queue of the billing gateway";
+    let [whole, struck, unused] = [title; 3].map(|title| node.create(title));
+    for to in [struck, unused] {
+        node.claim(whole, Claim::Link(Link { relation: Relation::SAME_AS, to }));
+    }
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let record = snapshot.entry_records(struck).unwrap().remove(0);
+    drop(snapshot);
+    let disk = stopped(node);
+    damage(&disk, &record, 40);
+    spoil(&disk, "uses", unused.as_bytes());
+    let node = Node::start_on(disk, 1, 2, START).unwrap();
+    let snapshot = node.engine.store().snapshot().unwrap();
+    assert_eq!(snapshot.group(whole).unwrap().len(), 3);
+    assert!(snapshot.entry(struck).is_err() && snapshot.uses(unused).is_err(), "both are damaged");
+    let reader = node.reader();
+    let reading = reader.at(&snapshot, node.now).unwrap();
+    for found in [reading.read_whole(whole), reading.read_shown(whole)] {
+        let found = found.unwrap().unwrap();
+        assert_eq!((found.entry, &found.merged[..]), (whole, &[unused][..]));
+    }
+    let answer = Indexed::start(&node).ask(&node, title, Audience::All);
+    let hits: Vec<EntryId> = answer.hits.iter().map(|hit| hit.found.entry).collect();
+    assert_eq!(hits, [whole]);
+}
+
+#[test]
+fn a_briefing_tells_what_is_whole_whatever_row_is_damaged() {
+    let mut node = Node::start(1, 1);
+    let [struck, whole] = ["struck", "whole"].map(|title| node.create(title));
+    for entry in [struck, whole].repeat(4) {
+        node.succeed(entry);
+    }
+    let disk = stopped(node);
+    spoil(&disk, "views", struck.as_bytes());
+    spoil(&disk, "tasks", &[0xFF; 16]);
+    let node = Node::start_on(disk, 1, 2, START).unwrap();
+    let snapshot = node.engine.store().snapshot().unwrap();
+    assert!(snapshot.view_row(struck).is_err(), "it is damaged");
+    let (workspace, cancel) = (WorkspaceId::MAIN, Cancel::default());
+    let question = BriefingQuestion { workspace, thread: None, tokens_max: None, checkout: None };
+    let briefing = node.reader().briefing(&snapshot, &question, node.now, &cancel).unwrap();
+    let told = briefing.sections.iter().flat_map(|section| &section.entries);
+    let told: Vec<EntryId> = told.map(|one| one.found.entry).collect();
+    assert_eq!(told, [whole], "{}", briefing.text);
+}
+
 /// Flips a byte of the row of a store's file that says something.
-fn strike_file(home: &Path, says: &[u8]) {
+pub(crate) fn strike_file(home: &Path, says: &[u8]) {
     let database = Database::open(home.join("store.redb")).unwrap();
     let transaction = database.begin_write().unwrap();
     {

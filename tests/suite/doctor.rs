@@ -172,6 +172,16 @@ fn what_a_dead_node_left_and_what_holds_the_store_is_told() {
     expect(&home, "store", "ok", "it opens");
 }
 
+#[test]
+fn a_node_that_stands_still_is_told_and_waited_for_no_longer() {
+    let home = tempfile::tempdir().unwrap();
+    let (node, _) = start(home.path());
+    signal(&node.0, "STOP");
+    expect_offline(home.path(), "socket", "does not answer");
+    signal(&node.0, "CONT");
+    assert_eq!(says(home.path(), "socket").0, "ok");
+}
+
 /// As [`expect`], for a socket that no client can connect to.
 #[track_caller]
 fn expect_offline(home: &Path, check: &str, part: &str) {

@@ -6,14 +6,20 @@ use klnode::engine::Command;
 use klnode::query::{Audience, Caveat, Corroboration, Gate, Hit};
 use klnode::store::peers::rows::PeerRow;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::ids::EntryId;
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{Boot, EntryId, Generation};
+use klnode_crdt::key::SecretKey;
 use klnode_crdt::lww::Register;
+use klnode_crdt::payload::Payload;
+use klnode_crdt::record::{Position, Record};
 use klnode_crdt::tally::Observation::Confirmation;
-use klnode_crdt::time::WallTime;
+use klnode_crdt::tally::Tally;
+use klnode_crdt::time::{Hlc, WallTime};
+use klnode_crdt::version::Place;
 use klnode_crdt::view::State;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::status::Status;
-use klnode_tests::node::{Node, lesson};
+use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::society::{Indexed, Team, paired};
 use std::time::{Duration, Instant};
 
@@ -156,6 +162,77 @@ fn what_was_confirmed_before_a_text_was_seen_to_change_is_not_about_it() {
     retext(&mut dave, entry, "Run this as root.");
     dave.send_to(&mut team.node);
     assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+}
+
+/// What whoever has this key confirmed once, so long ago that the day is no longer told.
+fn folded(key_seed: u8, entry: EntryId) -> Record {
+    let mut tally = Tally::default();
+    tally.confirmations.raise_fold(Boot(77), Thousandths::ONE);
+    let place = Place { generation: Generation(1), boot: Boot(77) };
+    let at = Position { entry, place, counter: 1, stamp: Hlc::new(START, 0), absorbs: Vec::new() };
+    Record::seal(at, Payload::Tally(tally), &SecretKey::from_bytes(&[key_seed; 32])).unwrap()
+}
+
+#[test]
+fn what_is_folded_confirms_no_text_that_took_anothers_place() {
+    let (mut team, mut dave, entry) = confirmed_by_two();
+    for node in [&mut team.node, &mut dave] {
+        node.wait_days(1);
+    }
+    retext(&mut dave, entry, "Another text.");
+    dave.send_to(&mut team.node);
+    for member in [2, 3] {
+        team.node.ingest(folded(member, entry), dave.author());
+    }
+    for node in [&mut team.node, &mut team.alice, &mut team.bob] {
+        node.wait_days(300);
+    }
+    // Both are trusted still.
+    let trusted = [
+        team.alice.create_in(team.shared.id, "alice's latest"),
+        team.bob.create_in(team.shared.id, "bob's latest"),
+    ];
+    team.exchange();
+    for entry in trusted {
+        team.node.succeed(entry);
+    }
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+    assert_eq!(confirm(&mut team, entry), Gate::Open);
+}
+
+#[test]
+fn what_is_folded_keeps_nothing_fresh() {
+    let mut team = Team::gather();
+    let entry = team.node.create_in(team.shared.id, "retry the billing gateway with backoff");
+    team.exchange();
+    team.node.ingest(folded(2, entry), team.alice.author());
+    let index = Indexed::start(&team.node);
+    let confirmed = |node: &Node| {
+        let answer = index.ask(node, "retry billing gateway backoff", Audience::All);
+        answer.hits[0].confirmed
+    };
+    assert_eq!(confirmed(&team.node), None);
+    team.bob.observe(entry, Confirmation);
+    team.exchange();
+    assert_eq!(confirmed(&team.node), Some(START.day()));
+}
+
+#[test]
+fn a_text_that_was_swapped_under_a_clock_ahead_is_confirmed_anew_from_when_it_was_set_right() {
+    let (mut team, mut dave, entry) = confirmed_by_two();
+    dave.wait_days(1);
+    retext(&mut dave, entry, "Another text.");
+    team.node.wait_days(200);
+    dave.send_to(&mut team.node);
+    team.node.now = dave.now;
+    team.node.create("written once the clock is set right");
+    team.exchange();
+    assert_eq!(team.node.found(entry).gate(), Gate::LastPlaces);
+    team.node.wait_days(2);
+    for node in [&mut team.alice, &mut team.bob] {
+        node.wait_days(3);
+    }
+    assert_eq!(confirm(&mut team, entry), Gate::Open);
 }
 
 #[test]

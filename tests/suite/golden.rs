@@ -226,6 +226,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
         counter: 5,
         digest: Digest::from_bytes([1; 32]),
         reason: "filter".into(),
+        is_unknown: false,
     };
     let marks = Marks { pinned: Some(true), note: Some("note".into()), ..<_>::default() };
     let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };

@@ -226,10 +226,12 @@ fn quarantine_is_bounded_and_forgets_what_its_author_takes_back() {
     let mut author = Node::start(1, 1);
     let entry = author.create("doubtful secret");
     for edit in 0..LIVE_SLOTS_MAX + 10 {
-        for record in records(&author, entry, Facet::Claims) {
+        // Lives that know nothing of each other: none makes another's word needless.
+        let mut life = author.clone_home(100 + edit as u64);
+        life.retitle(entry, &format!("edit {edit}"));
+        for record in records(&life, entry, Facet::Claims) {
             careful.ingest(record, author.author());
         }
-        author.retitle(entry, &format!("edit {edit}"));
     }
     let waiting =
         |node: &Node| node.engine.store().snapshot().unwrap().quarantine().unwrap().count();

@@ -7,12 +7,15 @@ use crate::places::{Ground, done, refused};
 use klnode::api::{Limits, person};
 use klnode::engine::{Arrival, Command};
 use klnode::query::Reference;
+use klnode::store::rows::ServedRow;
 use klnode_crdt::claims::{Link, Relation, TextSet};
+use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
+use klnode_scoring::status::Status;
 use klnode_tests::node::Node;
 use klnode_tests::served::{Doors, Served};
 use klnode_tests::society::{Stranger, Team, bring};
@@ -403,6 +406,34 @@ fn a_thread_is_archived_whole_and_comes_back_whole() {
     assert_eq!(statuses(), ["candidate", "candidate", "candidate"]);
     place.refused(&["archive", "--thread", "nothing", "--workspace", "nowhere"], 1, "nowhere");
     place.refused(&["archive"], 2, "--thread");
+}
+
+#[test]
+fn what_is_taken_out_of_the_archive_is_not_stale_at_once() {
+    let mut node = Node::start(1, 1);
+    let archive = |node: &mut Node, entry, presence| node.claim(entry, Claim::Archive(presence));
+    let status = |node: &Node, entry| node.found(entry).judged.standing.status;
+    let unneeded = node.create("Flush the queue");
+    archive(&mut node, unneeded, Presence::Present);
+    node.wait_days(120);
+    archive(&mut node, unneeded, Presence::Withdrawn);
+    assert_eq!(status(&node, unneeded), Status::Candidate);
+    node.wait_days(89);
+    assert_eq!(status(&node, unneeded), Status::Candidate);
+    node.wait_days(1);
+    assert_eq!(status(&node, unneeded), Status::Stale, "its days began when it came back");
+    // What was a weak answer too often has its chances again, too.
+    let weak = node.create("Drop the queue");
+    for _ in 0..5 {
+        let entries = vec![weak];
+        let row =
+            ServedRow { query: "what".into(), entries, is_weak: true, ..ServedRow::default() };
+        node.run(Command::Served(row)).unwrap();
+    }
+    assert_eq!(status(&node, weak), Status::Stale);
+    archive(&mut node, weak, Presence::Present);
+    archive(&mut node, weak, Presence::Withdrawn);
+    assert_eq!(status(&node, weak), Status::Candidate);
 }
 
 #[test]

@@ -483,7 +483,7 @@ fn without_a_node_calls_say_so_and_work_once_one_appears() {
     let told = agent.refused("search", &json!({"query": "anything"}));
     let command = format!("klnode --home {}", home.path().display());
     assert!(told.contains(&format!("no node is running: start one with `{command}`")), "{told}");
-    assert!(told.contains(&format!("`{command} mcp --start` starts one")), "{told}");
+    assert!(told.contains(&format!("`{command} service` prints what keeps one running")), "{told}");
     let (_node, _) = start(home.path());
     let found = agent.done("search", &json!({"query": "anything"}));
     assert_eq!(found["hits"], json!([]), "{found}");

@@ -7,7 +7,7 @@ use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_federation::net;
 use klnode_federation::proto::ticket::{Offer, Secret, Ticket};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -420,6 +420,72 @@ fn a_node_that_knocks_waits_until_the_operator_says_yes() {
     let closed = here.type_in(&[&words[..], &["closed"]].concat());
     assert_eq!(closed.status.code(), Some(1), "there is no such workspace");
     assert_eq!(here.json(&[&words[..], &["open"]].concat())["taken"], 1);
+}
+
+#[test]
+fn two_nodes_that_were_both_stopped_find_each_other_again() {
+    let (mut here, mut there) = (Peer::start(), Peer::start());
+    there.json(&["join", &here.ticket(&["--mine"])]);
+    here.stop();
+    there.stop();
+    here.run();
+    there.run();
+    eventually("they are equal", || {
+        let synced = here.json(&["sync"]);
+        (synced["peers"][0]["sync"] == "equal").then_some(())
+    });
+}
+
+#[test]
+fn where_a_node_was_found_is_kept_whatever_it_says_of_itself() {
+    let (here, mut there) = (Peer::start(), Peer::start());
+    let listed = here.json(&["peer", "list"]);
+    let address = listed["addresses"][0].as_str().unwrap().to_owned();
+    let named = address.replace("/ip4/127.0.0.1/", "/dns4/localhost/");
+    there.json(&["join", &named]);
+    here.json(&["peer", "approve", &there.key()]);
+    let (place, _) = named.rsplit_once("/p2p/").unwrap();
+    for _ in 0..2 {
+        let places = there.json(&["peer", "show", &here.key()])["addresses"].clone();
+        assert_eq!(places[0], place, "{places}");
+        eventually("they are equal", || {
+            let synced = there.json(&["sync"]);
+            (synced["peers"][0]["sync"] == "equal").then_some(())
+        });
+        there.stop();
+        there.run();
+    }
+}
+
+#[test]
+fn what_is_announced_stands_first_in_a_ticket() {
+    let config = "[network]\nannounce = [\"/dns4/hub.example.org/tcp/4600\"]\n";
+    let hub = Peer::start_with(config);
+    let ticket: Ticket = hub.ticket(&["--mine"]).parse().unwrap();
+    let first = format!("/dns4/hub.example.org/tcp/4600/p2p/{}", net::peer_id_text(ticket.inviter));
+    assert_eq!(ticket.addresses[0], first);
+    assert!(ticket.addresses.len() > 1, "{:?}", ticket.addresses);
+}
+
+#[test]
+fn what_is_shown_of_filters_can_be_set_and_what_is_taken_is_not_asked_for_a_judgement() {
+    let (here, there) = (Peer::start(), Peer::start());
+    there.json(&["join", &here.ticket(&["--mine"])]);
+    let key = there.key();
+    let shown = here.json(&["peer", "show", &key])["filters"].clone();
+    assert!(shown["egress"]["statuses"].is_array(), "{shown}");
+    let file = here.home.join("filters.json");
+    let set = |filters: &Value| {
+        std::fs::write(&file, filters.to_string()).unwrap();
+        here.type_in(&["peer", "filter", &key, "--file", file.to_str().unwrap(), "--json"])
+    };
+    let same: Value = serde_json::from_slice(&set(&shown).stdout).unwrap();
+    assert_eq!(same["filters"], shown);
+    for (field, value) in [("confidence_min", json!(0.5)), ("statuses", json!(["active"]))] {
+        let refused = set(&json!({ "ingress": { field: value } }));
+        assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
+        assert!(told(&refused).contains(&format!("ingress has `{field}`")), "{}", told(&refused));
+    }
 }
 
 #[test]

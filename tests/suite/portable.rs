@@ -1,6 +1,7 @@
 //! Files of entries: what leaves a node comes back as it was, and what people bring is read with
 //! care. Real processes.
 
+use crate::damage::strike_file;
 use crate::process::{Running, klnode, signal, start, told};
 use klnode::engine::{Command, Marks, NewEntry, SourceKey};
 use klnode_crdt::gset::Presence;
@@ -300,6 +301,31 @@ fn of_two_lines_with_one_key_the_second_is_the_same_or_is_refused() {
     let mut titles: Vec<String> = ids(&home).into_iter().map(title).collect();
     titles.sort();
     assert_eq!(titles, ["first", "third"]);
+}
+
+#[test]
+fn a_line_whose_entry_is_damaged_here_does_not_hold_up_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let lines = ["first", "struck", "last"]
+        .map(|title| format!(r#"{{"title": "{title}", "content": "of the {title} lamp"}}"#));
+    let [first, struck, last] = [&lines[0], &lines[1], &lines[2]].map(String::as_str);
+    let file = write(&folder.path().join("notes.jsonl"), &[first, struck]);
+    let (mut node, _) = start(&home);
+    printed(&run(&home, &["import", &file]));
+    signal(&node.0, "TERM");
+    assert!(node.0.wait().unwrap().success());
+    strike_file(&home, b"of the struck lamp");
+    let (_node, _) = start(&home);
+    let file = write(&folder.path().join("notes.jsonl"), &[first, struck, last]);
+    for flag in [&["--dry-run"][..], &[]] {
+        let imported = json(&home, &[&["import", &file][..], flag].concat());
+        let counts = ["taken", "known", "refused"].map(|name| imported[name].as_u64().unwrap());
+        assert_eq!(counts, [1, 1, 1], "{imported}");
+        let problem = &imported["problems"][0];
+        assert_eq!(problem["line"], 2);
+        assert!(problem["message"].as_str().unwrap().contains("is damaged"), "{imported}");
+    }
 }
 
 #[test]

@@ -162,12 +162,42 @@ fn mistakes_in_the_configuration_are_named_all_at_once_with_the_nearest_key() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_left_alone() {
+fn a_node_that_is_told_to_stop_has_stopped_when_that_is_said() {
     let home = tempfile::tempdir().unwrap();
-    let file = home.path().join("letter");
+    let stop = || klnode(home.path()).arg("stop").output().unwrap();
+    assert_eq!(stop().status.code(), Some(3), "there is none");
+    let (mut node, _) = start(home.path());
+    let stopped = stop();
+    assert_eq!(stopped.stdout, b"The node has stopped.\n", "{}", told(&stopped));
+    assert!(node.0.wait().unwrap().success());
+    // Its home is free at once.
+    start(home.path());
+}
+
+#[test]
+fn a_folder_with_other_things_is_not_closed_to_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(folder.path(), mode(0o755)).unwrap();
+    std::fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+    let refused = refusal(folder.path());
+    assert!(refused.contains("it holds what is not klnode's"), "{refused}");
+    let kept = std::fs::metadata(folder.path()).unwrap().permissions().mode();
+    assert_eq!(kept & 0o777, 0o755);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made in it");
+    std::fs::write(folder.path().join("klnode.toml"), "").unwrap();
+    start(folder.path());
+    let closed = std::fs::metadata(folder.path()).unwrap().permissions().mode();
+    assert_eq!(closed & 0o777, 0o700, "a home is");
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("letter");
     std::fs::write(&file, "Dear reader,").unwrap();
     let set = format!("api.socket={}", file.display());
-    let refused = klnode(home.path()).args(["--set", &set]).output().unwrap();
+    let refused = klnode(&folder.path().join("home")).args(["--set", &set]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(told(&refused).contains("it is there, and no socket"), "{}", told(&refused));
     assert_eq!(std::fs::read(&file).unwrap(), b"Dear reader,");

@@ -5,6 +5,7 @@ use klnode::engine::{Command, NewEntry};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{Digest, EntryId, WorkspaceId};
 use klnode_crdt::key::{Purpose, SecretKey};
 use klnode_crdt::lww::Register;
@@ -12,11 +13,12 @@ use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::SyncState;
+use klnode_federation::proto::filter::Reach;
 use klnode_federation::proto::message::{Answer, Ask};
 use klnode_federation::sim::Knobs;
 use klnode_tests::cluster::{Cluster, Sent};
 use klnode_tests::disk::Fault;
-use klnode_tests::node::{Node, lesson};
+use klnode_tests::node::{Node, exchange, lesson};
 
 /// Long enough for everything to come to rest.
 const REST_MS: u64 = 30_000;
@@ -197,6 +199,87 @@ fn what_a_narrow_ingress_refuses_comes_when_it_is_widened() {
         assert_eq!(nodes.digests(1, entry), nodes.digests(0, entry));
     }
     assert_eq!(nodes.refusals(1, 0), []);
+}
+
+#[test]
+fn where_only_a_peers_own_is_taken_what_it_relays_is_refused_and_nothing_is_asked_that_moves() {
+    let (mut nodes, team) = team(24, 3);
+    nodes.pass(REST_MS);
+    nodes.set_ingress(2, 1, |filter| {
+        filter.reach = Reach::CreatedHere;
+        filter.confidence_min = 1.5;
+        filter.statuses.clear();
+    });
+    let relayed = nodes.create(0, in_workspace(team, "of the first"));
+    let own = nodes.create(1, in_workspace(team, "of the one between"));
+    nodes.pass(REST_MS);
+    nodes.run(0, title(relayed, "of the first, again")).expect("set");
+    nodes.pass(REST_MS);
+    assert!(!nodes.digests(2, own).is_empty());
+    assert!(nodes.digests(2, relayed).is_empty());
+    let refusals = nodes.refusals(2, 1);
+    assert!(refusals.iter().all(|(_, why)| why == "it was created elsewhere"), "{refusals:?}");
+    assert_eq!(refusals.len(), 1, "{refusals:?}");
+}
+
+/// What a node says itself of an entry, and when it said so.
+fn own_words(node: &Node, entry: EntryId) -> (u64, RawRecord) {
+    let snapshot = node.engine.store().snapshot().expect("readable");
+    let records = snapshot.entry_records(entry).expect("readable");
+    let is_own = |record: &&Record| record.author() == node.author() && record.payload().is_some();
+    let own = records.iter().find(is_own).expect("one");
+    (own.header().stamp.bits(), own.to_raw())
+}
+
+/// What others say of an entry is taken before it is known what it is about, and waits. A retraction
+/// tells that, and passes filters.
+#[test]
+fn a_retraction_does_not_let_in_what_an_ingress_filter_keeps_out() {
+    for is_narrow in [false, true] {
+        let mut nodes = Cluster::new(23, 3, Knobs::calm());
+        let (mut creator, mut accomplice) = (Node::start(3, 99), Node::start(2, 98));
+        let entry = creator.create("kept out");
+        exchange(&mut creator, &mut accomplice);
+        let tag = Claim::Add(TextSet::TAGS, "noise/much".into());
+        accomplice.run(claim(entry, tag)).expect("tagged");
+        creator.run(Command::Retract { entry }).expect("retracted");
+        nodes.possess(1, &[entry], vec![own_words(&accomplice, entry)]);
+        nodes.possess(2, &[entry], vec![own_words(&creator, entry)]);
+        nodes.pair(0, 1, true);
+        nodes.pass(REST_MS);
+        assert_eq!(nodes.digests(0, entry).len(), 1, "it waits for what it is about");
+        nodes.pair(0, 2, true);
+        if is_narrow {
+            nodes.set_ingress(0, 2, |filter| {
+                filter.tags_deny.insert("noise".into());
+            });
+        }
+        nodes.pass(REST_MS);
+        assert_eq!(nodes.refusals(0, 2).len(), usize::from(is_narrow));
+        let held = nodes.snapshot(0).entry(entry).expect("readable").to_entry();
+        assert_eq!(held.origin.is_none(), is_narrow);
+    }
+}
+
+#[test]
+fn a_retraction_that_came_too_early_is_asked_for_again_once_its_entry_is_known() {
+    let mut nodes = Cluster::new(25, 3, Knobs::calm());
+    let mut creator = Node::start(3, 99);
+    let entry = creator.create("taken back");
+    nodes.possess(1, &[entry], vec![own_words(&creator, entry)]);
+    creator.run(Command::Retract { entry }).expect("retracted");
+    let retraction = own_words(&creator, entry);
+    let digest = SignedHeader::digest_of(&retraction.1.header);
+    nodes.possess(2, &[entry], vec![retraction]);
+    nodes.pair(0, 2, true);
+    // Of what is taken back nobody can tell its type.
+    nodes.set_ingress(0, 2, |filter| filter.types = ["lesson".to_owned()].into());
+    nodes.pass(REST_MS);
+    assert_eq!(nodes.refusals(0, 2).len(), 1);
+    nodes.pair(0, 1, true);
+    nodes.pass(4 * REST_MS);
+    assert!(nodes.digests(0, entry).contains(&digest), "{:?}", nodes.refusals(0, 2));
+    assert_eq!(nodes.refusals(0, 2), []);
 }
 
 #[test]

@@ -221,6 +221,20 @@ fn an_answer_keeps_to_its_budget_and_says_what_did_not_fit() {
 }
 
 #[test]
+fn what_has_no_words_costs_tokens_too() {
+    let node = Asked::new();
+    let digests = "7f3ab209".repeat(5_000);
+    node.add("Digests of the release archive", &digests, &[]);
+    let ask = ["search", "digests of the release archive", "--tier", "full"];
+    let answer = node.json(&ask);
+    assert_eq!(answer["hits"][0]["form"], "line", "{answer}");
+    assert!(answer["tokens"].as_u64().unwrap() <= 500, "{}", answer["tokens"]);
+    let whole = node.json(&[&ask[..], &["--all"]].concat());
+    assert_eq!(whole["hits"][0]["content"], json!(digests));
+    assert!(whole["tokens"].as_u64().unwrap() >= 10_000, "{}", whole["tokens"]);
+}
+
+#[test]
 fn an_executor_is_left_alone_until_it_deviates() {
     let node = Asked::new();
     node.add("Retry with backoff", "On 503.", &[]);

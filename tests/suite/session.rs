@@ -371,14 +371,14 @@ fn a_watcher_sees_what_comes_in_and_ends_as_it_is_told() {
 
 #[test]
 fn the_log_can_be_read_by_programs_and_holds_no_text_of_requests() {
-    let home = tempfile::tempdir().unwrap();
-    let log = home.path().join("log");
-    let mut command = klnode(home.path());
+    let folder = tempfile::tempdir().unwrap();
+    let (home, log) = (folder.path().join("home"), folder.path().join("log"));
+    let mut command = klnode(&home);
     command.args(["--set", "log.format=json", "--log", "klnode=debug"]);
     command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).unwrap());
     let mut node = started(command).0;
-    answer(home.path(), &["add", "--title", "Sesame", "--content", "c", "--evidence", "run:1"]);
-    answer(home.path(), &["show", "SESAME22"]);
+    answer(&home, &["add", "--title", "Sesame", "--content", "c", "--evidence", "run:1"]);
+    answer(&home, &["show", "SESAME22"]);
     signal(&node.0, "TERM");
     assert!(node.0.wait().unwrap().success());
     let text = std::fs::read_to_string(&log).unwrap();
@@ -488,7 +488,9 @@ fn what_cannot_be_meant_is_refused_with_a_sentence() {
     let (good, cost) = (["--quality", "nan"], ["--cost", "inf"]);
     let (good, cost) = ([&finish[..], &good].concat(), [&finish[..], &cost].concat());
     let promoted = format!("promote entry {code}: it is in `main` already");
-    let cases: [(&[&str], &str); 9] = [
+    let taken = ["peer", "filter", "nobody", "--from-peer", "--status", "active"];
+    let cases: [(&[&str], &str); 10] = [
+        (&taken, "cannot be used with"),
         (&["archive", &code, "--workspace", "main"], "cannot be used with"),
         (&["unarchive", &code, "--workspace", "main"], "cannot be used with"),
         (&good, number),

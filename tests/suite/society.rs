@@ -1,20 +1,27 @@
 //! Who is who, and what that does to judgement: strangers, peers, members, liars and their crowds.
 
+use crate::portable;
+use crate::process::{start, told};
 use klnode::api::Limits;
-use klnode::engine::{Arrival, Command, PeerAct};
+use klnode::engine::{Arrival, Command, NewEntry, PeerAct, SourceKey};
 use klnode::query::{Corroboration, Gate};
-use klnode::store::peers::rows::PeerRow;
+use klnode::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
+use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::holding::EntryRecords;
-use klnode_crdt::ids::EntryId;
+use klnode_crdt::ids::{EntryId, Nonce, WorkspaceId};
+use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Memory;
 use klnode_crdt::tally::Observation::{Failure, Success};
 use klnode_crdt::writer::Claim;
+use klnode_federation::proto::ticket::Offer;
 use klnode_scoring::confidence;
 use klnode_scoring::hop::{Hop, Relation};
 use klnode_scoring::status::Status;
 use klnode_scoring::trust::Reason;
-use klnode_tests::node::Node;
+use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::served::{Doors, Served};
 use klnode_tests::society::{Stranger, Team, bring, paired};
 use serde_json::json;
@@ -354,4 +361,54 @@ fn answers_name_the_author_with_distance_trust_and_weight() {
     assert_eq!(counted["author"], stranger.author().to_string());
     assert_eq!(shown["proposed"][0]["text"], "Do as I say");
     assert_eq!(shown["proposed"][0]["author_name"], stranger.author().to_string()[..8]);
+}
+
+/// A node that owns a workspace with as many members as it takes, and a peer that waits to be one more.
+fn full_workspace(late: &Stranger) -> Node {
+    let mut node = Node::start(1, 1);
+    let nonce = Nonce::from_bytes([7; 16]);
+    let team = WorkspaceId::of(node.author(), nonce);
+    let row = WorkspaceRow { name: "team".into(), since: START, is_current: false };
+    node.note(vec![PeerAct::NameWorkspace(team, row)]);
+    let members = (0..64).map(|number| Stranger::new(number).author().to_string());
+    let members = members.map(|member| Claim::Add(TextSet::MEMBERS, member));
+    let owner = Claim::Add(TextSet::OWNER_NONCES, nonce.to_string());
+    node.create_new(NewEntry {
+        workspace: team,
+        memory: Memory::Episodic,
+        kind: Kind::Signal,
+        content: "# Settings".into(),
+        claims: members.chain([owner]).collect(),
+        citations: Vec::new(),
+        source: Some(SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() }),
+        ..lesson("team")
+    });
+    let offer = Some(Offer::Member(team, "team".into()));
+    node.meet(late.author(), PeerRow { approval: Approval::Waiting, offer, ..paired("late") });
+    node
+}
+
+#[test]
+fn a_member_for_whom_there_is_no_room_waits_and_is_approved_once_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let late = Stranger::new(64);
+    portable::settle(&home, full_workspace(&late), 1);
+    let (_node, _) = start(&home);
+    let approve = || portable::run(&home, &["peer", "approve", "late"]);
+    let state = || portable::json(&home, &["peer", "show", "late"])["state"].clone();
+    let is_member = || {
+        let shown = portable::json(&home, &["workspace", "show", "team"]);
+        shown["members"].to_string().contains(&late.author().to_string())
+    };
+    for _ in 0..2 {
+        let refused = approve();
+        assert!(!refused.status.success(), "there is no room");
+        assert_eq!((state(), is_member()), (json!("waiting"), false), "{}", told(&refused));
+    }
+    let first = Stranger::new(0).author().to_string();
+    let words = ["workspace", "members", "team", "--remove", &first];
+    portable::printed(&portable::run(&home, &words));
+    portable::printed(&approve());
+    assert_eq!((state(), is_member()), (json!("approved"), true));
 }

@@ -215,6 +215,7 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
         counter,
         digest: digest(1),
         reason: reason.into(),
+        is_unknown: false,
     };
     let offer = Offerer { peer, store: StoreId::from_bytes([8; 16]) };
     let note = |act| Command::Peers(vec![act]);

@@ -1,18 +1,22 @@
 //! Tasks: what was served in one decides what a confirmation in it is worth, and its end counts.
 
+use crate::findings::{CACHE, SQL};
 use crate::portable;
 use crate::process::{klnode, start, started, told};
 use klnode::api::Limits;
 use klnode::engine::{
-    Command, Confirmation, Finish, NewTask, Receipt, Rejection, TaskAct, TaskDone,
+    Command, Compared, Confirmation, FindingAct, FindingDone, Finish, NewFinding, NewTask, Receipt,
+    Rejection, TaskAct, TaskDone,
 };
-use klnode::store::rows::ServedRow;
-use klnode_crdt::ids::{EntryId, TaskId};
+use klnode::store::findings::{Became, FindingKey};
+use klnode::store::rows::{CallerRow, ServedRow};
+use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
 use klnode_crdt::kind::code_digits;
 use klnode_scoring::outcome::{Outcome, Verdict};
 use klnode_tests::node::{Node, START};
-use klnode_tests::served::{Answer, Doors, Served};
+use klnode_tests::served::{Answer, Doors, Served, TOKEN, ask};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -314,6 +318,100 @@ pub(super) fn serve(node: &mut Node, task: TaskId, entry: EntryId) {
         ..ServedRow::default()
     };
     node.run(Command::Served(row)).unwrap();
+}
+
+/// Says that a user asks for something.
+fn by_user(command: Command) -> Command {
+    let caller = CallerRow { uid: Some(7), ..CallerRow::default() };
+    Command::As { caller, command: Box::new(command) }
+}
+
+fn read(node: &mut Node, entry: EntryId) {
+    let row = ServedRow { query: "what".into(), entries: vec![entry], ..ServedRow::default() };
+    node.run(by_user(Command::Served(row))).unwrap();
+}
+
+/// As what the user's confirmation counts, in a task of its own.
+fn confirmed(node: &mut Node, entry: EntryId) -> Confirmation {
+    let act = TaskAct::Confirm { task: begin(node), entry, is_lowered: false };
+    match node.run(by_user(Command::Task(Box::new(act)))) {
+        Ok(Receipt::Task(TaskDone::Confirmed(of))) => of,
+        other => panic!("it was not confirmed: {other:?}"),
+    }
+}
+
+#[test]
+fn what_was_read_under_a_clock_ahead_primes_nobody_once_it_is_set_right() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("read");
+    let minutes = |count: u64| Duration::from_secs(count * 60);
+    node.wait_days(200);
+    read(&mut node, entry);
+    node.now = START.plus(minutes(10));
+    assert_eq!(confirmed(&mut node, entry), Confirmation::Independent);
+    read(&mut node, entry);
+    let uses = node.engine.store().snapshot().unwrap().uses(entry).unwrap();
+    assert_eq!(uses.last_served, node.now);
+    assert_eq!(confirmed(&mut node, entry), Confirmation::ServedToUser);
+    node.now = node.now.plus(minutes(61));
+    assert_eq!(confirmed(&mut node, entry), Confirmation::Independent);
+}
+
+#[test]
+fn what_is_read_over_tcp_may_have_been_read_by_anybody() {
+    let node = Workplace(Served::start(Limits::default(), Doors::Both));
+    let read = node.add("About zqtcp", "Words that nobody else uses.");
+    let unread = node.add("About zqclosed", "Other words.");
+    let token = format!("Bearer {TOKEN}");
+    let headers = [("Authorization", token.as_str())];
+    let ask = |method: &str, path: &str| {
+        let answer = ask(node.0.connect_tcp(), method, path, &headers, b"");
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    };
+    ask("GET", &format!("/v1/entries/{read}"));
+    for (entry, class) in [(&read, "primed"), (&unread, "independent")] {
+        let task = node.begin("reviewer", None);
+        let path = format!("/v1/entries/{entry}/confirm?task={task}");
+        assert_eq!(ask("POST", &path)["class"], class);
+        let task = node.begin("reviewer", None);
+        assert_eq!(node.confirm(entry, &format!("?task={task}")), class);
+    }
+}
+
+#[test]
+fn whoever_had_read_an_entry_has_not_found_it_however_late_the_task_ends() {
+    let mut node = Node::start(1, 1);
+    let (shown, unread) = (node.create("shown"), node.create("unread"));
+    read(&mut node, shown);
+    node.now = node.now.plus(Duration::from_secs(600));
+    let task = begin(&mut node);
+    for text in [SQL[0], CACHE[0]] {
+        let new = NewFinding {
+            text: text.into(),
+            severity: "low".into(),
+            confidence: 0.5,
+            anchors: vec!["path:a".into()],
+            verify: vec!["look".into()],
+            dismissal: None,
+            workspace: WorkspaceId::MAIN,
+        };
+        node.run(Command::Finding(Box::new(FindingAct::Record(task, new)))).unwrap();
+    }
+    node.now = node.now.plus(Duration::from_secs(3_600));
+    end(&mut node, task, Vec::new()).unwrap();
+    for (number, entry, became) in [(1, shown, Became::Reinforced), (2, unread, Became::Confirmed)]
+    {
+        let (entry, others) = (Some((entry, BTreeSet::new())), Vec::new());
+        let finding = FindingKey { task, number };
+        let compared = Compared { finding, is_dismissed: false, entry, others };
+        match node.run(Command::Finding(Box::new(FindingAct::Settle(compared)))) {
+            Ok(Receipt::Finding(FindingDone::Settled(Some(fate)))) => {
+                assert_eq!(fate.became, became, "{}", fate.reason);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

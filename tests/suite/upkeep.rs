@@ -107,6 +107,35 @@ fn near_equal_entries_answer_as_one_with_their_evidence_until_that_is_undone() {
 }
 
 #[test]
+fn what_hides_the_entry_that_is_shown_hides_its_equals_and_any_other_goes_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (node, _) = start(home);
+    let one = add(home, TITLE, FIRST, &[]);
+    let two = add(home, TITLE, SECOND, &[]);
+    assert_eq!(maintained(home, &["duplicates"])["merged"], 1);
+    let query = "ctx.Err() after upstream calls";
+    let on = |verb: &[&str], entry: &str| printed(&run(home, &[verb, &[entry]].concat()));
+    for (away, back) in [
+        (&["mute"][..], &["mute", "--undo"][..]),
+        (&["invalidate"], &["invalidate", "--undo"]),
+        (&["archive"], &["unarchive"]),
+    ] {
+        on(away, &one);
+        let hits = found(home, query);
+        assert_eq!(ids(&hits), [] as [&str; 0], "{away:?}: its twin says the same");
+        let under = json(home, &["show", &two]);
+        assert_eq!(under["merged_into"], object!(one), "{away:?}");
+        on(back, &one);
+        assert_eq!(ids(&found(home, query)), [one.as_str()], "{back:?}");
+        on(away, &two);
+        assert_eq!(ids(&found(home, query)), [one.as_str()], "{away:?} of another");
+        on(back, &two);
+    }
+    drop(node);
+}
+
+#[test]
 fn what_differs_in_a_number_is_proposed_and_a_dismissal_outlives_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();

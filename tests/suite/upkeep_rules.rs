@@ -9,7 +9,7 @@ use klnode::engine::{
 use klnode::index::embed;
 use klnode::query::Found;
 use klnode::query::upkeep::{Params, Pass, Upkeep};
-use klnode::store::upkeep::{Service, Stage, UpkeepRow};
+use klnode::store::upkeep::{Service, ServiceRow, Stage, UpkeepRow};
 use klnode_config::Config;
 use klnode_crdt::claims::{Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
@@ -333,29 +333,92 @@ fn what_becomes_stale_is_told_once_and_is_over_when_it_helps_again() {
 }
 
 #[test]
-fn a_service_begins_when_enough_has_changed() {
+fn no_more_than_a_thousand_entries_are_noted_as_stale_at_a_time() {
     let mut node = Node::start(1, 1);
-    let due = |node: &Node, service| {
-        let params = Params { time_max: None, ..Params::new(&Config::default().upkeep) };
+    let index = Indexed::start(&node);
+    for number in 0..1_010 {
+        node.create(&format!("number {number}"));
+    }
+    node.wait_days(90);
+    let params =
+        Params { time_max: None, entries_max: 10_000, ..Params::new(&Config::default().upkeep) };
+    let walk = |node: &mut Node| {
         let upkeep = Upkeep::new(Arc::new(node.reader()), params);
         let snapshot = node.engine.store().snapshot().unwrap();
-        upkeep.is_due(&snapshot, node.now, service).unwrap()
+        let from = snapshot.service(Service::Stale).unwrap();
+        let index = index.index();
+        let found = upkeep.pass(&index, &snapshot, node.now, Service::Stale, from).unwrap();
+        drop(snapshot);
+        assert!(found.is_through);
+        act(node, found.act).len()
     };
-    assert!(!due(&node, Service::Stale), "there is nothing");
+    assert_eq!(walk(&mut node), 1_000);
+    assert_eq!(walk(&mut node), 0, "the others wait");
+    let helped = journal(&node)[0].entries[0];
+    node.succeed(helped);
+    assert_eq!(walk(&mut node), 0);
+    assert_eq!(walk(&mut node), 1, "there is room for one again");
+}
+
+/// Whether a service has reason to begin.
+fn is_due(node: &Node, service: Service) -> bool {
+    let params = Params { time_max: None, ..Params::new(&Config::default().upkeep) };
+    let upkeep = Upkeep::new(Arc::new(node.reader()), params);
+    let snapshot = node.engine.store().snapshot().unwrap();
+    upkeep.is_due(&snapshot, node.now, service).unwrap()
+}
+
+#[test]
+fn a_service_begins_when_enough_has_changed() {
+    let mut node = Node::start(1, 1);
+    assert!(!is_due(&node, Service::Stale), "there is nothing");
     for number in 0..9 {
         node.create(&format!("topic {number}"));
     }
-    assert!(!due(&node, Service::Duplicates));
+    assert!(!is_due(&node, Service::Duplicates));
     let entry = node.create("one more");
-    assert!(due(&node, Service::Duplicates));
+    assert!(is_due(&node, Service::Duplicates));
     let index = Indexed::start(&node);
     let found = pass(&node, &index, Service::Duplicates);
     act(&mut node, found.act);
-    assert!(!due(&node, Service::Duplicates));
+    assert!(!is_due(&node, Service::Duplicates));
     node.retitle(entry, "one more, again");
-    assert!(!due(&node, Service::Duplicates));
+    assert!(!is_due(&node, Service::Duplicates));
     node.wait_days(1);
-    assert!(due(&node, Service::Duplicates), "after a day any change is enough");
+    assert!(is_due(&node, Service::Duplicates), "after a day any change is enough");
+}
+
+#[test]
+fn what_was_observed_before_texts_changed_does_not_keep_a_service_from_beginning() {
+    for service in [Service::Duplicates, Service::Contradictions] {
+        let mut node = Node::start(1, 1);
+        let topics = (0..190).map(|number| node.create(&format!("topic {number}")));
+        let entries: Vec<EntryId> = topics.collect();
+        // A pass that found nothing.
+        let look = |node: &mut Node| {
+            let (position, through) = (node.engine.head(), node.now);
+            let row = ServiceRow { position, through, ..ServiceRow::default() };
+            let (notes, over, faded, edges) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            act(node, UpkeepAct::Pass { service, row, notes, over, faded, edges });
+        };
+        look(&mut node);
+        for entry in &entries[..170] {
+            node.succeed(*entry);
+        }
+        assert!(!is_due(&node, service), "{service:?}: no text has changed");
+        for entry in &entries[..10] {
+            node.retitle(*entry, "another title");
+        }
+        assert!(is_due(&node, service), "{service:?}");
+        look(&mut node);
+        for entry in &entries[170..] {
+            node.succeed(*entry);
+        }
+        node.retitle(entries[0], "and another");
+        assert!(!is_due(&node, service), "{service:?}");
+        node.wait_days(1);
+        assert!(is_due(&node, service), "{service:?}: after a day any change is enough");
+    }
 }
 
 #[test]

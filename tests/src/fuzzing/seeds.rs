@@ -407,6 +407,7 @@ fn peer_rows() -> Vec<(&'static str, Vec<u8>)> {
         counter: 5,
         digest: Digest::from_bytes([1; 32]),
         reason: "filter".into(),
+        is_unknown: false,
     };
     let outcome = OutcomeRow {
         day: Day(20_717),
