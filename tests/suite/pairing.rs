@@ -458,6 +458,21 @@ fn where_a_node_was_found_is_kept_whatever_it_says_of_itself() {
 }
 
 #[test]
+fn whoever_was_sent_away_does_not_come_back_by_the_ticket_it_used() {
+    let (here, there) = (Peer::start(), Peer::start());
+    let ticket = here.ticket(&["--mine"]);
+    there.json(&["join", &ticket]);
+    // Lost its answer, and asks again: the ticket is still its own.
+    there.json(&["join", &ticket]);
+    here.json(&["peer", "remove", &there.key()]);
+    let refused = there.type_in(&["join", &ticket]);
+    assert_eq!(refused.status.code(), Some(4), "{}", told(&refused));
+    assert_eq!(here.json(&["peer", "list"])["peers"][0]["state"], "refused");
+    there.json(&["join", &here.ticket(&["--mine"])]);
+    assert_eq!(here.json(&["peer", "list"])["peers"][0]["state"], "approved");
+}
+
+#[test]
 fn what_is_announced_stands_first_in_a_ticket() {
     let config = "[network]\nannounce = [\"/dns4/hub.example.org/tcp/4600\"]\n";
     let hub = Peer::start_with(config);

@@ -163,15 +163,19 @@ fn mistakes_in_the_configuration_are_named_all_at_once_with_the_nearest_key() {
 
 #[test]
 fn a_node_that_is_told_to_stop_has_stopped_when_that_is_said() {
-    let home = tempfile::tempdir().unwrap();
-    let stop = || klnode(home.path()).arg("stop").output().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let stop = || klnode(&home).arg("stop").output().unwrap();
     assert_eq!(stop().status.code(), Some(3), "there is none");
-    let (mut node, _) = start(home.path());
+    // By whichever name it knows its home.
+    let mut command = klnode(Path::new("home"));
+    command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let (mut node, _) = started(command);
     let stopped = stop();
     assert_eq!(stopped.stdout, b"The node has stopped.\n", "{}", told(&stopped));
+    // It is free at once.
+    start(&home);
     assert!(node.0.wait().unwrap().success());
-    // Its home is free at once.
-    start(home.path());
 }
 
 #[test]

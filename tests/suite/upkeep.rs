@@ -136,6 +136,19 @@ fn what_hides_the_entry_that_is_shown_hides_its_equals_and_any_other_goes_alone(
 }
 
 #[test]
+fn what_is_written_anew_is_not_merged_into_what_was_put_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (node, _) = start(home);
+    let one = add(home, TITLE, FIRST, &[]);
+    printed(&run(home, &["archive", &one]));
+    let two = add(home, TITLE, SECOND, &[]);
+    assert_eq!(maintained(home, &["duplicates"])["merged"], 0);
+    assert_eq!(ids(&found(home, "ctx.Err() after upstream calls")), [two.as_str()]);
+    drop(node);
+}
+
+#[test]
 fn what_differs_in_a_number_is_proposed_and_a_dismissal_outlives_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();

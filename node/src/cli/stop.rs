@@ -5,7 +5,7 @@ use crate::api::Client;
 use crate::api::types::Stopping;
 use crate::store::Layout;
 use hyper::Method;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How long a node may take: requests under way have ten seconds, and the store is closed then.
@@ -16,7 +16,7 @@ pub(super) async fn stop(client: &Client) -> Result<Reply, VerbError> {
     let stopping: Stopping = client.send_json(Method::POST, "/v1/stop", &()).await?;
     let layout = Layout::new(&stopping.home);
     let since = Instant::now();
-    while is_claimed(&layout) {
+    while is_claimed(&layout)? {
         if since.elapsed() > STOP_TIME_MAX {
             let seconds = STOP_TIME_MAX.as_secs();
             return Err(VerbError::Failed(format!("see the node end within {seconds} s")));
@@ -27,6 +27,13 @@ pub(super) async fn stop(client: &Client) -> Result<Reply, VerbError> {
 }
 
 /// Whether the node still works on its home.
-fn is_claimed(layout: &Layout) -> bool {
-    File::open(layout.lock_file()).is_ok_and(|file| file.try_lock().is_err())
+fn is_claimed(layout: &Layout) -> Result<bool, VerbError> {
+    let path = layout.lock_file();
+    let failed =
+        |error| VerbError::Failed(format!("see the node end: {}: {error}", path.display()));
+    match File::open(&path).map_err(failed)?.try_lock() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
 }

@@ -18,6 +18,7 @@ use klnode_crdt::view::View;
 use klnode_federation::proto::message::Receipt as Erased;
 use klnode_federation::proto::pairing::Invitation;
 use klnode_federation::proto::{Offerer, Outgoing};
+use std::collections::BTreeSet;
 
 /// Proofs that are kept of whoever it is.
 pub(super) const PROOFS_MAX: u64 = 1_000;
@@ -56,7 +57,7 @@ pub enum PeerAct {
     /// Keeps a header that was refused where it was offered, by a hash of its slot.
     Refuse(Offerer, [u8; 16], Box<RefusalRow>),
     /// A peer's store holds these no longer, which were refused from it; or they are welcome now.
-    Withdrawn(Offerer, Vec<Digest>),
+    Withdrawn(Offerer, BTreeSet<Digest>),
     /// What was refused from a peer's store is welcome now.
     Readmit(Offerer),
     /// The same, but only of what was refused because too much waited for the operator.
@@ -105,33 +106,37 @@ impl Ingest<'_> {
         Ok(Receipt::Done(batch.head()?))
     }
 
+    /// Writes down what another node is to this one, with all that changes by it.
+    fn put_peer(&mut self, batch: &Batch, peer: AuthorId, row: &PeerRow) -> Result<(), Error> {
+        let boot = self.writer.boot;
+        // By what is stored: what is in memory may be of an attempt that failed.
+        let held = batch.peer(peer)?;
+        match row.counts_as_mine() {
+            true => self.writer.mine.insert(peer),
+            false => self.writer.mine.remove(&peer),
+        };
+        if held.as_ref().is_some_and(PeerRow::counts_as_mine) != row.counts_as_mine() {
+            self.refresh_all_edges(batch)?;
+        }
+        self.writer.society_changes += 1;
+        let was_approved = held.is_some_and(|held| held.approval == Approval::Approved);
+        let is_approved = row.approval == Approval::Approved;
+        if was_approved != is_approved {
+            batch.end_out(peer, (boot, self.now))?;
+        }
+        if is_approved && !was_approved {
+            // What was proved before it came concerns it too.
+            for author in batch.proofs()? {
+                batch.append(peer, Outgoing::Proof(author), boot)?;
+            }
+        }
+        batch.put_peer(peer, row)
+    }
+
     fn note_peer(&mut self, batch: &Batch, act: &PeerAct) -> Result<(), Error> {
         let boot = self.writer.boot;
         match act {
-            PeerAct::Put(peer, row) => {
-                // By what is stored: what is in memory may be of an attempt that failed.
-                let was_mine = batch.peer(*peer)?.is_some_and(|held| held.counts_as_mine());
-                match row.counts_as_mine() {
-                    true => self.writer.mine.insert(*peer),
-                    false => self.writer.mine.remove(peer),
-                };
-                if was_mine != row.counts_as_mine() {
-                    self.refresh_all_edges(batch)?;
-                }
-                self.writer.society_changes += 1;
-                let held = batch.peer(*peer)?.map(|held| held.approval);
-                let was_approved = held == Some(Approval::Approved);
-                if was_approved != (row.approval == Approval::Approved) {
-                    batch.end_out(*peer, (boot, self.now))?;
-                }
-                if row.approval == Approval::Approved && !was_approved {
-                    // What was proved before it came concerns it too.
-                    for author in batch.proofs()? {
-                        batch.append(*peer, Outgoing::Proof(author), boot)?;
-                    }
-                }
-                batch.put_peer(*peer, row)
-            }
+            PeerAct::Put(peer, row) => self.put_peer(batch, *peer, row),
             PeerAct::Equal(peer, at) => match batch.peer(*peer)? {
                 Some(row) => batch.put_peer(*peer, &PeerRow { equal_at: Some(*at), ..row }),
                 None => Ok(()),

@@ -24,7 +24,17 @@ struct Member {
     entry: EntryId,
     row: ViewRow,
     view: View,
-    is_hidden: bool,
+    hidden: Hidden,
+}
+
+/// Whether an entry is put away, or out of sight: then its text answers for no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hidden {
+    No,
+    /// By the rule, because nobody needed it.
+    ByRule,
+    /// By the person.
+    ByHand,
 }
 
 impl Found {
@@ -43,12 +53,18 @@ impl Reading<'_> {
             return self.read(entry);
         }
         let Some(asked) = self.member(entry)? else { return Ok(None) };
-        let is_hidden = asked.is_hidden;
+        let is_hidden = asked.hidden != Hidden::No;
+        if asked.hidden == Hidden::ByRule {
+            return self.read(entry);
+        }
         let mut members: Vec<Member> = Vec::with_capacity(group.len());
         for other in group.into_iter().filter(|other| *other != entry) {
             // What is damaged of another hides nothing that is whole.
             let other = Error::unless_damaged(self.member(other))?.flatten();
-            members.extend(other.filter(|other| is_equal(&asked.view, &other.view)));
+            let is_one = |other: &Member| {
+                other.hidden != Hidden::ByRule && is_equal(&asked.view, &other.view)
+            };
+            members.extend(other.filter(is_one));
         }
         members.push(asked);
         // Whichever is asked for, the same comes of them.
@@ -57,8 +73,8 @@ impl Reading<'_> {
         if is_hidden && first != entry {
             return self.read(entry);
         }
-        // What is hidden takes its equals with it if it stands for them; any other goes alone.
-        members.retain(|of| of.entry == first || !of.is_hidden);
+        // What the person hides takes its equals with it if it stands for them; any other goes alone.
+        members.retain(|of| of.entry == first || of.hidden == Hidden::No);
         if members.len() < 2 {
             return self.read(entry);
         }
@@ -79,15 +95,22 @@ impl Reading<'_> {
 
     fn member(&self, entry: EntryId) -> Result<Option<Member>, Error> {
         let Some((row, view)) = self.view(entry)? else { return Ok(None) };
-        let is_hidden = self.is_hidden(entry, &view)?;
-        Ok(Some(Member { entry, row, view, is_hidden }))
+        let hidden = self.hidden(entry, &view)?;
+        Ok(Some(Member { entry, row, view, hidden }))
     }
 
-    /// Whether the operator has put an entry away, or out of sight: then its text answers for no other.
-    fn is_hidden(&self, entry: EntryId, view: &View) -> Result<bool, Error> {
+    pub(super) fn hidden(&self, entry: EntryId, view: &View) -> Result<Hidden, Error> {
         let overlay = self.snapshot.overlay(entry)?;
+        if overlay.is_muted || overlay.is_invalidated {
+            return Ok(Hidden::ByHand);
+        }
         let is_archived = view.archived_by.keys().any(|by| self.society.mine.contains(by));
-        Ok(overlay.is_muted || overlay.is_invalidated || is_archived)
+        let uses = Error::unless_damaged(self.snapshot.uses(entry))?.unwrap_or_default();
+        Ok(match (is_archived, uses.is_put_away) {
+            (false, _) => Hidden::No,
+            (true, true) => Hidden::ByRule,
+            (true, false) => Hidden::ByHand,
+        })
     }
 
     /// Whether the words that are shown are this node's own, or *mine*.

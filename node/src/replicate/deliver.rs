@@ -14,7 +14,7 @@ use klnode_crdt::lattice::Lattice;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_federation::proto::filter::{Rule, Verdict};
 use klnode_federation::proto::{Arrived, Delivery, Offerer, Outcome};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A delivery, sorted into what the writer is told.
 pub(super) struct Sorted {
@@ -106,7 +106,7 @@ fn readmitted(
     offer: Offerer,
     view: &StoreView,
 ) -> Result<Option<PeerAct>, Error> {
-    let mut heard = Vec::<Digest>::new();
+    let mut heard = BTreeSet::<Digest>::new();
     for record in arrivals.iter().filter(|record| takes_back(record)) {
         let (slot, _) = refusal(record, String::new());
         let held = Error::unless_damaged(view.snapshot.refusal(offer, slot))?.flatten();

@@ -107,6 +107,8 @@ pub struct Replica<W> {
     /// Everything up to here was examined for release.
     examined: Option<Seq>,
     sweep: Option<Sweep>,
+    /// The one after it.
+    next_sweep: Option<Sweep>,
     sweep_ms: u64,
     swept_at: u64,
     is_behind: bool,
@@ -137,6 +139,7 @@ impl<W: Writer> Replica<W> {
             heads: BTreeMap::new(),
             examined: None,
             sweep: None,
+            next_sweep: None,
             sweep_ms,
             swept_at: 0,
             is_behind: true,
@@ -200,7 +203,8 @@ impl<W: Writer> Replica<W> {
         let snapshot = self.writer.store().snapshot()?;
         let society = self.society_in(&snapshot, now)?;
         let store = self.writer.store().id();
-        let held = self.sweep.as_ref().map(|sweep| sweep.held.clone()).unwrap_or_default();
+        let sweeps = self.sweep.iter().chain(&self.next_sweep);
+        let held = sweeps.flat_map(|sweep| &sweep.held).copied().collect();
         Ok(StoreView {
             snapshot,
             society,
@@ -343,7 +347,9 @@ impl<W: Writer> Replica<W> {
                 }
                 Output::Advance(peer, cursor) => PeerAct::Advance(peer, cursor.into()),
                 Output::Requeue(peer, digests) => PeerAct::Requeue(peer, digests),
-                Output::Withdrawn(offer, digests) => PeerAct::Withdrawn(offer, digests),
+                Output::Withdrawn(offer, digests) => {
+                    PeerAct::Withdrawn(offer, digests.into_iter().collect())
+                }
                 Output::Restart(peer) => PeerAct::Restart(peer),
                 Output::Reread(peer) => PeerAct::Reread(peer),
                 Output::Received(peer, receipts) => PeerAct::Received(peer, receipts),
@@ -401,10 +407,13 @@ impl<W: Writer> Replica<W> {
 
     // Releases.
 
+    /// Examines everything again for these peers. A sweep under way is finished first: whoever makes
+    /// many of them necessary does not keep those from being served who wait for its end.
     fn sweep_for(&mut self, peers: BTreeSet<AuthorId>) -> &mut Sweep {
-        let sweep = self.sweep.get_or_insert_default();
+        let has_begun = self.sweep.as_ref().is_some_and(|sweep| sweep.after.is_some());
+        let at = if has_begun { &mut self.next_sweep } else { &mut self.sweep };
+        let sweep = at.get_or_insert_default();
         sweep.peers.extend(peers);
-        sweep.after = None;
         sweep
     }
 
@@ -476,7 +485,7 @@ impl<W: Writer> Replica<W> {
                 return Ok(());
             }
         }
-        (self.examined, self.sweep) = (Some(end), swept);
+        (self.examined, self.sweep) = (Some(end), swept.or_else(|| self.next_sweep.take()));
         Ok(())
     }
 

@@ -9,8 +9,10 @@ use crate::store::{Error, Snapshot};
 use klnode_federation::proto::Offerer;
 
 /// Between two times that it is asked for, in milliseconds: what many refused records leave room for is
-/// decided one by one, and outboxes are read from the start for it.
+/// decided one by one, and outboxes are read from the start for it. It doubles while that goes on: a
+/// long outbox must be read to its end.
 const PAUSE_MS: u64 = 60_000;
+const PAUSE_MAX_MS: u64 = 3_600_000;
 
 /// Whether there may be room.
 pub(super) struct Room {
@@ -20,12 +22,13 @@ pub(super) struct Room {
     pub(super) is_freed: bool,
     /// Nothing is asked for before, in milliseconds.
     wait_until: u64,
+    pause_ms: u64,
 }
 
 impl Room {
     /// Nobody knows what was decided before the start.
     pub(super) fn new() -> Self {
-        Self { waiting: 0, is_freed: true, wait_until: 0 }
+        Self { waiting: 0, is_freed: true, wait_until: 0, pause_ms: PAUSE_MS }
     }
 
     /// What has to be noted for it to come again; nothing if there is no more room than before, or
@@ -51,8 +54,11 @@ impl Room {
             }
         }
         self.is_freed = false;
-        if !acts.is_empty() {
-            self.wait_until = at.saturating_add(PAUSE_MS);
+        if acts.is_empty() {
+            self.pause_ms = PAUSE_MS;
+        } else {
+            self.wait_until = at.saturating_add(self.pause_ms);
+            self.pause_ms = (2 * self.pause_ms).min(PAUSE_MAX_MS);
         }
         Ok(acts)
     }

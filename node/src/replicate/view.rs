@@ -95,7 +95,10 @@ impl StoreView {
             return Ok(false);
         }
         match SignedHeader::read_back(&row.header, row.signature) {
-            Ok(signed) => Ok(self.here(signed.header().entry)?.origin.is_some()),
+            Ok(signed) => {
+                let row = self.snapshot.view_row(signed.header().entry)?;
+                Ok(row.is_some_and(|row| row.workspace.is_some()))
+            }
             Err(_) => Ok(false),
         }
     }

@@ -389,16 +389,13 @@ impl Batch {
             if waiting.as_ref().is_some_and(|waiting| version.covers(waiting)) {
                 blot(&mut table, other)?;
                 table.remove(other)?;
+                self.unqueue_waiting(other)?;
                 covered += 1;
             }
         }
         let is_full = beside.len() - covered >= LIVE_SLOTS_MAX || table.len()? >= WAITING_MAX;
         if !is_full {
             table.insert(&at, rows::encode(row).as_slice())?;
-        }
-        drop(table);
-        if covered > 0 {
-            self.put_meta(META_ERASED, &[])?;
         }
         Ok(if is_full { Waiting::Full } else { Waiting::Kept })
     }
@@ -425,6 +422,7 @@ impl Batch {
         blot(&mut table, &held_key(record))?;
         table.remove(&held_key(record))?;
         drop(table);
+        self.unqueue_waiting(&held_key(record))?;
         self.put_meta(META_ERASED, &[])
     }
 
@@ -443,7 +441,17 @@ impl Batch {
         }
         table.retain_in::<&HeldKey, _>(&first..=&last, |_, _| false)?;
         drop(table);
+        for at in &waiting {
+            self.unqueue_waiting(at)?;
+        }
         self.put_meta(META_ERASED, &[])
+    }
+
+    /// Who brought what waited is forgotten with it, unless it is held by now.
+    fn unqueue_waiting(&self, at: &HeldKey) -> Result<(), Error> {
+        let digest = part::<32>(at, 49);
+        let is_held = self.transaction.open_table(DIGESTS)?.get(&digest)?.is_some();
+        if is_held { Ok(()) } else { self.unqueue(&digest) }
     }
 
     // Local facts.

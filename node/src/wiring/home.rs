@@ -95,8 +95,23 @@ impl Home {
     /// Whether the folder is empty, or holds something of a home: then it may be closed to others.
     fn is_klnodes(&self) -> io::Result<bool> {
         let layout = self.layout();
-        let files = [layout.store_file(), layout.key_file(), layout.config_file()];
-        Ok(files.iter().any(|file| file.exists()) || fs::read_dir(&self.path)?.next().is_none())
+        let files = [
+            layout.store_file(),
+            layout.key_file(),
+            layout.person_file(),
+            layout.config_file(),
+            layout.lock_file(),
+        ];
+        if files.iter().any(|file| file.exists()) {
+            return Ok(true);
+        }
+        for entry in fs::read_dir(&self.path)? {
+            // A file system that was made for it comes with one.
+            if entry?.file_name() != "lost+found" {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Claims the home for as long as what it returns is kept: one works on it at a time.

@@ -50,5 +50,6 @@ pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
 #[utoipa::path(post, path = "/v1/stop", responses((status = 200, body = Stopping)))]
 pub(super) async fn stop(State(service): State<Service>) -> Answered<Stopping> {
     service.stop.notify_one();
-    Ok(Answer(Stopping { home: service.home.display().to_string() }))
+    let home = std::path::absolute(&*service.home).unwrap_or_else(|_| service.home.to_path_buf());
+    Ok(Answer(Stopping { home: home.display().to_string() }))
 }

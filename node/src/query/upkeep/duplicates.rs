@@ -9,6 +9,7 @@ use crate::engine::Note;
 use crate::index::document::Document;
 use crate::index::meaning::Meaning;
 use crate::index::vectors::Filter;
+use crate::query::equals::Hidden;
 use crate::query::rivals::polarity;
 use crate::store::Error;
 use crate::store::rows::Seq;
@@ -61,6 +62,9 @@ impl Work<'_> {
 
     fn find_equals(&mut self, meaning: &Meaning, entry: EntryId) -> Result<(), Error> {
         let Some(one) = self.subject(entry)? else { return Ok(()) };
+        if self.is_hidden(entry, &one)? {
+            return Ok(());
+        }
         let scope = &one.document.scope;
         let filter = Filter::all().workspaces([scope.workspace]).memories([scope.memory]);
         let near = meaning.vectors.nearest_to(entry, NEIGHBOURS, &filter).unwrap_or_default();
@@ -81,12 +85,18 @@ impl Work<'_> {
             }
             let Some(two) = self.subject(other)? else { continue };
             let place = |of: &Subject| (of.document.scope.workspace, of.document.scope.memory);
-            if place(&one) != place(&two) {
+            if place(&one) != place(&two) || self.is_hidden(other, &two)? {
                 continue;
             }
             self.judge_pair(&one, &two, cosine, thresholds);
         }
         Ok(())
+    }
+
+    /// What is hidden stands for nothing that is written anew.
+    fn is_hidden(&self, entry: EntryId, of: &Subject) -> Result<bool, Error> {
+        let hidden = Error::unless_damaged(self.reading.hidden(entry, &of.view))?;
+        Ok(hidden.is_none_or(|hidden| hidden != Hidden::No))
     }
 
     /// Where the `same_as` edges lead that this node or *mine* have drawn on an entry.

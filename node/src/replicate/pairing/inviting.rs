@@ -124,6 +124,10 @@ impl Core {
         let meeting = Meeting { secret, inviter: self.own, joiner: peer, nonce };
         let now = (self.now)();
         let answer = invitation.admit(&meeting, proof, now)?;
+        // Whoever was sent away needs a new ticket.
+        if held.approval == Approval::Refused && invitation.used_by == Some(peer) {
+            return Err(TurnedAway::Used.into());
+        }
         let (code, must_confirm) = (meeting.code(), invitation.must_confirm);
         let approval = if must_confirm { Approval::Waiting } else { Approval::Approved };
         let before = held.approval;
