@@ -25,7 +25,7 @@ pub use retrieval::{
     StatusBonus, Tiers,
 };
 pub use running::{Api, Engine, Hooks, Index, Log, Mcp, Network, Threads};
-pub use sharing::{Budget, Federation, Filter, Filters};
+pub use sharing::{Budget, Egress, Federation, Filters, Ingress};
 pub use upkeep::Upkeep;
 
 /// Every setting of a node. `Config::default()` is what `default.toml` says.

@@ -14,24 +14,23 @@ use crate::units::{
 #[serde(deny_unknown_fields)]
 pub struct Filters {
     /// What a new peer is sent.
-    pub egress: Filter,
+    pub egress: Egress,
     /// What is taken from a new peer.
-    pub ingress: Filter,
+    pub ingress: Ingress,
 }
 
-/// `[filter.egress]` and `[filter.ingress]`: what passes. What enters is judged once it is here, so
-/// nothing is asked of it that a judgement tells.
+/// `[filter.egress]`: what is sent.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Filter {
+pub struct Egress {
     /// Workspaces by name; none means all that are shared with the peer.
     pub workspaces: List<Name>,
     /// Tags of which an entry needs one; none means that it needs none.
     pub tags_allow: List<Name>,
     /// Tags with which an entry does not pass.
     pub tags_deny: List<Name>,
-    /// The least decayed mean; of what is sent alone.
-    pub confidence_min: Option<Fraction>,
+    /// The least decayed mean.
+    pub confidence_min: Fraction,
     /// Types of entries that pass.
     pub types: List<EntryType>,
     /// Memories that pass.
@@ -40,8 +39,45 @@ pub struct Filter {
     pub threads_exclude: List<Name>,
     /// Whose entries pass.
     pub reach: Reach,
-    /// Statuses that pass; of what is sent alone.
-    pub statuses: Option<List<Status>>,
+    /// Statuses that pass.
+    pub statuses: List<Status>,
+}
+
+/// `[filter.ingress]`: what is taken. It is judged once it is here, so nothing is asked of it that a
+/// judgement tells.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ingress {
+    /// Workspaces by name; none means all that are shared with the peer.
+    pub workspaces: List<Name>,
+    /// Tags of which an entry needs one; none means that it needs none.
+    pub tags_allow: List<Name>,
+    /// Tags with which an entry does not pass.
+    pub tags_deny: List<Name>,
+    /// Types of entries that pass.
+    pub types: List<EntryType>,
+    /// Memories that pass.
+    pub memories: List<Memory>,
+    /// Threads of which nothing passes.
+    pub threads_exclude: List<Name>,
+    /// Whose entries pass.
+    pub reach: Reach,
+}
+
+impl Egress {
+    /// What it asks without a judgement.
+    #[must_use]
+    pub fn unjudged(&self) -> Ingress {
+        Ingress {
+            workspaces: self.workspaces.clone(),
+            tags_allow: self.tags_allow.clone(),
+            tags_deny: self.tags_deny.clone(),
+            types: self.types.clone(),
+            memories: self.memories.clone(),
+            threads_exclude: self.threads_exclude.clone(),
+            reach: self.reach,
+        }
+    }
 }
 
 /// `[federation]`: replication with peers.

@@ -6,7 +6,7 @@ use crate::store::peers::Society;
 use crate::store::peers::rows::{PeerRow, Way};
 use crate::store::{Error, Snapshot};
 use klnode_config::sections as config;
-use klnode_config::units::{self, Fraction, List, Name};
+use klnode_config::units::{self, List, Name};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
@@ -22,8 +22,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Examiner {
     reader: Arc<Reader>,
-    egress: config::Filter,
-    ingress: config::Filter,
+    egress: config::Egress,
+    ingress: config::Ingress,
 }
 
 /// What is held back, and by which rule.
@@ -64,12 +64,12 @@ impl Examiner {
 
     /// What is sent to a peer.
     pub fn egress(&self, row: &PeerRow, society: &Society) -> Filter {
-        row.egress.clone().unwrap_or_else(|| given(&self.egress, row, society))
+        row.egress.clone().unwrap_or_else(|| given(sent(&self.egress, society), row))
     }
 
     /// What is taken from a peer.
     pub fn ingress(&self, row: &PeerRow, society: &Society) -> Filter {
-        row.ingress.clone().unwrap_or_else(|| given(&self.ingress, row, society))
+        row.ingress.clone().unwrap_or_else(|| given(taken(&self.ingress, society), row))
     }
 
     /// Begins to read what is examined.
@@ -200,8 +200,7 @@ pub(super) fn hop(
 
 /// A filter for a peer of which the operator has said nothing. Between a person's own machines nothing
 /// stays behind for where it stands: what is raw, doubted or archived is the person's as well.
-fn given(from: &config::Filter, row: &PeerRow, society: &Society) -> Filter {
-    let filter = of_config(from, society);
+fn given(filter: Filter, row: &PeerRow) -> Filter {
     if !row.counts_as_mine() {
         return filter;
     }
@@ -217,11 +216,21 @@ fn all_statuses() -> BTreeSet<String> {
     STATUSES.iter().map(|status| (*status).to_owned()).collect()
 }
 
-/// A filter from the configuration, its workspaces by id.
-fn of_config(from: &config::Filter, society: &Society) -> Filter {
-    fn words<T>(list: &List<T>, word: impl Fn(&T) -> &str) -> BTreeSet<String> {
-        list.as_slice().iter().map(|one| word(one).to_owned()).collect()
+fn words<T>(list: &List<T>, word: impl Fn(&T) -> &str) -> BTreeSet<String> {
+    list.as_slice().iter().map(|one| word(one).to_owned()).collect()
+}
+
+/// What the configuration says is sent.
+fn sent(from: &config::Egress, society: &Society) -> Filter {
+    Filter {
+        confidence_min: from.confidence_min.get(),
+        statuses: words(&from.statuses, |one| one.as_str()),
+        ..taken(&from.unjudged(), society)
     }
+}
+
+/// What the configuration says is taken, its workspaces by id.
+fn taken(from: &config::Ingress, society: &Society) -> Filter {
     // A name that nothing carries must not stand for everything.
     let id = |name: &Name| society.workspace(name.as_str()).unwrap_or(NOWHERE);
     let code = |memory: &units::Memory| Memory::parse(memory.as_str()).map(Memory::code);
@@ -229,7 +238,7 @@ fn of_config(from: &config::Filter, society: &Society) -> Filter {
         workspaces: from.workspaces.as_slice().iter().map(id).collect(),
         tags_allow: words(&from.tags_allow, Name::as_str),
         tags_deny: words(&from.tags_deny, Name::as_str),
-        confidence_min: from.confidence_min.map_or(0.0, Fraction::get),
+        confidence_min: 0.0,
         types: words(&from.types, |one| one.as_str()),
         memories: from.memories.as_slice().iter().filter_map(code).collect(),
         threads_exclude: words(&from.threads_exclude, Name::as_str),
@@ -237,10 +246,7 @@ fn of_config(from: &config::Filter, society: &Society) -> Filter {
             units::Reach::CreatedHere => Reach::CreatedHere,
             units::Reach::AlsoRelayed => Reach::AlsoRelayed,
         },
-        statuses: match &from.statuses {
-            Some(statuses) => words(statuses, |one| one.as_str()),
-            None => all_statuses(),
-        },
+        statuses: all_statuses(),
     }
 }
 

@@ -155,7 +155,7 @@ fn a_filter_of_the_configuration_says_what_its_keys_say() {
     filters.egress.tags_deny = list(&["private"]);
     filters.egress.types = list(&["lesson", "norm"]);
     filters.egress.threads_exclude = list(&["draft"]);
-    filters.egress.statuses = Some(list(&["verified"]));
+    filters.egress.statuses = list(&["verified"]);
     filters.egress.memories = list(&["procedural"]);
     filters.egress.reach = units::Reach::CreatedHere;
     filters.ingress.tags_deny = list(&["noise"]);
@@ -166,7 +166,7 @@ fn a_filter_of_the_configuration_says_what_its_keys_say() {
         workspaces: [TEAM, WorkspaceId::MAIN].into(),
         tags_allow: set(&["auth"]),
         tags_deny: set(&["private"]),
-        confidence_min: filters.egress.confidence_min.expect("a default").get(),
+        confidence_min: filters.egress.confidence_min.get(),
         types: set(&["lesson", "norm"]),
         memories: [Memory::Procedural.code()].into(),
         threads_exclude: set(&["draft"]),
