@@ -192,6 +192,26 @@ mod tests {
     }
 
     #[test]
+    fn an_address_for_others_has_a_name_or_an_ip_address_and_a_port() {
+        for right in ["/dns4/hub.example.org/tcp/4600", "/ip4/10.0.0.1/tcp/1", "/ip6/::1/tcp/1"] {
+            assert_eq!(PeerAddress::try_from(text(right)).unwrap().as_str(), right);
+        }
+        let wrong = [
+            "",
+            "hub.example.org:4600",
+            "/dns4//tcp/4600",
+            "/dns4/hub example/tcp/4600",
+            "/ip4/0.0.0.0/tcp/4600",
+            "/ip4/10.0.0.1/tcp/0",
+            "/ip4/10.0.0.1/udp/1",
+            "/ip4/10.0.0.1/tcp/1/p2p/x",
+        ];
+        for wrong in wrong {
+            assert!(PeerAddress::try_from(text(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn local_tcp_is_off_or_on_loopback() {
         assert_eq!(LocalTcp::try_from(text("off")), Ok(LocalTcp::Off));
         let address = "[::1]:7700".parse().unwrap();

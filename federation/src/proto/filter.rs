@@ -227,11 +227,13 @@ impl Filter {
     }
 }
 
+/// Whether a tag is another, or stands above it: `auth` covers `auth/jwt`, not `authors`.
+pub fn covers(above: &str, tag: &str) -> bool {
+    tag.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Whether one of the listed tags is one of the entry's, or stands above it.
 fn any_covers(listed: &BTreeSet<String>, tags: &BTreeSet<String>) -> bool {
-    let covers = |above: &str, tag: &str| {
-        tag.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     listed.iter().any(|above| tags.iter().any(|tag| covers(above, tag)))
 }
 

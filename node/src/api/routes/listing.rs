@@ -15,7 +15,7 @@ use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::kind::Kind as EntryKind;
-use klnode_federation::proto::filter::STATUSES;
+use klnode_federation::proto::filter::{STATUSES, covers};
 
 /// Entries in one page of a listing.
 const LIST_LIMIT_DEFAULT: usize = 50;
@@ -98,9 +98,6 @@ impl<'a> Wanted<'a> {
     }
 
     fn is_met_by(&self, found: &Found) -> bool {
-        let covers = |wanted: &str, tag: &str| {
-            tag.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         let tags = found.view.texts.get(&TextSet::TAGS);
         let has_tag =
             |wanted: &str| tags.is_some_and(|tags| tags.keys().any(|tag| covers(wanted, tag)));
