@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct TextSet(pub u8);
 
 impl TextSet {
-    /// Topics, hierarchical with `/`.
+    /// Tags, hierarchical with `/`.
     pub const TAGS: Self = Self(1);
     /// Places in a checkout that the entry speaks of.
     pub const ANCHORS: Self = Self(2);

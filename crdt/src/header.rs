@@ -213,6 +213,12 @@ impl SignedHeader {
         Ok(checked)
     }
 
+    /// Whether a header, also one of a later format, was signed by the author that it names.
+    pub fn is_signed(bytes: &[u8], signature: Signature) -> bool {
+        let wire: Result<WireHeader, Refusal> = wire::decode(bytes, BOUNDS);
+        wire.is_ok_and(|wire| wire.2.has_signed(Purpose::Record, bytes, &signature))
+    }
+
     /// Reads a header that was verified before it was stored.
     pub fn read_back(bytes: &[u8], signature: Signature) -> Result<Self, Refusal> {
         let header = Header::decode(bytes)?;

@@ -17,9 +17,9 @@ pub enum Kind {
     Finding,
     /// How the team works.
     Norm,
-    /// A thing in the typed graph.
+    /// A thing that other entries speak of.
     Entity,
-    /// An edge in the typed graph.
+    /// How two things are related.
     Relation,
     /// A raw signal.
     Signal,
@@ -27,7 +27,7 @@ pub enum Kind {
     Friction,
     /// A raw note on how an agent behaves.
     Calibration,
-    /// A document that several people edit.
+    /// A longer text: how something is done.
     Playbook,
 }
 

@@ -8,7 +8,7 @@ use crate::claims::{Citation, Claims, Link, TextSet};
 use crate::digest::{Context, Fields};
 use crate::entry::Entry;
 use crate::gcounter::Counted;
-use crate::gset::{GSet, Presence};
+use crate::gset::{GSet, Presence, Word};
 use crate::ids::{AuthorId, Digest};
 use crate::kind::Kind;
 use crate::limits::VIEW_ELEMENTS_MAX;
@@ -115,8 +115,8 @@ pub struct View {
     pub citations: BTreeMap<Citation, BTreeSet<AuthorId>>,
     /// Edges, with the authors who draw them.
     pub links: BTreeMap<Link, BTreeSet<AuthorId>>,
-    /// Entitled authors who want it archived, and since when.
-    pub archived_by: BTreeMap<AuthorId, Hlc>,
+    /// Since when the reader has it archived: whichever of *mine* said so.
+    pub archived: Option<Hlc>,
     /// Texts by authors who are not entitled.
     pub proposals: Vec<Proposal>,
     /// Counters by author.
@@ -199,11 +199,9 @@ impl Entry {
         }
         view.citations = united(entitled.iter().map(|(a, claims)| (*a, &claims.citations)));
         view.links = united(entitled.iter().map(|(a, claims)| (*a, &claims.links)));
-        let archived = entitled.iter().filter_map(|(author, claims)| {
-            let word = claims.archival.as_ref()?;
-            (word.presence == Presence::Present).then_some((*author, word.stamp))
-        });
-        view.archived_by = archived.collect();
+        let mine = entitled.iter().filter(|(author, _)| entitlement.mine.contains(author));
+        let words: Vec<&Word> = mine.filter_map(|(_, by)| by.archival.as_ref()).collect();
+        view.archived = archived(&words, now);
         let has_text = TEXTS.iter().any(|register| view.registers.contains_key(register));
         view.state = if has_text { State::Live } else { State::Retracted };
         view
@@ -272,20 +270,20 @@ impl Entry {
             texts: BTreeMap::new(),
             citations: BTreeMap::new(),
             links: BTreeMap::new(),
-            archived_by: BTreeMap::new(),
+            archived: None,
             proposals: Vec::new(),
             counts: self.tallies.iter().map(|(author, tally)| (*author, count(tally))).collect(),
             next_change: self.next_change(now),
         }
     }
 
-    /// When a value becomes due or a counter cell starts to count.
+    /// When a value or a word becomes due, or a counter cell starts to count.
     fn next_change(&self, now: WallTime) -> Option<WallTime> {
         let values = self.claims.values().flat_map(|claims| claims.registers.values());
-        let due = values
-            .flat_map(Lww::iter)
-            .filter(|(_, value)| !value.stamp.is_due(now))
-            .map(|(_, value)| value.stamp.due_at());
+        let values = values.flat_map(Lww::iter).map(|(_, value)| value.stamp);
+        let archival = self.claims.values().filter_map(|claims| claims.archival.as_ref());
+        let stamps = values.chain(archival.map(|word| word.stamp));
+        let due = stamps.filter(|stamp| !stamp.is_due(now)).map(Hlc::due_at);
         let counters = self
             .tallies
             .values()
@@ -305,6 +303,18 @@ fn shown_registers(
     }
     let shown = united.into_iter().map(|(register, values)| (register, Lww::shown_of(values, now)));
     shown.filter_map(|(register, shown)| Some((register, shown?))).collect()
+}
+
+/// Since when an entry is archived, by what one person's nodes say of it: the newest word decides, and at
+/// equal stamps the withdrawal. A word that is not yet due says nothing while a due one exists.
+fn archived(words: &[&Word], now: WallTime) -> Option<Hlc> {
+    let any_due = words.iter().any(|word| word.stamp.is_due(now));
+    let stamps = |of: Presence| {
+        let said = words.iter().filter(move |word| word.presence == of).map(|word| word.stamp);
+        said.filter(move |stamp| stamp.is_due(now) == any_due)
+    };
+    let restored = stamps(Presence::Withdrawn).max();
+    stamps(Presence::Present).filter(|stamp| Some(*stamp) > restored).min()
 }
 
 fn proposals(claims: &Claims) -> impl Iterator<Item = Proposal> + '_ {
@@ -433,6 +443,26 @@ mod tests {
         let found: Vec<_> = proposed.iter().map(|one| (one.author, one.set, &*one.text)).collect();
         assert_eq!(found, [(other, TextSet::TAGS, "auth")]);
         assert_eq!(tag(1), []);
+    }
+
+    #[test]
+    fn of_one_persons_words_on_the_archive_the_newest_that_is_due_decides() {
+        const LATER: u64 = 10_000_000;
+        let (yes, no) = (Presence::Present, Presence::Withdrawn);
+        let at = |ms: u64| Hlc::new(WallTime::from_millis(ms), 0);
+        let word = |ms, presence| Word { stamp: at(ms), presence, after: BTreeSet::new() };
+        for (words, since) in [
+            (Vec::new(), None),
+            (vec![word(20, yes), word(10, yes)], Some(10)),
+            (vec![word(10, yes), word(20, no)], None),
+            (vec![word(20, no), word(30, yes), word(10, yes)], Some(30)),
+            (vec![word(20, yes), word(20, no)], None),
+            (vec![word(LATER, yes), word(20, no)], None),
+            (vec![word(LATER, yes)], Some(LATER)),
+        ] {
+            let words: Vec<&Word> = words.iter().collect();
+            assert_eq!(archived(&words, WallTime::from_millis(1_000)), since.map(at), "{words:?}");
+        }
     }
 
     #[test]

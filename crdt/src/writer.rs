@@ -140,7 +140,11 @@ impl Writer<'_> {
                 say_in(&mut said.links, link, |before| word(before, Presence::Withdrawn));
             }
             Claim::Archive(presence) => {
-                said.archival = Some(word(said.archival.as_ref(), *presence));
+                // Of one person's nodes the newest word decides: a clock that is a little behind must
+                // not lose to a word that is known here.
+                let known = held.claims.values().filter_map(|by| by.archival.as_ref());
+                let known = known.filter(|of| of.stamp.is_due(stamp.wall())).max();
+                said.archival = Some(word(known.max(said.archival.as_ref()), *presence));
             }
         }
     }

@@ -9,6 +9,7 @@
 use klnode_crdt::ids::AuthorId;
 use libp2p::PeerId;
 use libp2p::multiaddr::{Multiaddr, Protocol};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// What stands before the key in a peer id: an identity hash of 36 bytes, which are a protobuf
 /// message with the key type 1 (ed25519) and 32 bytes of key.
@@ -93,6 +94,22 @@ pub(super) fn port(address: &Multiaddr) -> u16 {
         _ => None,
     });
     port.unwrap_or_default()
+}
+
+/// The place on the network that an address is at: a host of IPv4, or a network of IPv6 (/64), all of
+/// whose addresses a single host may use.
+pub(super) fn source(address: &Multiaddr) -> Option<IpAddr> {
+    address.iter().find_map(|part| match part {
+        Protocol::Ip4(ip) => Some(IpAddr::V4(ip)),
+        Protocol::Ip6(ip) => match ip.to_canonical() {
+            IpAddr::V6(ip) => {
+                let [a, b, c, d, ..] = ip.segments();
+                Some(IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)))
+            }
+            v4 => Some(v4),
+        },
+        _ => None,
+    })
 }
 
 /// The key that a peer id holds.

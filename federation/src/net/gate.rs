@@ -17,11 +17,17 @@ use libp2p::swarm::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::task::{Context, Poll};
 use tokio::time::Instant;
 
 /// How many peers are kept away at once. Beyond it the one that may come back first is let in.
 const AWAY_PEERS_MAX: usize = 1024;
+
+/// Of the places for connections that are being set up, those from one place on the network have one
+/// in so many: whoever only knocks and says nothing leaves the rest to others. libp2p closes no such
+/// connection before its time, so an older one cannot give way.
+const SOURCE_SHARE: usize = 4;
 
 /// Connections with one stranger.
 const STRANGER_CONNECTIONS_MAX: usize = 1;
@@ -35,6 +41,8 @@ pub(super) enum Refused {
     Away,
     #[error("too many connections are being set up")]
     Pending,
+    #[error("too many connections from one address are being set up")]
+    PendingSource,
     #[error("too many connections are open")]
     Established,
     #[error("too many connections with this peer are open")]
@@ -58,7 +66,8 @@ pub(super) struct Gate {
     strangers_max: usize,
     approved: BTreeSet<PeerId>,
     away: BTreeMap<PeerId, Instant>,
-    pending_theirs: BTreeSet<ConnectionId>,
+    /// Where each comes from.
+    pending_theirs: BTreeMap<ConnectionId, Option<IpAddr>>,
     pending_ours: BTreeSet<ConnectionId>,
     established: BTreeMap<ConnectionId, (PeerId, Side)>,
 }
@@ -72,7 +81,7 @@ impl Gate {
             strangers_max: limits.stranger_connections_max,
             approved: BTreeSet::new(),
             away: BTreeMap::new(),
-            pending_theirs: BTreeSet::new(),
+            pending_theirs: BTreeMap::new(),
             pending_ours: BTreeSet::new(),
             established: BTreeMap::new(),
         }
@@ -141,18 +150,29 @@ impl Gate {
         self.established.insert(id, (peer, side));
         Ok(())
     }
-}
 
-fn check_pending(
-    pending: &mut BTreeSet<ConnectionId>,
-    max: usize,
-    id: ConnectionId,
-) -> Result<(), Refused> {
-    if pending.len() >= max {
-        return Err(Refused::Pending);
+    /// Takes a place for a connection from elsewhere that is not set up yet.
+    fn knock(&mut self, id: ConnectionId, from: &Multiaddr) -> Result<(), Refused> {
+        let source = address::source(from);
+        let of_source = self.pending_theirs.values().filter(|one| **one == source).count();
+        if self.pending_theirs.len() >= self.pending_max {
+            return Err(Refused::Pending);
+        }
+        if of_source >= (self.pending_max / SOURCE_SHARE).max(1) {
+            return Err(Refused::PendingSource);
+        }
+        self.pending_theirs.insert(id, source);
+        Ok(())
     }
-    pending.insert(id);
-    Ok(())
+
+    /// Takes a place for a dial.
+    fn dial(&mut self, id: ConnectionId) -> Result<(), Refused> {
+        if self.pending_ours.len() >= self.pending_max {
+            return Err(Refused::Pending);
+        }
+        self.pending_ours.insert(id);
+        Ok(())
+    }
 }
 
 impl NetworkBehaviour for Gate {
@@ -163,9 +183,9 @@ impl NetworkBehaviour for Gate {
         &mut self,
         id: ConnectionId,
         _: &Multiaddr,
-        _: &Multiaddr,
+        from: &Multiaddr,
     ) -> Result<(), ConnectionDenied> {
-        check_pending(&mut self.pending_theirs, self.pending_max, id).map_err(ConnectionDenied::new)
+        self.knock(id, from).map_err(ConnectionDenied::new)
     }
 
     fn handle_established_inbound_connection(
@@ -187,8 +207,7 @@ impl NetworkBehaviour for Gate {
         _: Endpoint,
     ) -> Result<Vec<Multiaddr>, ConnectionDenied> {
         peer.map_or(Ok(()), |peer| self.admit(&peer)).map_err(ConnectionDenied::new)?;
-        check_pending(&mut self.pending_ours, self.pending_max, id)
-            .map_err(ConnectionDenied::new)?;
+        self.dial(id).map_err(ConnectionDenied::new)?;
         Ok(Vec::new())
     }
 
@@ -305,12 +324,34 @@ mod tests {
     #[test]
     fn half_open_connections_are_counted_until_they_end() {
         let mut gate = gate();
-        let any: Multiaddr = "/ip4/127.0.0.1/tcp/1".parse().unwrap();
-        let open = |gate: &mut Gate, number| {
-            gate.handle_pending_inbound_connection(id(number), &any, &any).is_ok()
+        let here: Multiaddr = "/ip4/127.0.0.1/tcp/1".parse().unwrap();
+        let open = |gate: &mut Gate, number: usize| {
+            let from: Multiaddr = format!("/ip4/10.0.0.{number}/tcp/1").parse().unwrap();
+            gate.handle_pending_inbound_connection(id(number), &here, &from).is_ok()
         };
         assert!(open(&mut gate, 1) && open(&mut gate, 2) && !open(&mut gate, 3));
         assert_eq!(gate.establish(id(1), peer(1), Side::Theirs), Ok(()));
         assert!(open(&mut gate, 4) && !open(&mut gate, 5));
+    }
+
+    #[test]
+    fn half_open_connections_from_one_place_leave_places_to_others() {
+        let limits = Limits { pending_connections_max: 8, ..Limits::for_tests() };
+        let mut gate = Gate::new(&limits);
+        let mut number = 0;
+        let mut knock = |gate: &mut Gate, from: &str| {
+            number += 1;
+            gate.knock(id(number), &from.parse().unwrap())
+        };
+        for port in 1..=2 {
+            assert_eq!(knock(&mut gate, &format!("/ip4/10.0.0.1/tcp/{port}")), Ok(()));
+            assert_eq!(knock(&mut gate, &format!("/ip6/2001:db8::{port}/tcp/1")), Ok(()));
+        }
+        let full = Err(Refused::PendingSource);
+        assert_eq!(knock(&mut gate, "/ip4/10.0.0.1/tcp/3"), full);
+        // A host has all addresses of its network to choose from.
+        assert_eq!(knock(&mut gate, "/ip6/2001:db8::ffff:1/tcp/1"), full);
+        assert_eq!(knock(&mut gate, "/ip6/2001:db8:0:1::1/tcp/1"), Ok(()));
+        assert_eq!(knock(&mut gate, "/ip4/10.0.0.2/tcp/1"), Ok(()));
     }
 }

@@ -12,7 +12,7 @@
 //! with growing waits when they are lost. They may speak [`Protocol::Sync`] and [`Protocol::Pair`].
 //! Anyone else who connects is a stranger: it may speak `Pair` alone, in short frames, on one
 //! connection that is closed after [`Limits::stranger_lifetime`], and there are only so many places
-//! for strangers. `Sync` does not even exist on a stranger's connection; it appears there at the
+//! for strangers. Whoever asks to pair without end is sent away. `Sync` does not even exist on a stranger's connection; it appears there at the
 //! moment the stranger is allowed.
 //!
 //! **Exchanges.** A [`Handle::request`] ends in exactly one [`Event::Response`] or
@@ -29,6 +29,7 @@
 //! | `frame` | the bytes of one frame, and who is too slow |
 //! | `gate` | who gets a connection |
 //! | `offer` | which protocols a connection has |
+//! | `pairs` | how often peers may ask to pair |
 //! | `book` | when an approved peer is dialled |
 //! | `swarm` | how libp2p is put together |
 //! | `task` | the task that owns it |
@@ -40,6 +41,7 @@ mod frame;
 mod gate;
 mod handle;
 mod offer;
+mod pairs;
 mod reason;
 mod swarm;
 mod task;
@@ -71,7 +73,8 @@ pub struct Settings {
 /// How much peers may cost. Where the defaults are: `config/default.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections whose handshake is not finished, in each direction.
+    /// Connections whose handshake is not finished, in each direction; those from one address have a
+    /// quarter of the places.
     pub pending_connections_max: usize,
     /// Finished connections, all peers together.
     pub established_connections_max: usize,

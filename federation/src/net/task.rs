@@ -9,6 +9,7 @@ mod reported;
 
 use super::book::Book;
 use super::handle::{Command, Ends, Wish};
+use super::pairs::{self, Asked, Pairs};
 use super::swarm::{Behaviour, BehaviourEvent};
 use super::{Event, Limits, Protocol, address};
 use klnode_crdt::ids::AuthorId;
@@ -47,6 +48,7 @@ pub(super) struct Task {
     next_exchange: u64,
     /// Our requests that wait for a peer's answer, with the caller's number.
     asked: BTreeMap<(Protocol, OutboundRequestId), (PeerId, u64)>,
+    pairs: Pairs,
 }
 
 /// What there is to do.
@@ -80,6 +82,7 @@ impl Task {
             exchanges: BTreeMap::new(),
             next_exchange: 0,
             asked: BTreeMap::new(),
+            pairs: Pairs::new(Instant::now()),
         }
     }
 
@@ -225,6 +228,26 @@ impl Task {
         }
     }
 
+    /// Parts from a peer, which does not come back before `until`.
+    fn send_away(&mut self, peer: PeerId, until: Instant) {
+        self.swarm.behaviour_mut().gate.keep_away(peer, until);
+        self.book.stay_away(&peer, until);
+        self.leave(peer);
+    }
+
+    /// Whether a peer is heard that asks to pair. One that asks too often is sent away; where too many
+    /// ask, a stranger may try again on another connection.
+    fn may_pair(&mut self, peer: PeerId) -> bool {
+        let now = Instant::now();
+        match self.pairs.ask(peer, self.is_approved(&peer), now) {
+            Asked::Fine => return true,
+            Asked::TooOften => self.send_away(peer, now + pairs::AWAY),
+            Asked::TooMany => self.leave(peer),
+        }
+        tracing::debug!(%peer, "A request to pair was not heard: there are too many");
+        false
+    }
+
     /// Closes all connections with a peer, if there are any.
     fn leave(&mut self, peer: PeerId) {
         self.swarm.disconnect_peer_id(peer).unwrap_or_default();
@@ -263,10 +286,7 @@ impl Task {
                 }
             }
             Command::Disconnect { peer, for_ } => {
-                let (peer, until) = (address::peer_id(&peer), Instant::now() + for_);
-                self.swarm.behaviour_mut().gate.keep_away(peer, until);
-                self.book.stay_away(&peer, until);
-                self.leave(peer);
+                self.send_away(address::peer_id(&peer), Instant::now() + for_);
             }
         }
     }

@@ -17,6 +17,8 @@ pub struct Budget {
     pub records_max: u64,
     /// Entries that it begins to release.
     pub new_entries_max: u64,
+    /// Rows of the store that are gone through for its sake: a few bytes may ask for all of them.
+    pub rows_max: u64,
     /// Signatures and bytes that are wrong.
     pub faults_max: u64,
     /// How long a peer is sent away at first.
@@ -33,6 +35,7 @@ impl Default for Budget {
             bytes_max: 256 * 1024 * 1024,
             records_max: 60_000,
             new_entries_max: 30_000,
+            rows_max: 1_000_000,
             faults_max: 16,
             back_off_ms: 60_000,
             back_off_max_ms: 3_600_000,
@@ -51,6 +54,7 @@ pub(super) struct Spent {
     answer_bytes: u64,
     records: u64,
     new_entries: u64,
+    rows: u64,
     faults: u64,
     times_away: u32,
     away_until: u64,
@@ -148,6 +152,22 @@ impl Spent {
         if is_over { self.rest(at, budget) } else { 0 }
     }
 
+    /// Counts rows that were gone through.
+    pub(super) fn rows(&mut self, rows: u64, at: u64, budget: &Budget) {
+        self.roll(at, budget);
+        self.rows = self.rows.saturating_add(rows);
+    }
+
+    /// How long the peer has to wait before more is gone through for it.
+    pub(super) fn rest_of_rows(&mut self, at: u64, budget: &Budget) -> u64 {
+        self.roll(at, budget);
+        if self.rows >= budget.rows_max { self.rest(at, budget) } else { 0 }
+    }
+
+    pub(super) fn is_far_over_rows(&self, budget: &Budget) -> bool {
+        self.rows >= budget.rows_max.saturating_mul(2)
+    }
+
     fn rest(&self, at: u64, budget: &Budget) -> u64 {
         (self.since + budget.window_ms).saturating_sub(at).max(1)
     }
@@ -184,6 +204,18 @@ mod tests {
         assert_eq!(spent.records((1, 4), 60_000, &budget), 0);
         assert_eq!(spent.records((1, 1), 60_000, &budget), 60_000, "too many entries are new");
     }
+
+    #[test]
+    fn once_enough_was_gone_through_the_rest_of_the_window_is_waited_for() {
+        let budget = Budget { rows_max: 10, ..Budget::default() };
+        let mut spent = Spent::default();
+        spent.rows(9, 0, &budget);
+        assert_eq!(spent.rest_of_rows(10, &budget), 0);
+        spent.rows(1_000, 10, &budget);
+        assert_eq!(spent.rest_of_rows(20, &budget), 59_980);
+        assert_eq!(spent.rest_of_rows(60_000, &budget), 0);
+    }
+
     #[test]
     fn bytes_are_counted_like_frames() {
         let budget = Budget { bytes_max: 10, ..Budget::default() };

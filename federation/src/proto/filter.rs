@@ -3,6 +3,7 @@
 //! Release, ingress and preview all call [`Filter::verdict`], so that what `peer preview` shows is
 //! what replication does. A verdict that holds something back names the rule.
 
+use super::limits::CREATOR_HOPS_MAX;
 use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
@@ -141,7 +142,7 @@ impl fmt::Display for Rule {
         f.write_str(match self {
             Self::Local => "the workspace `local` never leaves its node",
             Self::Main => "the workspace `main` reaches the person's own nodes alone",
-            Self::Workspace => "its workspace is not shared with the peer",
+            Self::Workspace => "its workspace is not shared with the peer, or not in the filter",
             Self::Thread => "it belongs to a thread; promote it to share it",
             Self::Memory => "its memory is not in the filter",
             Self::Type => "its type is not in the filter",
@@ -163,9 +164,6 @@ pub enum Verdict {
     /// It does not, because of this rule.
     Hold(Rule),
 }
-
-/// Beyond this distance of its creator an entry is not passed on.
-pub const HOP_MAX: u8 = 3;
 
 impl Filter {
     /// Whether an entry passes, between this node and a peer it is so acquainted with.
@@ -211,7 +209,7 @@ impl Filter {
                 self.tags_allow.is_empty() || any_covers(&self.tags_allow, &of.tags),
             ),
             (Rule::Reach, self.reach == Reach::AlsoRelayed || of.creator_hop == Some(0)),
-            (Rule::Hop, of.creator_hop.is_some_and(|hop| hop < HOP_MAX)),
+            (Rule::Hop, of.creator_hop.is_some_and(|hop| hop <= CREATOR_HOPS_MAX)),
             (Rule::Confidence, of.confidence >= self.confidence_min),
             (Rule::Status, self.statuses.contains(&of.status)),
         ];

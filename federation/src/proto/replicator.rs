@@ -6,6 +6,7 @@
 use super::budget::{Allowance, Budget};
 use super::limits::{PAGE_ITEMS_MAX, RECEIPTS_MAX, VERSION};
 use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
+use super::serve::KEPT_MS;
 use super::session::{Delivery, Expected, Fault, Page, Session, SyncState};
 use super::view::{Offerer, Unreadable, View};
 use klnode_crdt::ids::{AuthorId, Digest};
@@ -42,6 +43,8 @@ pub enum Outcome {
     Settled,
     /// Cannot be taken yet: the cursor waits.
     Deferred,
+    /// Proves nothing, though it was to prove something: the peer's fault. The cursor may pass.
+    Faulty,
 }
 
 /// What is to be done.
@@ -285,6 +288,7 @@ impl Step<'_> {
     }
 
     fn try_drive(&mut self) -> Result<(), Unreadable> {
+        self.session.answering.take_if(|(since, _)| self.at.saturating_sub(*since) >= KEPT_MS);
         if !self.session.is_connected || !self.view.is_approved(self.peer) {
             return Ok(());
         }
@@ -389,6 +393,12 @@ impl Step<'_> {
             }
             (Answer::UnknownCursor, Expected::Page(Some(_))) => {
                 self.session.is_asking = false;
+                // Once is no fault. Whoever says so again and again has much written down each time.
+                let wait = (RETRY_MS << self.session.rereads.min(8)).min(DEFERRED_RETRY_MS);
+                if self.session.rereads > 0 {
+                    self.session.wait_until = self.at + wait;
+                }
+                self.session.rereads += 1;
                 self.reread();
             }
             (Answer::Records(records), Expected::Records) => {
@@ -405,6 +415,11 @@ impl Step<'_> {
                 // Once that is noted, what did not fit is due.
                 let due = self.at + self.settings.debounce_ms.max(1);
                 self.session.announce_at.get_or_insert(due);
+            }
+            (Answer::Later(ms), Expected::Compare) => {
+                self.undo(&Expected::Compare);
+                // Reading goes on meanwhile.
+                self.session.rest_until = self.at + u64::from(ms).max(1);
             }
             (Answer::Later(ms), expected) => {
                 self.undo(&expected);
@@ -475,6 +490,9 @@ impl Step<'_> {
             return Ok(());
         }
         let Some(mut page) = self.session.pages.pop_front() else { return Ok(()) };
+        for _ in outcomes.iter().filter(|outcome| **outcome == Outcome::Faulty) {
+            self.fault("a proof that proves nothing");
+        }
         let is_settled = !outcomes.contains(&Outcome::Deferred);
         if is_settled && !page.is_complete() {
             // It was a part: the cursor moves at the end of the page.
@@ -535,6 +553,23 @@ impl Step<'_> {
         let allowance = self.session.spent.frame(bytes, self.at, &self.settings.budget);
         self.enforce(allowance);
         allowance
+    }
+
+    /// Counts rows of the store that are gone through for the peer's sake.
+    pub(super) fn go_through(&mut self, rows: u64) {
+        if !self.view.is_mine(self.peer) {
+            self.session.spent.rows(rows, self.at, &self.settings.budget);
+        }
+    }
+
+    /// How long it has to wait before more is gone through.
+    pub(super) fn rest_of_rows(&mut self) -> u64 {
+        self.session.spent.rest_of_rows(self.at, &self.settings.budget)
+    }
+
+    /// Whether twice as much was gone through as may be.
+    pub(super) fn is_far_over(&self) -> bool {
+        self.session.spent.is_far_over_rows(&self.settings.budget)
     }
 
     fn enforce(&mut self, allowance: Allowance) {

@@ -19,6 +19,8 @@ const REST_FACTOR: u64 = 20;
 const REST_MS_MAX: u64 = 30_000;
 /// Records that are put into an outbox again in one piece.
 const REQUEUED_AT_ONCE: usize = 2_000;
+/// Rows that each of them is counted as: it is written.
+const REQUEUED_ROWS: u64 = 4;
 
 impl Step<'_> {
     pub(super) fn compare_if_due(&mut self, theirs: Greeting) -> Result<(), Unreadable> {
@@ -92,7 +94,16 @@ impl Step<'_> {
         if session.repeats >= REPEATS_MAX || is_nothing {
             return Ok(());
         }
+        // Whoever claims to lack everything, again and again, is believed a few times a minute.
+        let rest = self.rest_of_rows();
+        let session = &mut *self.session;
         session.want_compare();
+        if rest > 0 && !have.is_empty() {
+            have.clear();
+            (session.repeats, session.rest_until) = (session.repeats - 1, self.at + rest);
+        }
+        self.go_through(have.len() as u64 * REQUEUED_ROWS);
+        let session = &mut *self.session;
         for part in need.chunks(FETCH_MAX) {
             session.pages.push_back(Page::of_missing(part));
         }

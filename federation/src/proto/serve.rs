@@ -2,7 +2,7 @@
 
 use super::budget::Allowance;
 use super::compare;
-use super::limits::{FETCH_MAX, INLINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX};
+use super::limits::{FETCH_MAX, INLINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, RECEIPTS_MAX};
 use super::message::{Answer, Ask, Cursor, Item};
 use super::replicator::{Output, RETRY_MS, Step};
 use super::session::SyncState;
@@ -13,6 +13,15 @@ use klnode_crdt::record::RawRecord;
 
 /// Records that are read at once, which may be large.
 const READ_AT_ONCE: usize = 16;
+
+/// What is compared is kept so long for the next question of the same comparison, in milliseconds.
+pub(super) const KEPT_MS: u64 = 10_000;
+
+/// So many of them are counted as one row.
+const KEPT_ROWS: u64 = 8;
+
+/// Rows that one receipt is counted as: it is written, and all other peers' are looked at.
+const RECEIPT_ROWS: u64 = 16;
 
 impl Step<'_> {
     pub(super) fn asked(&mut self, exchange: u64, frame: &[u8]) {
@@ -62,16 +71,34 @@ impl Step<'_> {
                 Answer::Done
             }
             Ask::Compare(is_first, message) => self.serve_compare(is_first, &message)?,
+            Ask::Acknowledge(receipts) if receipts.is_empty() => Answer::Done,
+            Ask::Acknowledge(receipts) if receipts.len() > RECEIPTS_MAX => {
+                Answer::Refused(format!("more than {RECEIPTS_MAX} receipts at once"))
+            }
             Ask::Acknowledge(receipts) => {
+                if let Some(later) = self.later() {
+                    return Ok(later);
+                }
+                self.go_through(receipts.len() as u64 * RECEIPT_ROWS);
                 self.out.push(Output::Received(self.peer, receipts));
                 Answer::Done
             }
         })
     }
 
+    /// What a peer is told for whose sake enough was gone through.
+    fn later(&mut self) -> Option<Answer> {
+        let ms = self.rest_of_rows();
+        (ms > 0).then(|| Answer::Later(u32::try_from(ms).unwrap_or(u32::MAX)))
+    }
+
     fn serve_changes(&mut self, cursor: Option<Cursor>, max: u32) -> Result<Answer, Unreadable> {
         let after = match cursor {
             None => {
+                if let Some(later) = self.later() {
+                    return Ok(later);
+                }
+                self.go_through(self.view.outbox_head(self.peer)?);
                 self.out.push(Output::Restart(self.peer));
                 0
             }
@@ -155,11 +182,30 @@ impl Step<'_> {
         let Some(theirs) = self.session.theirs else {
             return Ok(Answer::Refused("greet first".into()));
         };
-        let items = self.view.comparable(Offerer { peer: self.peer, store: theirs.store })?;
+        let kept = self.session.answering.take().filter(|_| !is_first);
+        let items = match kept {
+            Some((_, items)) => {
+                self.go_through(items.len() as u64 / KEPT_ROWS);
+                items
+            }
+            None => {
+                // One that has begun is not broken off: it would begin anew, and cost as much again.
+                if let Some(later) = self.later().filter(|_| is_first || self.is_far_over()) {
+                    return Ok(later);
+                }
+                let offer = Offerer { peer: self.peer, store: theirs.store };
+                let items = self.view.comparable(offer)?;
+                self.go_through(items.len() as u64);
+                items
+            }
+        };
         let Some(answer) = compare::answer(&items, message) else {
             self.fault("a comparison that makes no sense");
             return Ok(Answer::Refused("that is no comparison".into()));
         };
+        if !answer.is_empty() {
+            self.session.answering = Some((self.at, items));
+        }
         if is_first && answer.is_empty() {
             (self.session.wants_compare, self.session.compared_at) = (false, self.at);
             self.session.state = SyncState::Equal(self.view.now());

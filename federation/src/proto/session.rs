@@ -5,7 +5,7 @@ use super::compare::Comparison;
 use super::limits::{FETCH_MAX, HELD_BYTES_MAX};
 use super::message::{Cursor, Greeting, Item, Receipt};
 use super::replicator::RETRY_MS;
-use super::view::{Offerer, Unreadable, View};
+use super::view::{Comparable, Offerer, Unreadable, View};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, StoreId};
@@ -282,6 +282,10 @@ pub(super) struct Session {
     /// The operator wants to know now, whether or not the peer has read everything.
     pub(super) is_urgent: bool,
     pub(super) compare: Option<Comparison>,
+    /// What is compared with a peer that asks, kept for its next questions, and since when.
+    pub(super) answering: Option<(u64, Vec<Comparable>)>,
+    /// How often the peer's outbox was read from the start because it did not know the cursor.
+    pub(super) rereads: u32,
     /// Comparisons since the last one that found nothing.
     pub(super) repeats: u32,
     pub(super) compared_at: u64,

@@ -91,9 +91,7 @@ impl Ingest<'_> {
     }
 
     fn is_archived(&self, batch: &Batch, entry: EntryId) -> Result<bool, Error> {
-        let view = self.view(batch, entry)?;
-        let mine = &self.writer.mine;
-        Ok(view.is_some_and(|view| view.archived_by.keys().any(|author| mine.contains(author))))
+        Ok(self.view(batch, entry)?.is_some_and(|view| view.archived.is_some()))
     }
 
     /// Something speaks for an entry: what it was served in before no longer counts against it.

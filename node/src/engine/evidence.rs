@@ -55,8 +55,7 @@ impl Ingest<'_> {
     /// α from the observations of this node and its person's others.
     fn own_alpha(&self, view: &View, class: Class) -> f64 {
         let (today, mine) = (self.now.day(), &self.writer.mine);
-        let archived = view.archived_by.iter().filter(|(author, _)| mine.contains(author));
-        let archived = archived.map(|(_, stamp)| stamp.wall().day()).min();
+        let archived = view.archived.map(|stamp| stamp.wall().day());
         let own = view.counts.iter().filter(|(author, _)| mine.contains(author));
         let cells: Vec<(AuthorId, Vec<Cell>)> =
             own.map(|(author, counts)| (*author, confidence::cells(counts, today))).collect();

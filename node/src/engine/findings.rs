@@ -21,10 +21,12 @@ const HANDED_TASKS_MAX: usize = 256;
 /// Bytes of the reason why a finding is dismissed.
 const REASON_BYTES_MAX: usize = 1024;
 
-/// The topic of every entry that is made of findings.
+/// The tag of every entry that is made of findings.
 pub const FINDING_TAG: &str = "finding";
-/// The topic of entries that warn of a false positive.
+/// The tag of entries that warn of a false positive.
 pub const FALSE_POSITIVE_TAG: &str = "false-positive";
+/// What stands in such an entry between what was found and why it is none.
+pub(super) const DISMISSED: &str = "\n\nDismissed: ";
 
 /// One thing to do about findings.
 #[derive(Clone, Debug)]

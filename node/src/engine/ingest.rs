@@ -9,7 +9,7 @@ use super::crowd::Crowds;
 use super::peers::TOO_MANY_WAIT;
 use super::step::{Judge, Own};
 use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
-use crate::store::{Batch, Damage, Error, Waiting};
+use crate::store::{Batch, Error, Waiting};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
@@ -19,6 +19,15 @@ use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::tombstone::Authority;
 use klnode_crdt::writer::Writer;
+
+mod kept;
+
+pub(super) use kept::Kept;
+
+/// Why a record without a payload is not taken yet.
+const UNEXPLAINED: &str = "its payload is missing, unexplained";
+/// Why one is not taken whose author has as many as there may be.
+const OVER_QUOTA: &str = "its author has too many live records here";
 
 /// Everything a record meets on its way in.
 pub(super) struct Ingest<'a> {
@@ -33,6 +42,8 @@ pub(super) struct Ingest<'a> {
     pub(super) has_met_past: bool,
     /// How many authors unknown here each peer has brought, as far as this step has looked.
     pub(super) crowds: Crowds,
+    /// What was read for the record before, and may do for the next.
+    pub(super) kept: Kept,
 }
 
 /// Whether the judge has a say.
@@ -69,15 +80,33 @@ impl Ingest<'_> {
         if Error::unless_damaged(batch.tombstone(record.entry()))? != Some(None) {
             return Ok(Ingested::Forgotten);
         }
-        if source != Source::Local {
-            batch.drop_damaged(record.entry(), record.author(), beside(record))?;
+        if source != Source::Local
+            && let Some(ingested) = self.one_too_many(batch, record)?
+        {
+            return Ok(ingested);
         }
+        let before = self.held_beside(batch, record, source)?;
         if ask == Ask::Judge
             && let Some(reason) = self.crowds(batch, record, source)?
         {
             return Ok(Ingested::Refused(reason));
         }
-        let before = self.held_beside(batch, record, source)?;
+        let (ingested, after) = self.merge(batch, record, (source, ask), &before)?;
+        if source != Source::Local {
+            self.keep(record, after.unwrap_or(before));
+        }
+        Ok(ingested)
+    }
+
+    /// Merges a record with what is held beside it: what becomes of it, and what is held then, if that
+    /// is something else.
+    fn merge(
+        &mut self,
+        batch: &Batch,
+        record: &Record,
+        (source, ask): (Source, Ask),
+        before: &Holding,
+    ) -> Result<(Ingested, Option<Holding>), Error> {
         let mut after = before.clone();
         let merge = after.merge(record.clone());
         if let Some(proof) = &merge.proof {
@@ -90,20 +119,16 @@ impl Ingest<'_> {
             // this life writes elsewhere it tells nothing new, however often it is brought.
             Outcome::Known if is_own_past && merge.proof.is_some() => {
                 if record.header().place.boot == self.writer.boot {
-                    self.meet_own_past(batch, &before, record)?;
+                    self.meet_own_past(batch, before, record)?;
                 }
-                return Ok(Ingested::Known);
+                return Ok((Ingested::Known, None));
             }
             Outcome::Known => {
                 self.note_bringer(batch, record, source)?;
-                return Ok(Ingested::Known);
+                return Ok((Ingested::Known, None));
             }
-            Outcome::Unexplained => {
-                return Ok(Ingested::Deferred("its payload is missing, unexplained".into()));
-            }
-            Outcome::OverQuota => {
-                return Ok(Ingested::Refused("its author has too many live records here".into()));
-            }
+            Outcome::Unexplained => return Ok((Ingested::Deferred(UNEXPLAINED.into()), None)),
+            Outcome::OverQuota => return Ok((Ingested::Refused(OVER_QUOTA.into()), None)),
         };
         // Only what would be shown is judged: a payload that a retraction takes away at once is
         // not, and what is taken back is always heard, whoever takes it back.
@@ -112,34 +137,18 @@ impl Ingest<'_> {
             match self.judge.judge(record, source) {
                 Verdict::Admit => {}
                 Verdict::Quarantine(reason) => {
-                    return self.quarantine(batch, record, source, reason);
+                    return Ok((self.quarantine(batch, record, source, reason)?, None));
                 }
-                Verdict::Refuse(reason) => return Ok(Ingested::Refused(reason)),
+                Verdict::Refuse(reason) => return Ok((Ingested::Refused(reason), None)),
             }
         }
-        let ingested = self.apply(batch, &before, &after, record, &changes)?;
+        let ingested = self.apply(batch, before, &after, record, &changes)?;
         self.follow_edges(batch, record)?;
         self.pass_on(batch, record, source)?;
         if is_own_past {
-            self.meet_own_past(batch, &before, record)?;
+            self.meet_own_past(batch, before, record)?;
         }
-        Ok(ingested)
-    }
-
-    /// What the merge of a record needs to see: the same facet, and what takes claims back. What a
-    /// peer brings is merged with what is whole, so that damage is mended record by record; what is
-    /// written here must not be, since it would be signed beside something unseen.
-    fn held_beside(
-        &self,
-        batch: &Batch,
-        record: &Record,
-        source: Source,
-    ) -> Result<Holding, Error> {
-        let damage = match source {
-            Source::Local => Damage::Told,
-            Source::Peer(_) => Damage::PassedOver,
-        };
-        batch.holding(record.entry(), record.author(), beside(record), damage)
+        Ok((ingested, Some(after)))
     }
 
     fn apply(
@@ -173,8 +182,11 @@ impl Ingest<'_> {
 
         let row = batch.view_row(record.entry())?;
         let is_reworded = match &row {
-            Some(row) => self.rewords(batch, row, record.author(), (before, after))?,
-            None => false,
+            // A tally says nothing in words, and may be long to go through.
+            Some(row) if record.header().facet != Facet::Tally => {
+                self.rewords(batch, row, record.author(), (before, after))?
+            }
+            _ => false,
         };
         let mut row = row.unwrap_or_else(|| ViewRow::new(self.now));
         row.reworded = if is_reworded { Some(self.now) } else { row.reworded };
@@ -334,8 +346,11 @@ impl Ingest<'_> {
         let Source::Peer(from) = source else { return Ok(Ingested::Refused(reason)) };
         let (record_bytes, at) = (record.to_raw(), self.now);
         let row = QuarantineRow { record: record_bytes, from, at, reason: reason.clone() };
-        match batch.put_quarantined(record, &row)? {
+        let has_room = self.has_room_to_wait(batch, source)?;
+        let before = batch.quarantined_count()?;
+        match batch.put_quarantined(record, &row, has_room)? {
             Waiting::Kept => {
+                self.note_waiting(source, batch.quarantined_count()? > before);
                 self.note_bringer(batch, record, source)?;
                 Ok(Ingested::Quarantined(reason))
             }
@@ -349,8 +364,8 @@ pub(crate) fn takes_back(record: &Record) -> bool {
     matches!(record.header().facet, Facet::Retraction | Facet::Tombstone)
 }
 
-/// The facets that the merge of a record looks at.
-fn beside(record: &Record) -> &'static [Facet] {
+/// The facets that the merge of a record looks at: its own, and what takes claims back.
+pub(crate) fn beside(record: &Record) -> &'static [Facet] {
     match record.header().facet {
         Facet::Tally => &[Facet::Tally],
         _ => &[Facet::Claims, Facet::Retraction],

@@ -26,22 +26,26 @@ use super::command::Ingested;
 
 impl Ingest<'_> {
     pub(super) fn create(&mut self, batch: &Batch, new: &NewEntry) -> Result<Receipt, Rejection> {
-        validate::new_entry(new)?;
-        if new.source.is_some() {
-            validate::imported(new)?;
+        // A fresh id is held by nobody; an import may meet what others, or this node, said before.
+        let held = match &new.source {
+            None => Entry::default(),
+            Some(source) => held(batch, imported(new, source).id())?,
+        };
+        let own = held.claims.get(&self.writer.key.author());
+        let is_said = own.is_some_and(|claims| !claims.is_empty());
+        // What was taken before is known, whatever would be refused by now.
+        if !is_said {
+            validate::new_entry(new)?;
+            if new.source.is_some() {
+                validate::imported(new)?;
+            }
         }
         let origin = self.origin(new);
         let entry = origin.id();
         if batch.tombstone(entry)?.is_some() {
             return Err(Rejection::Forgotten(code_digits(entry)));
         }
-        // A fresh id is held by nobody; an import may meet what others, or this node, said before.
-        let held = match new.source {
-            None => Entry::default(),
-            Some(_) => held(batch, entry)?,
-        };
-        let own = held.claims.get(&self.writer.key.author());
-        if own.is_some_and(|claims| !claims.is_empty()) {
+        if is_said {
             return Ok(Receipt::Known(entry));
         }
         let claims = claims_of(new);
@@ -76,6 +80,11 @@ impl Ingest<'_> {
         self.must_hold(batch, entry)?;
         let held = held(batch, entry)?;
         validate::claims(claims)?;
+        if validate::may_misfit(claims)
+            && let Some(view) = self.view(batch, entry)?
+        {
+            validate::edit(&view, claims)?;
+        }
         let origin = self.own_origin(&held);
         let claims = [claims, &self.grants(entry, &held, claims)].concat();
         self.write(batch, entry, |writer, stamp| {

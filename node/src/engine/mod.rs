@@ -36,7 +36,7 @@ pub use confirm::Confirmation;
 pub use findings::{
     Compared, FALSE_POSITIVE_TAG, FINDING_TAG, FindingAct, FindingDone, NewFinding,
 };
-pub(crate) use ingest::takes_back;
+pub(crate) use ingest::{beside, takes_back};
 pub use local::rehearse;
 pub use peers::PeerAct;
 pub(crate) use peers::{TOO_MANY_WAIT, refusal};
@@ -46,4 +46,4 @@ pub use step::{Engine, Judge, Setup};
 pub(crate) use tasks::CHAIN_TASKS_MAX;
 pub use tasks::{Finish, Finished, NewTask, TaskAct, TaskDone, TaskParams};
 pub use upkeep::{Note, UpkeepAct, UpkeepDone};
-pub use validate::check_texts;
+pub use validate::{check_texts, edited};

@@ -22,6 +22,8 @@ use std::collections::BTreeSet;
 
 /// Proofs that are kept of whoever it is.
 pub(super) const PROOFS_MAX: u64 = 1_000;
+/// Of authors who are neither peers nor members here, what one peer has brought since the start.
+pub(super) const PROOFS_OF_PEER_MAX: u64 = 1_000;
 
 /// Why a record is refused that waited, and that the operator does not want.
 pub(super) const REJECTED: &str = "the operator rejected it";
@@ -64,8 +66,8 @@ pub enum PeerAct {
     ReadmitWaiting(Offerer),
     /// How far an author is from a peer, as the peer says.
     Distance(AuthorId, AuthorId, u8),
-    /// A proof of equivocation that a peer brought, and that was checked.
-    Convict(Box<Proof>),
+    /// A proof of equivocation, who brought it, and that was checked.
+    Convict(AuthorId, Box<Proof>),
     /// What a peer says about erased entries.
     Received(AuthorId, Vec<Erased>),
     /// What a peer has heard about erased entries.
@@ -163,7 +165,7 @@ impl Ingest<'_> {
                 batch.end_back(*peer, self.now)?;
                 batch.restart_outbox(*peer, boot)
             }
-            PeerAct::Refuse(offer, slot, refusal) => batch.put_refusal(*offer, *slot, refusal),
+            PeerAct::Refuse(offer, slot, refusal) => batch.note_refusal(*offer, *slot, refusal),
             PeerAct::Withdrawn(offer, digests) => {
                 batch.drop_refusals(*offer, |refused| digests.contains(&refused.digest))
             }
@@ -175,7 +177,7 @@ impl Ingest<'_> {
                 batch.drop_refusals(*offer, |refused| refused.reason == TOO_MANY_WAIT)
             }
             PeerAct::Distance(author, peer, hop) => batch.put_distance(*author, *peer, *hop),
-            PeerAct::Convict(proof) => self.hear_proof(batch, proof),
+            PeerAct::Convict(from, proof) => self.hear_proof(batch, *from, proof),
             PeerAct::Received(peer, receipts) => self.received(batch, *peer, receipts),
             PeerAct::Told(peer, receipts) => {
                 for told in receipts {
@@ -187,22 +189,28 @@ impl Ingest<'_> {
         }
     }
 
-    /// Takes a proof from a peer. Anyone can make keys and convict them: beyond a number of proofs only
-    /// those are kept that concern somebody who is known here.
-    fn hear_proof(&mut self, batch: &Batch, proof: &Proof) -> Result<(), Error> {
-        if batch.proof_count()? >= PROOFS_MAX && !self.is_acquainted(batch, proof.author())? {
+    /// Takes a proof from a peer. Anyone can make keys, bring a record of each and convict it: beyond a
+    /// number of proofs only those are kept of whom a peer has told how far it is, as of everyone whose
+    /// records it brings; and beyond a number of one peer's only those of whom this node knows itself.
+    fn hear_proof(&mut self, batch: &Batch, from: AuthorId, proof: &Proof) -> Result<(), Error> {
+        let author = proof.author();
+        if batch.has_proof(author)? {
+            return Ok(());
+        }
+        let brought = self.writer.proofs_brought.get(&from).copied().unwrap_or_default();
+        let has_room = brought < PROOFS_OF_PEER_MAX
+            && (batch.proof_count()? < PROOFS_MAX || batch.has_distance(author)?);
+        if has_room {
+            self.writer.proofs_brought.insert(from, brought + 1);
+        } else if !self.is_acquainted(batch, author)? {
             return Ok(());
         }
         self.convict(batch, proof)
     }
 
-    /// Whether an author is the person's own or a peer, whether a peer has told how far it is, as of
-    /// everyone whose records it brings, or whether it is a member of a workspace.
+    /// Whether an author is the person's own, a peer, or a member of a workspace.
     fn is_acquainted(&self, batch: &Batch, author: AuthorId) -> Result<bool, Error> {
-        if self.writer.mine.contains(&author)
-            || batch.has_peer(author)?
-            || batch.has_distance(author)?
-        {
+        if self.writer.mine.contains(&author) || batch.has_peer(author)? {
             return Ok(true);
         }
         for workspace in batch.workspaces()? {

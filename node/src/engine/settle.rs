@@ -4,7 +4,7 @@
 
 use super::command::{NewEntry, Receipt, Rejection};
 use super::confirm::is_confirmed;
-use super::findings::{Compared, FALSE_POSITIVE_TAG, FINDING_TAG, FindingDone};
+use super::findings::{Compared, DISMISSED, FALSE_POSITIVE_TAG, FINDING_TAG, FindingDone};
 use super::ingest::Ingest;
 use super::tasks::{chain, root, taken};
 use crate::store::findings::{Became, FateRow, FindingKey, FindingRow};
@@ -311,7 +311,7 @@ fn new_entry(sources: &[(FindingKey, &FindingRow)]) -> NewEntry {
     } else {
         let before = "False positive: ";
         let title = format!("{before}{}", headline(text, TITLE_CHARS_MAX - before.len()));
-        (title, format!("{text}\n\nDismissed: {}", reasons.join(" / ")), "negative")
+        (title, format!("{text}{DISMISSED}{}", reasons.join(" / ")), "negative")
     };
     let tag = match reasons.is_empty() {
         true => format!("severity/{}", said.map(|row| row.severity.as_str()).unwrap_or_default()),

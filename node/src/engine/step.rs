@@ -2,7 +2,7 @@
 
 use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
 use super::crowd::Crowds;
-use super::ingest::{Ask, Ingest};
+use super::ingest::{Ask, Ingest, Kept};
 use super::peers::{REJECTED, refusal};
 use super::tasks::TaskParams;
 use super::validate;
@@ -13,7 +13,7 @@ use klnode_crdt::key::SecretKey;
 use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::{Clock, WallTime};
 use klnode_scoring::cooccurrence;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +72,8 @@ pub(super) struct Own {
     pub(super) tasks: TaskParams,
     /// How often it may have become another who is who, beside what the feed tells.
     pub(super) society_changes: u64,
+    /// How many proofs against authors unknown here each peer has brought since the start.
+    pub(super) proofs_brought: BTreeMap<AuthorId, u64>,
 }
 
 impl Own {
@@ -113,8 +115,18 @@ impl Engine {
         mine.insert(key.author());
         let given = mine.clone();
         let (boot, clock) = (Boot(0), Clock::default());
-        let society_changes = 0;
-        let mut own = Own { key, mine, boot, clock, entropy, cooccurrence, tasks, society_changes };
+        let (society_changes, proofs_brought) = (0, BTreeMap::new());
+        let mut own = Own {
+            key,
+            mine,
+            boot,
+            clock,
+            entropy,
+            cooccurrence,
+            tasks,
+            society_changes,
+            proofs_brought,
+        };
         own.draw_boot();
         let batch = store.batch(Durability::Durable)?;
         batch.belong_to(own.key.author())?;
@@ -270,8 +282,9 @@ impl Engine {
         self.last_step = now;
         let (writer, judge) = (&mut self.own, &mut *self.judge);
         let (caller, has_caller) = (CallerRow::default(), false);
-        let (has_met_past, crowds) = (false, Crowds::new());
-        let mut ingest = Ingest { writer, judge, now, caller, has_caller, has_met_past, crowds };
+        let (has_met_past, crowds, kept) = (false, Crowds::new(), Kept::default());
+        let mut ingest =
+            Ingest { writer, judge, now, caller, has_caller, has_met_past, crowds, kept };
         if was_asleep || went_back {
             // Stamps of a clock that stood wrong go with the boot that gave them out.
             ingest.writer.clock = Clock::default();
@@ -317,7 +330,7 @@ fn fault_of(error: &Error) -> Option<Fault> {
     match error {
         Error::Full => Some(Fault::Full),
         Error::Io(_) | Error::Closed => Some(Fault::Disk),
-        Error::Damaged { .. } | Error::Busy | Error::Abandoned => None,
+        Error::Damaged { .. } | Error::Busy | Error::Abandoned | Error::NoRoom => None,
     }
 }
 

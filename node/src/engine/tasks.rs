@@ -117,7 +117,10 @@ pub enum TaskDone {
     /// It is finished.
     Finished(Finished),
     /// It was finished before: nothing was added.
-    FinishedBefore,
+    FinishedBefore {
+        /// Whether as a success: that stands, whatever was said now.
+        is_success: bool,
+    },
     /// The observation is counted.
     Counted,
     /// One of this entry was counted in this task before: nothing was added.
@@ -267,8 +270,8 @@ impl Ingest<'_> {
         finish: &Finish,
     ) -> Result<TaskDone, Rejection> {
         let known = batch.task(task)?.ok_or(Rejection::NoSuchTask(task))?;
-        if known.end.is_some() {
-            return Ok(TaskDone::FinishedBefore);
+        if let Some(end) = known.end {
+            return Ok(TaskDone::FinishedBefore { is_success: end.is_success });
         }
         let row = self.open_task(batch, task)?;
         check(finish)?;

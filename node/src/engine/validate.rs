@@ -1,14 +1,19 @@
 //! What an entry must hold before anything is written.
 //!
 //! Limits of the record format are checked where records are made; here are the rules about
-//! meaning: a title, evidence, types that fit their memory.
+//! meaning: a title, evidence, types that fit their memory, what a finding rests on. An edit is held
+//! to those that a new entry is held to.
 
 use super::command::{NewEntry, Rejection};
-use klnode_crdt::claims::{Citation, Relation};
+use super::findings::{DISMISSED, FALSE_POSITIVE_TAG};
+use klnode_crdt::claims::{Citation, Relation, TextSet};
 use klnode_crdt::kind::Kind;
+use klnode_crdt::limits::SET_ELEMENTS_MAX;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
+use klnode_crdt::view::{State, View};
 use klnode_crdt::writer::Claim;
+use klnode_scoring::finding::{Draft, Severity, check};
 
 const EVIDENCE_TYPES: [&str; 8] =
     ["commit", "pr", "doc", "test", "transcript", "file", "url", "run"];
@@ -49,6 +54,24 @@ pub fn check_texts(title: &str, content: &str) -> Result<(), Rejection> {
 
 pub(super) fn new_entry(new: &NewEntry) -> Result<(), Rejection> {
     check_texts(&new.title, &new.content)?;
+    for (at, text) in &new.registers {
+        match *at {
+            Register::TITLE | Register::CONTENT | Register::TYPE => {
+                return Err(invalid("registers", "name what has a field of its own"));
+            }
+            _ => register(*at, text)?,
+        }
+    }
+    citations(&new.citations)?;
+    fits(new)?;
+    match new.kind {
+        Kind::Finding => finding(new),
+        _ => Ok(()),
+    }
+}
+
+/// What the type of an entry asks for: the memory, the finer type, the outcome, what it rests on.
+fn fits(new: &NewEntry) -> Result<(), Rejection> {
     let is_raw = matches!(new.kind, Kind::Signal | Kind::Friction | Kind::Calibration);
     if is_raw != (new.memory == Memory::Episodic) {
         let fits = if is_raw { "episodic" } else { "semantic or procedural" };
@@ -59,15 +82,45 @@ pub(super) fn new_entry(new: &NewEntry) -> Result<(), Rejection> {
     }
     for (at, text) in &new.registers {
         match *at {
-            Register::SUB_TYPE => one_of("sub_type", text, new.kind.sub_types())?,
-            Register::TITLE | Register::CONTENT | Register::TYPE => {
-                return Err(invalid("registers", "name what has a field of its own"));
+            Register::SUB_TYPE if new.kind.sub_types().is_empty() => {
+                let problem = format!("is `{text}`; {} entries have none", new.kind.name());
+                return Err(invalid("sub_type", problem));
             }
-            _ => register(*at, text)?,
+            Register::SUB_TYPE => one_of("sub_type", text, new.kind.sub_types())?,
+            Register::OUTCOME if new.kind != Kind::Spike => {
+                let problem = format!("is `{text}`; only a spike has one");
+                return Err(invalid("outcome", problem));
+            }
+            Register::OUTCOME => one_of("outcome", text, &OUTCOMES)?,
+            _ => {}
         }
     }
-    citations(&new.citations)?;
     evidence(new)
+}
+
+/// What a finding must hold, by whatever door it comes. A warning of a false positive says below its
+/// text why that was dismissed.
+fn finding(new: &NewEntry) -> Result<(), Rejection> {
+    let set = |of: TextSet| -> Vec<String> {
+        let added = new.claims.iter().filter_map(|claim| match claim {
+            Claim::Add(set, text) if *set == of => Some(text.clone()),
+            _ => None,
+        });
+        added.collect()
+    };
+    let is_false_positive = set(TextSet::TAGS).iter().any(|tag| tag == FALSE_POSITIVE_TAG);
+    let text = match new.content.split_once(DISMISSED) {
+        Some((text, _)) if is_false_positive => text,
+        _ => new.content.as_str(),
+    };
+    let (anchors, verify) = (set(TextSet::ANCHORS), set(TextSet::VERIFY_STEPS));
+    // An entry says neither how grave it is nor how sure somebody was.
+    let (severity, confidence) = (Severity::Info.name(), 1.0);
+    let draft = Draft { text, severity, confidence, anchors: &anchors, verify: &verify };
+    check(&draft).map_err(|problem| {
+        let field = if problem.field == "text" { "content" } else { problem.field };
+        invalid(field, problem.problem)
+    })
 }
 
 /// What an import may say of other entries: that it has to do with them, or comes from them. That it
@@ -98,6 +151,88 @@ pub(super) fn claims(claims: &[Claim]) -> Result<(), Rejection> {
     Ok(())
 }
 
+/// Whether an edit may bring an entry under other rules, or break those of findings.
+pub(super) fn may_misfit(claims: &[Claim]) -> bool {
+    let of_findings = |claim: &Claim| {
+        matches!(
+            claim,
+            Claim::Set(Register::CONTENT, _)
+                | Claim::Add(TextSet::ANCHORS | TextSet::VERIFY_STEPS, _)
+                | Claim::Withdraw(TextSet::ANCHORS | TextSet::VERIFY_STEPS, _)
+        )
+    };
+    is_retyping(claims) || claims.iter().any(of_findings)
+}
+
+fn is_retyping(claims: &[Claim]) -> bool {
+    let is_of_type = |claim: &Claim| {
+        matches!(claim, Claim::Set(Register::TYPE | Register::SUB_TYPE | Register::OUTCOME, _))
+    };
+    claims.iter().any(is_of_type)
+}
+
+/// Refuses an edit that makes of an entry what could not be written anew. A finding that did not keep
+/// the rule before, as one that is older than the rule, is mended one edit after the other.
+pub(super) fn edit(view: &View, claims: &[Claim]) -> Result<(), Rejection> {
+    let Some(after) = edited(view, claims) else { return Ok(()) };
+    if is_retyping(claims) {
+        fits(&after)?;
+    }
+    let is_unfit = |before: NewEntry| before.kind == Kind::Finding && finding(&before).is_err();
+    match after.kind {
+        Kind::Finding if !edited(view, &[]).is_some_and(is_unfit) => finding(&after),
+        _ => Ok(()),
+    }
+}
+
+/// An entry as it would be written anew after an edit; nothing where it shows no text, or is of a type
+/// that is not known here.
+pub fn edited(view: &View, claims: &[Claim]) -> Option<NewEntry> {
+    let origin = view.origin.as_ref().filter(|_| view.state == State::Live)?;
+    let text = |of: Register| {
+        let set = claims.iter().rev().find_map(|claim| match claim {
+            Claim::Set(at, text) if *at == of => Some(text.as_str()),
+            _ => None,
+        });
+        set.or_else(|| view.text(of)).filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let kind = Kind::parse(&text(Register::TYPE)?)?;
+    let registers = [Register::SUMMARY, Register::SUB_TYPE, Register::POLARITY, Register::OUTCOME];
+    let sets = [TextSet::TAGS, TextSet::ANCHORS, TextSet::VERIFY_STEPS];
+    let cited = claims.iter().filter_map(|claim| match claim {
+        Claim::Cite(citation) => Some(citation),
+        _ => None,
+    });
+    Some(NewEntry {
+        workspace: origin.workspace(),
+        memory: origin.memory(),
+        kind,
+        title: text(Register::TITLE).unwrap_or_default(),
+        content: text(Register::CONTENT).unwrap_or_default(),
+        registers: registers.into_iter().filter_map(|at| Some((at, text(at)?))).collect(),
+        claims: sets.into_iter().flat_map(|set| elements(view, claims, set)).collect(),
+        citations: cited.chain(view.citations.keys()).take(SET_ELEMENTS_MAX).cloned().collect(),
+        source: None,
+    })
+}
+
+/// A set as it would be after an edit. What others say too, nobody withdraws for them.
+fn elements(view: &View, claims: &[Claim], set: TextSet) -> Vec<Claim> {
+    let is_withdrawn = |text: &str| claims.contains(&Claim::Withdraw(set, text.to_owned()));
+    let held = view.texts.get(&set).into_iter().flatten();
+    let held = held.filter(|(text, by)| by.len() > 1 || !is_withdrawn(text));
+    let mut texts: Vec<&String> = held.map(|(text, _)| text).collect();
+    for claim in claims {
+        if let Claim::Add(at, text) = claim
+            && *at == set
+            && !texts.contains(&text)
+        {
+            texts.push(text);
+        }
+    }
+    texts.into_iter().take(SET_ELEMENTS_MAX).map(|text| Claim::Add(set, text.clone())).collect()
+}
+
 /// Bytes of a text that is kept beside entries.
 const SHORT_BYTES_MAX: usize = 4 * 1024;
 
@@ -120,7 +255,8 @@ fn register(register: Register, text: &str) -> Result<(), Rejection> {
         }
         Register::POLARITY => one_of("polarity", text, &POLARITIES),
         Register::DECAY_CLASS => one_of("decay_class", text, &DECAY_CLASSES),
-        Register::OUTCOME => one_of("outcome", text, &OUTCOMES),
+        // An empty one takes it away.
+        Register::OUTCOME if !text.is_empty() => one_of("outcome", text, &OUTCOMES),
         _ => Ok(()),
     }
 }

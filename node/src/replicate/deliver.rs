@@ -1,11 +1,13 @@
 //! What a peer brought, on its way to the writer: blocked authors and the ingress filter are looked
 //! at here, everything else is for the engine.
 
-use super::release::{Examiner, facts};
+use super::release::{Examiner, facts, hop};
 use super::view::StoreView;
-use crate::engine::{Arrival, Command, Ingested, PeerAct, Receipt, Rejection, refusal, takes_back};
-use crate::store::Error;
+use crate::engine::{
+    Arrival, Command, Ingested, PeerAct, Receipt, Rejection, beside, refusal, takes_back,
+};
 use crate::store::peers::rows::{PeerRow, RefusalRow};
+use crate::store::{Error, Snapshot};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::{Facet, SignedHeader};
@@ -13,19 +15,29 @@ use klnode_crdt::ids::{AuthorId, Digest, EntryId};
 use klnode_crdt::lattice::Lattice;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_federation::proto::filter::{Rule, Verdict};
+use klnode_federation::proto::limits::CREATOR_HOPS_MAX;
 use klnode_federation::proto::{Arrived, Delivery, Offerer, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Records that are handed to the writer at once: whoever else writes waits for so many at most,
+const RECORDS_AT_ONCE: usize = 256;
+/// for so many bytes of them,
+const BYTES_AT_ONCE: usize = 1024 * 1024;
+/// and for so many records that they are merged with: each of these may be large.
+const BESIDE_AT_ONCE: usize = 128;
+
 /// A delivery, sorted into what the writer is told.
 pub(super) struct Sorted {
-    /// What to write, in one group: the records, then the rest.
-    pub(super) commands: Vec<Command>,
+    /// What to write, group by group: the records, with the last of them the rest.
+    pub(super) groups: Vec<Vec<Command>>,
     /// Records that go to the writer, in the order of its answers.
     arrivals: Vec<Record>,
     /// How many do not.
     settled: usize,
+    /// Whether somebody turns out to be near enough for what it created to be passed on.
+    pub(super) is_nearer: bool,
     /// Proofs that prove nothing.
-    pub(super) faults: usize,
+    faults: usize,
 }
 
 /// Sorts a delivery.
@@ -46,23 +58,18 @@ pub(super) fn sort(
     let mut faults = 0;
     for raw in proofs {
         match Proof::verify(&raw) {
-            Ok(proof) => acts.push(PeerAct::Convict(Box::new(proof))),
+            Ok(proof) => acts.push(PeerAct::Convict(peer, Box::new(proof))),
             Err(_) => faults += 1,
         }
     }
-    let mut hops = BTreeMap::<AuthorId, u8>::new();
-    for (digest, hop) in distances {
-        if let Some(record) = Error::unless_damaged(view.snapshot.record(digest))?.flatten() {
-            hops.insert(record.author(), hop);
-        }
+    let hops = said_hops(distances, &arrived, view)?;
+    let mut is_nearer = false;
+    for (author, said) in hops.iter().filter(|(author, _)| !view.society.mine.contains(author)) {
+        let is_near = |hop: u8| hop <= CREATOR_HOPS_MAX;
+        let was_near = hop(&view.snapshot, &view.society, *author)?.is_some_and(is_near);
+        is_nearer |= !was_near && is_near(said.saturating_add(1));
+        acts.push(PeerAct::Distance(*author, peer, *said));
     }
-    for one in &arrived {
-        if let (Some(hop), Ok(record)) = (one.hop, &one.record) {
-            hops.insert(record.author(), hop);
-        }
-    }
-    let distances = hops.iter().filter(|(author, _)| !view.society.mine.contains(author));
-    acts.extend(distances.map(|(author, hop)| PeerAct::Distance(*author, peer, *hop)));
 
     let row = view.society.peers.get(&peer).cloned().unwrap_or_default();
     let held = held_back(&arrived, peer, &row, view, examiner, &hops)?;
@@ -71,7 +78,10 @@ pub(super) fn sort(
         let record = match record {
             Err((raw, refusal)) => {
                 settled += 1;
-                acts.push(refuse_newer(offer, &raw, refusal.to_string()));
+                // What nobody has signed could be anything: nothing is kept of it.
+                if SignedHeader::is_signed(&raw.header, raw.signature) {
+                    acts.push(refuse_newer(offer, &raw, refusal.to_string()));
+                }
                 continue;
             }
             Ok(record) => record,
@@ -92,12 +102,67 @@ pub(super) fn sort(
         // there: whoever reads its outbox anew from an older cursor is told of it.
         acts.push(PeerAct::Requeue(peer, arrivals.iter().map(Record::digest).collect()));
     }
-    let records = arrivals.iter().cloned().map(|record| Arrival { record, from: peer });
-    let mut commands = vec![Command::Ingest(records.collect())];
-    if !acts.is_empty() {
-        commands.push(Command::Peers(acts));
+    let mut groups = pieces(&arrivals, peer, &view.snapshot)?;
+    if let Some(last) = groups.last_mut().filter(|_| !acts.is_empty()) {
+        last.push(Command::Peers(acts));
     }
-    Ok(Sorted { commands, arrivals, settled, faults })
+    Ok(Sorted { groups, arrivals, settled, is_nearer, faults })
+}
+
+/// How far the peer says that authors are: of what it named, and of what it brought.
+fn said_hops(
+    named: Vec<(Digest, u8)>,
+    arrived: &[Arrived],
+    view: &StoreView,
+) -> Result<BTreeMap<AuthorId, u8>, Error> {
+    let mut hops = BTreeMap::new();
+    // What is named a thousand times is looked up once.
+    for (digest, hop) in named.into_iter().collect::<BTreeMap<Digest, u8>>() {
+        if let Some(author) = view.snapshot.author_of(digest)? {
+            hops.insert(author, hop);
+        }
+    }
+    for one in arrived {
+        if let (Some(hop), Ok(record)) = (one.hop, &one.record) {
+            hops.insert(record.author(), hop);
+        }
+    }
+    Ok(hops)
+}
+
+/// Records in the pieces that the writer takes them in, the last of them perhaps empty.
+fn pieces(
+    arrivals: &[Record],
+    from: AuthorId,
+    snapshot: &Snapshot,
+) -> Result<Vec<Vec<Command>>, Error> {
+    let (mut pieces, mut piece) = (Vec::new(), Vec::new());
+    let (mut held, mut last) = (BTreeMap::new(), None);
+    let (mut bytes, mut read) = (0_usize, 0_usize);
+    for record in arrivals {
+        let at = (record.entry(), record.author(), beside(record));
+        let count = match held.get(&at) {
+            Some(count) => *count,
+            None => snapshot.held_count(at)?,
+        };
+        held.insert(at, count + 1);
+        let size = record.header().payload_bytes as usize;
+        // For those that follow one another it is read once.
+        let more = if last == Some(at) { 0 } else { count };
+        let is_full = piece.len() >= RECORDS_AT_ONCE
+            || bytes + size > BYTES_AT_ONCE
+            || (more > 0 && read + more > BESIDE_AT_ONCE);
+        if is_full && !piece.is_empty() {
+            pieces.push(vec![Command::Ingest(std::mem::take(&mut piece))]);
+            (bytes, read) = (size, count);
+        } else {
+            (bytes, read) = (bytes + size, read + more);
+        }
+        last = Some(at);
+        piece.push(Arrival { record: record.clone(), from });
+    }
+    pieces.push(vec![Command::Ingest(piece)]);
+    Ok(pieces)
 }
 
 /// What was refused because nothing was known of its entry is not refused any more.
@@ -227,14 +292,17 @@ impl Sorted {
         answers: &[Result<Receipt, Rejection>],
     ) -> (Vec<Outcome>, Vec<PeerAct>) {
         let mut outcomes = vec![Outcome::Settled; self.settled];
-        let Some(Ok(Receipt::Ingested(ingested))) = answers.first() else {
-            return (vec![Outcome::Deferred], Vec::new());
-        };
-        if answers.iter().any(Result::is_err) {
-            return (vec![Outcome::Deferred], Vec::new());
+        outcomes.extend(std::iter::repeat_n(Outcome::Faulty, self.faults));
+        if answers.is_empty() || answers.iter().any(Result::is_err) {
+            outcomes.push(Outcome::Deferred);
+            return (outcomes, Vec::new());
         }
+        let ingested = answers.iter().filter_map(|answer| match answer {
+            Ok(Receipt::Ingested(ingested)) => Some(ingested),
+            _ => None,
+        });
         let mut acts = Vec::new();
-        for (record, what) in self.arrivals.iter().zip(ingested) {
+        for (record, what) in self.arrivals.iter().zip(ingested.flatten()) {
             outcomes.push(Outcome::Settled);
             match what {
                 // What it waits for comes later; a comparison brings it back if that is lost.
@@ -248,5 +316,66 @@ impl Sorted {
             }
         }
         (outcomes, acts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Durability, MemoryMedium, Options, Store};
+    use klnode_crdt::gcounter::Thousandths;
+    use klnode_crdt::holding::Holding;
+    use klnode_crdt::ids::{Boot, StoreId};
+    use klnode_crdt::key::SecretKey;
+    use klnode_crdt::tally::Observation;
+    use klnode_crdt::time::{Day, Hlc};
+    use klnode_crdt::writer::Writer;
+
+    /// What one author counts on an entry, in the slot of a boot.
+    fn tally(entry: u8, boot: u64) -> Record {
+        let (key, own) = (SecretKey::from_bytes(&[3; 32]), Holding::default());
+        let entry = EntryId::from_bytes([entry; 16]);
+        let writer = Writer { key: &key, boot: Boot(boot), entry, own: &own };
+        let of = Observation::Success;
+        writer.observe(of, Thousandths::ONE, Day(1), Hlc::from_bits(1)).unwrap()
+    }
+
+    /// How many records are in each piece, if so many are held of two entries already.
+    fn sizes(held: u64, arrivals: &[Record]) -> Vec<usize> {
+        let options = Options::new(StoreId::from_bytes([1; 16]));
+        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let batch = store.batch(Durability::Durable).unwrap();
+        for (entry, boot) in
+            [1, 2].into_iter().flat_map(|entry| (0..held).map(move |boot| (entry, boot)))
+        {
+            batch.put_record(&tally(entry, boot)).unwrap();
+        }
+        batch.commit().unwrap();
+        let pieces = pieces(arrivals, AuthorId::default(), &store.snapshot().unwrap()).unwrap();
+        let mut all = Vec::new();
+        let sizes = pieces.into_iter().flatten().map(|command| match command {
+            Command::Ingest(piece) => {
+                let size = piece.len();
+                all.extend(piece.into_iter().map(|arrival| arrival.record));
+                size
+            }
+            other => panic!("nothing but records: {other:?}"),
+        });
+        let sizes = sizes.collect();
+        assert_eq!(all, arrivals, "all of them, in their order");
+        sizes
+    }
+
+    #[test]
+    fn a_page_goes_to_the_writer_in_pieces_by_what_is_read_for_them() {
+        assert_eq!(sizes(0, &[]), [0]);
+        let of_one: Vec<Record> = (100..700).map(|boot| tally(1, boot)).collect();
+        assert_eq!(sizes(0, &of_one), [256, 256, 88], "new ones");
+        assert_eq!(sizes(63, &of_one), [256, 256, 88], "what follows one another is read for once");
+        let by_turns: Vec<Record> =
+            (100..106).flat_map(|boot| [tally(1, boot), tally(2, boot)]).collect();
+        let most = sizes(63, &by_turns).into_iter().max();
+        assert_eq!(most, Some(2), "for each of them all is read that is held beside it");
+        assert_eq!(sizes(1, &by_turns), [12], "where little is held");
     }
 }

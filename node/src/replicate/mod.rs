@@ -6,20 +6,24 @@
 //!
 //! - `release`: which entries a peer may have, and why not the others.
 //! - `view`: the store as the protocol reads it.
+//! - `placed`: what the other side holds of what was put aside here.
 //! - `deliver`: what a peer brought, on its way to the writer.
 //! - `pairing`: tickets and joining.
 //! - `policy`: what the operator decides.
 //! - `room`: what was refused for want of room.
+//! - `sweep`: who waits while everything is examined again.
 //! - `workspaces`: those of the person's other machines.
 //! - `run`: the thread.
 
 mod deliver;
 mod pairing;
+mod placed;
 mod policy;
 mod release;
 mod replica;
 mod room;
 mod run;
+mod sweep;
 mod view;
 mod workspaces;
 

@@ -60,7 +60,8 @@ pub enum PairError {
     NoSuchWorkspace(String),
     /// Taken.
     #[error(
-        "make workspace `{0}`: there is one of that name; choose another, or `klnode invite {0}`"
+        "make workspace `{0}`: there is one of that name; choose another (`klnode invite NAME` asks \
+         others into one that is shared)"
     )]
     NameTaken(String),
     /// Not a name.

@@ -11,7 +11,6 @@ use klnode_crdt::ids::{AuthorId, Nonce, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::writer::Claim;
-use klnode_federation::proto::Offerer;
 use klnode_federation::proto::filter::Filter;
 use klnode_federation::proto::ticket::{Offer, is_workspace_name};
 
@@ -27,7 +26,10 @@ impl Core {
     /// forgotten when it comes back.
     pub fn refuse(&mut self, peer: AuthorId) -> Result<(), PairError> {
         let held = self.row(peer)?;
-        let row = PeerRow { approval: Approval::Refused, is_mine: false, offer: None, ..held };
+        // Whoever comes back begins with nothing.
+        let (offer, egress, ingress) = (None, None, None);
+        let approval = Approval::Refused;
+        let row = PeerRow { approval, is_mine: false, offer, egress, ingress, ..held };
         self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
         self.net.forbid(peer);
         self.changed([peer].into());
@@ -41,10 +43,11 @@ impl Core {
         // A key may be blocked without ever having been met.
         let unmet = PeerRow { approval: Approval::Refused, since: now, ..PeerRow::default() };
         let row = PeerRow { is_blocked, ..held.unwrap_or(unmet) };
-        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+        let mut acts = vec![PeerAct::Put(peer, Box::new(row))];
         if !is_blocked {
-            self.readmit()?;
+            acts.extend(self.readmit()?);
         }
+        self.replica.note(acts)?;
         self.changed([peer].into());
         Ok(())
     }
@@ -57,33 +60,31 @@ impl Core {
         ingress: Option<Filter>,
     ) -> Result<(), PairError> {
         let held = self.row(peer)?;
-        let is_wider = ingress.is_some();
+        let mut acts = if ingress.is_some() { self.readmit()? } else { Vec::new() };
         let row = PeerRow {
             egress: egress.or(held.egress.clone()),
             ingress: ingress.or(held.ingress.clone()),
             ..held
         };
-        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
-        if is_wider {
-            self.readmit()?;
-        }
+        acts.push(PeerAct::Put(peer, Box::new(row)));
+        self.replica.note(acts)?;
         self.changed([peer].into());
         Ok(())
     }
 
-    /// What was refused from any store may be welcome now: it is asked for again from the start.
-    fn readmit(&mut self) -> Result<(), PairError> {
+    /// What was refused from any store may be welcome now: it is asked for again from the start, once
+    /// this is noted.
+    fn readmit(&mut self) -> Result<Vec<PeerAct>, PairError> {
         let peers: Vec<AuthorId> = self.society()?.peers.keys().copied().collect();
         let mut acts = Vec::new();
         for peer in peers {
             let snapshot = self.replica.writer().store().snapshot()?;
-            if let Some(cursor) = snapshot.cursor(peer)? {
-                let offer = Offerer { peer, store: cursor.store };
+            for offer in snapshot.offers_of(peer)? {
                 acts.extend([PeerAct::Readmit(offer), PeerAct::Rewind(peer)]);
                 self.again.insert(peer);
             }
         }
-        Ok(self.replica.note(acts)?)
+        Ok(acts)
     }
 
     fn row(&mut self, peer: AuthorId) -> Result<PeerRow, PairError> {
@@ -112,8 +113,17 @@ impl Core {
                 answer?;
             }
         }
+        self.let_in(peer, row)
+    }
+
+    /// Notes an approved peer, and talks to it. An offer that it has stays open.
+    pub(super) fn let_in(&mut self, peer: AuthorId, row: PeerRow) -> Result<(), PairError> {
         let places = row.places();
-        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+        // What only the person's own machines may bring was refused from one that was not.
+        let is_new = row.counts_as_mine() && !self.society()?.mine.contains(&peer);
+        let mut acts = if is_new { self.readmit()? } else { Vec::new() };
+        acts.push(PeerAct::Put(peer, Box::new(row)));
+        self.replica.note(acts)?;
         self.net.allow(peer, places);
         self.changed([peer].into());
         if self.connected.contains_key(&peer) {
@@ -163,7 +173,12 @@ impl Core {
             citations: Vec::new(),
             source: Some(SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() }),
         };
-        let row = WorkspaceRow { name: name.to_owned(), since: (self.now)(), is_current: false };
+        let row = WorkspaceRow {
+            name: name.to_owned(),
+            since: (self.now)(),
+            is_current: false,
+            owner: Some(self.own),
+        };
         let mut commands = vec![
             Command::Peers(vec![PeerAct::NameWorkspace(id, row)]),
             Command::Create(Box::new(new)),

@@ -48,6 +48,16 @@ pub struct Preview {
     pub held: Vec<Held>,
 }
 
+/// What filters look at of an entry. A fellow member may say of this person's entries what holds them
+/// back, and nothing that lets them go: they have to pass as they are shown, and as they were placed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Examined {
+    /// As it is shown.
+    pub(super) shown: Subject,
+    /// What this person created or imported, with thread, type and tags as this person says.
+    pub(super) placed: Subject,
+}
+
 /// What is to change for one peer and entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
@@ -87,7 +97,7 @@ impl Examiner {
         &self,
         reading: &Reading<'_>,
         entry: EntryId,
-    ) -> Result<Option<Subject>, Error> {
+    ) -> Result<Option<Examined>, Error> {
         let Some(found) = reading.read(entry)? else { return Ok(None) };
         if found.view.state != State::Live {
             return Ok(None);
@@ -99,28 +109,35 @@ impl Examiner {
             None => Some(0),
             Some(creator) => hop(reading.snapshot, &reading.society, creator)?,
         };
-        Ok(Some(subject))
+        let placed = placed(reading, entry, &found.view, &subject)?;
+        Ok(Some(Examined { shown: subject, placed }))
     }
 
     /// What is to change about the release of an entry to a peer, by a filter.
     pub(super) fn turn(
         &self,
-        subject: Option<&Subject>,
+        examined: Option<&Examined>,
         filter: &Filter,
         society: &Society,
         peer: AuthorId,
         out: Way,
     ) -> Turn {
-        let Some(subject) = subject else { return Turn::Stay(None) };
+        let Some(Examined { shown, placed }) = examined else { return Turn::Stay(None) };
         // Who belongs there is not known for certain: nothing is opened, and nothing ended.
-        if society.is_damaged(subject.workspace) {
+        if society.is_damaged(shown.workspace) {
             return Turn::Stay(None);
         }
-        match (filter.verdict(subject, &society.acquaintance(peer)), out) {
-            (Verdict::Pass, Way::Open) => Turn::Stay(None),
-            (Verdict::Pass, _) => Turn::Open,
-            (Verdict::Hold(rule), Way::Open) if !rule.only_opens() => Turn::End,
-            (Verdict::Hold(rule), _) => Turn::Stay(Some(rule)),
+        let acquaintance = society.acquaintance(peer);
+        let rule = |of: &Subject| match filter.verdict(of, &acquaintance) {
+            Verdict::Pass => None,
+            Verdict::Hold(rule) => Some(rule),
+        };
+        // The first rule: those that only open a release come last.
+        match ([shown, placed].into_iter().filter_map(rule).min(), out) {
+            (None, Way::Open) => Turn::Stay(None),
+            (None, _) => Turn::Open,
+            (Some(rule), Way::Open) if !rule.only_opens() => Turn::End,
+            (Some(rule), _) => Turn::Stay(Some(rule)),
         }
     }
 
@@ -173,6 +190,35 @@ pub(super) fn facts(view: &View, entry: EntryId) -> Option<Subject> {
         creator_hop: Some(0),
         is_charter: charter::entry(origin.workspace()) == entry,
     })
+}
+
+/// The same facts, less what fellow members say of them.
+fn placed(
+    reading: &Reading<'_>,
+    entry: EntryId,
+    view: &View,
+    shown: &Subject,
+) -> Result<Subject, Error> {
+    let creator = view.origin.as_ref().and_then(|origin| origin.creator());
+    // What another person created came here because somebody let it go.
+    if creator.is_some_and(|creator| !reading.society.mine.contains(&creator)) {
+        return Ok(shown.clone());
+    }
+    let places = |by: &AuthorId| reading.society.mine.contains(by);
+    let tags = view.texts.get(&TextSet::TAGS).into_iter().flatten();
+    let tags = tags.filter(|(_, by)| by.iter().any(places)).map(|(tag, _)| tag.clone());
+    let mut of = Subject { tags: tags.collect(), ..shown.clone() };
+    let is_moved =
+        |register| view.registers.get(&register).is_some_and(|shown| !places(&shown.value.author));
+    // Seldom: what others wrote over is read again without them.
+    if is_moved(Register::THREAD) || is_moved(Register::TYPE) {
+        let without = reading.placed(entry)?;
+        let without = facts(&without, entry).filter(|_| without.text(Register::TYPE).is_some());
+        // An import by others is theirs to place.
+        let Some(without) = without else { return Ok(shown.clone()) };
+        (of.thread, of.kind) = (without.thread, without.kind);
+    }
+    Ok(of)
 }
 
 fn judged(subject: &mut Subject, found: &Found) {

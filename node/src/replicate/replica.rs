@@ -3,8 +3,9 @@
 use super::deliver;
 use super::release::{Examiner, Turn};
 use super::room::Room;
+use super::sweep::Sweeps;
 use super::view::StoreView;
-use super::workspaces::own_workspaces;
+use super::workspaces::{own_workspaces, proven_owners};
 use crate::engine::{self, Command, PeerAct, Receipt, Rejection};
 use crate::store::peers::Society;
 use crate::store::peers::rows::{Approval, Cursor};
@@ -84,17 +85,12 @@ pub enum Action {
 /// Entries that are examined at once.
 const EXAMINED_AT_ONCE: usize = 256;
 
+/// After it turned out that an author is nearer, everything is examined again within so long, in
+/// milliseconds: what it created may pass now. Peers say how near others are as often as they like.
+const NEARER_MS: u64 = 60_000;
+
 /// What could not be written is tried again after so long, in milliseconds.
 const RETRY_MS: u64 = 5_000;
-
-/// All entries are examined again, piece by piece.
-#[derive(Clone, Default)]
-struct Sweep {
-    peers: BTreeSet<AuthorId>,
-    /// Those of them who may have less than before: they are served nothing until it is over.
-    held: BTreeSet<AuthorId>,
-    after: Option<EntryId>,
-}
 
 /// A node's side of replication.
 pub struct Replica<W> {
@@ -106,11 +102,10 @@ pub struct Replica<W> {
     heads: BTreeMap<AuthorId, u64>,
     /// Everything up to here was examined for release.
     examined: Option<Seq>,
-    sweep: Option<Sweep>,
-    /// The one after it.
-    next_sweep: Option<Sweep>,
+    sweeps: Sweeps,
     sweep_ms: u64,
-    swept_at: u64,
+    /// When everything is examined again at the latest.
+    sweep_at: u64,
     is_behind: bool,
     /// Time alone gives it nothing to do before: what it examined could not be written.
     wait_until: u64,
@@ -120,6 +115,8 @@ pub struct Replica<W> {
     /// Grows whenever what is known about peers may have changed.
     changes: u64,
     equal: BTreeMap<AuthorId, WallTime>,
+    /// Who has to be compared: it was struck off and listed again.
+    back: BTreeSet<AuthorId>,
     /// Who is reachable.
     connected: BTreeSet<AuthorId>,
     /// The machine was not told of something, or what it said was lost: the store could not be read.
@@ -138,16 +135,16 @@ impl<W: Writer> Replica<W> {
             machine: Replicator::new(settings),
             heads: BTreeMap::new(),
             examined: None,
-            sweep: None,
-            next_sweep: None,
+            sweeps: Sweeps::default(),
             sweep_ms,
-            swept_at: 0,
+            sweep_at: sweep_ms,
             is_behind: true,
             wait_until: 0,
             before: Arc::default(),
             known: None,
             changes: 0,
             equal: BTreeMap::new(),
+            back: BTreeSet::new(),
             connected: BTreeSet::new(),
             has_missed: false,
             room: Room::new(),
@@ -171,11 +168,10 @@ impl<W: Writer> Replica<W> {
 
     /// When time alone, without anything else happening, next gives it something to do.
     pub fn next_at(&self, at: u64) -> u64 {
-        if self.is_behind || self.has_missed || self.sweep.is_some() {
+        if self.is_behind || self.has_missed || self.sweeps.is_under_way() {
             return at.max(self.wait_until);
         }
-        let sweep = self.swept_at.saturating_add(self.sweep_ms);
-        self.machine.next_at(at).map_or(sweep, |due| due.min(sweep))
+        self.machine.next_at(at).map_or(self.sweep_at, |due| due.min(self.sweep_at))
     }
 
     /// Who is who now.
@@ -203,14 +199,13 @@ impl<W: Writer> Replica<W> {
         let snapshot = self.writer.store().snapshot()?;
         let society = self.society_in(&snapshot, now)?;
         let store = self.writer.store().id();
-        let sweeps = self.sweep.iter().chain(&self.next_sweep);
-        let held = sweeps.flat_map(|sweep| &sweep.held).copied().collect();
         Ok(StoreView {
             snapshot,
             society,
             store,
             now,
-            held,
+            held: self.sweeps.held(),
+            lost: self.sweeps.lost(),
             refused: OnceCell::new(),
             waiting: OnceCell::new(),
         })
@@ -289,7 +284,7 @@ impl<W: Writer> Replica<W> {
             Event::Tick => Input::Tick,
             Event::Changed(peers) => {
                 self.changes += 1;
-                self.sweep_before_serving(peers);
+                self.sweeps.add_before_serving(peers);
                 Input::Tick
             }
         };
@@ -301,6 +296,9 @@ impl<W: Writer> Replica<W> {
             for peer in &self.connected {
                 outputs.extend(self.machine.handle(Input::Connected(*peer), &view, at));
             }
+        }
+        for peer in std::mem::take(&mut self.back) {
+            outputs.extend(self.machine.handle(Input::Sync(peer), &view, at));
         }
         outputs.extend(self.machine.handle(input, &view, at));
         drop(view);
@@ -339,7 +337,7 @@ impl<W: Writer> Replica<W> {
                 }
                 Output::Deliver(delivery) => {
                     let (peer, id) = (delivery.peer, delivery.id);
-                    let outcomes = self.deliver(delivery, now)?;
+                    let outcomes = self.deliver(delivery, now, at)?;
                     let view = self.view(now)?;
                     let more = self.machine.handle(Input::Applied(peer, id, outcomes), &view, at);
                     outputs.extend(more);
@@ -374,17 +372,28 @@ impl<W: Writer> Replica<W> {
         Ok(())
     }
 
-    fn deliver(&mut self, delivery: Delivery, now: WallTime) -> Result<Vec<proto::Outcome>, Error> {
+    fn deliver(
+        &mut self,
+        delivery: Delivery,
+        now: WallTime,
+        at: u64,
+    ) -> Result<Vec<proto::Outcome>, Error> {
         let (peer, store) = (delivery.peer, delivery.store);
         let view = self.view(now)?;
         let mut sorted = deliver::sort(delivery, &view, &self.examiner)?;
         drop(view);
-        if sorted.faults > 0 {
-            tracing::warn!(%peer, "a peer brought proofs that prove nothing");
+        if sorted.is_nearer {
+            self.sweep_at = self.sweep_at.min(at.saturating_add(NEARER_MS));
         }
-        let commands = std::mem::take(&mut sorted.commands);
         self.changes += 1;
-        let answers = self.writer.write(commands);
+        let mut answers = Vec::new();
+        // One after the other, so that whoever else writes comes between.
+        for commands in std::mem::take(&mut sorted.groups) {
+            answers.extend(self.writer.write(commands));
+            if answers.iter().any(Result::is_err) {
+                break;
+            }
+        }
         let (outcomes, acts) = sorted.outcomes(Offerer { peer, store }, &answers);
         if !acts.is_empty() && self.note(acts).is_err() {
             return Ok(vec![proto::Outcome::Deferred]);
@@ -407,37 +416,22 @@ impl<W: Writer> Replica<W> {
 
     // Releases.
 
-    /// Examines everything again for these peers. A sweep under way is finished first: whoever makes
-    /// many of them necessary does not keep those from being served who wait for its end.
-    fn sweep_for(&mut self, peers: BTreeSet<AuthorId>) -> &mut Sweep {
-        let has_begun = self.sweep.as_ref().is_some_and(|sweep| sweep.after.is_some());
-        let at = if has_begun { &mut self.next_sweep } else { &mut self.sweep };
-        let sweep = at.get_or_insert_default();
-        sweep.peers.extend(peers);
-        sweep
-    }
-
-    /// The same, where something may end: a peer that reads on would be given what is not reached yet.
-    fn sweep_before_serving(&mut self, peers: BTreeSet<AuthorId>) {
-        self.sweep_for(peers.clone()).held.extend(peers);
-    }
-
     /// Sweeps for those whom it concerns that somebody is not who it was.
     fn notice(&mut self, society: &Arc<Society>, approved: &BTreeSet<AuthorId>) {
-        if Arc::ptr_eq(&self.before, society) {
-            return;
-        }
         let before = std::mem::replace(&mut self.before, society.clone());
-        if before.unheard != society.unheard {
-            // What a member said on entries of others is shown no longer, or again: that concerns
-            // what anyone gets.
-            self.sweep_for(approved.clone());
+        if before.unheard != society.unheard || !before.has_members_of(society) {
+            // What a member said on entries of others is shown, or no longer: that concerns what
+            // anyone gets.
+            self.sweeps.add(approved.clone());
         }
         let shared = |among: &Arc<Society>, peer: AuthorId| among.acquaintance(peer).shared;
-        let has_lost = |peer: &AuthorId| !shared(&before, *peer).is_subset(&shared(society, *peer));
-        let struck_off: BTreeSet<AuthorId> = approved.iter().copied().filter(has_lost).collect();
-        if !struck_off.is_empty() {
-            self.sweep_before_serving(struck_off);
+        for peer in approved {
+            let mut lost = &shared(&before, *peer) - &shared(society, *peer);
+            // Of a charter that is damaged nobody knows; what passes stays as it was.
+            lost.retain(|workspace| !society.is_damaged(*workspace));
+            if !lost.is_empty() {
+                self.sweeps.add_without(*peer, lost);
+            }
         }
     }
 
@@ -455,25 +449,27 @@ impl<W: Writer> Replica<W> {
                 let cursor = cursor.filter(|cursor| cursor.store == self.writer.store().id());
                 // What was examined before the last stop may have been cut short, and the
                 // configuration may say something else.
-                self.sweep_before_serving(approved.clone());
+                self.sweeps.add_before_serving(approved.clone());
                 cursor.map_or(Seq(0), |cursor| cursor.position).min(snapshot.head())
             }
         };
         let (entries, end) = changed(&snapshot, from)?;
         self.is_behind = end < snapshot.head();
-        if entries.iter().any(|entry| society.is_charter(*entry)) {
-            self.changes += 1;
-            self.sweep_for(approved.clone());
-        }
-        self.notice(&society, &approved);
-        if at.saturating_sub(self.swept_at) >= self.sweep_ms {
-            self.swept_at = at;
-            self.sweep_for(approved.clone());
-        }
         let mut acts = own_workspaces(&snapshot, &society, &entries, now)?;
+        if !Arc::ptr_eq(&self.before, &society) {
+            acts.extend(proven_owners(&snapshot, &society)?);
+            self.notice(&society, &approved);
+        }
+        if at >= self.sweep_at {
+            self.sweep_at = at.saturating_add(self.sweep_ms);
+            self.sweeps.add(approved.clone());
+        }
         acts.extend(self.decide(&snapshot, &society, &entries, &approved, now)?);
-        let (more, swept) = self.sweep_on(&snapshot, &society, &approved, now)?;
-        acts.extend(more);
+        let piece = self.sweeps.piece(&snapshot, EXAMINED_AT_ONCE)?;
+        if let Some(piece) = &piece {
+            let peers = piece.peers.intersection(&approved).copied().collect();
+            acts.extend(self.decide(&snapshot, &society, &piece.entries, &peers, now)?);
+        }
         drop(snapshot);
         let is_new = self.examined != Some(end);
         if !acts.is_empty() || (is_new && !approved.is_empty()) {
@@ -485,32 +481,14 @@ impl<W: Writer> Replica<W> {
                 return Ok(());
             }
         }
-        (self.examined, self.sweep) = (Some(end), swept.or_else(|| self.next_sweep.take()));
+        self.examined = Some(end);
+        // Who belongs there again was not given what it came to in between: comparing finds it.
+        for (peer, lost) in self.sweeps.pass(piece) {
+            if !society.acquaintance(peer).shared.is_disjoint(&lost) {
+                self.back.insert(peer);
+            }
+        }
         Ok(())
-    }
-
-    /// What a piece of the sweep under way comes to, and what is left of it.
-    fn sweep_on(
-        &self,
-        snapshot: &Snapshot,
-        society: &Arc<Society>,
-        approved: &BTreeSet<AuthorId>,
-        now: WallTime,
-    ) -> Result<(Vec<PeerAct>, Option<Sweep>), Error> {
-        let Some(mut sweep) = self.sweep.clone() else { return Ok((Vec::new(), None)) };
-        let first = sweep.after.map_or([0; 16], |after| *after.as_bytes());
-        let mut entries = BTreeSet::new();
-        for row in snapshot.entries_between(first, [0xFF; 16])?.take(EXAMINED_AT_ONCE + 1) {
-            entries.insert(row?.0);
-        }
-        let is_last = entries.len() <= EXAMINED_AT_ONCE;
-        if let Some(after) = sweep.after {
-            entries.remove(&after);
-        }
-        let peers: BTreeSet<AuthorId> = sweep.peers.intersection(approved).copied().collect();
-        let acts = self.decide(snapshot, society, &entries, &peers, now)?;
-        sweep.after = entries.last().copied();
-        Ok((acts, (!is_last).then_some(sweep)))
     }
 
     fn decide(

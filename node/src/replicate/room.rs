@@ -47,10 +47,10 @@ impl Room {
             return Ok(acts);
         }
         for peer in society.peers.keys().copied() {
-            let Some(cursor) = snapshot.cursor(peer)? else { continue };
-            let offer = Offerer { peer, store: cursor.store };
-            if was_crowded_out(snapshot, offer)? {
-                acts.extend([PeerAct::ReadmitWaiting(offer), PeerAct::Rewind(peer)]);
+            for offer in snapshot.offers_of(peer)? {
+                if was_crowded_out(snapshot, offer)? {
+                    acts.extend([PeerAct::ReadmitWaiting(offer), PeerAct::Rewind(peer)]);
+                }
             }
         }
         self.is_freed = false;

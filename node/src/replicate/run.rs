@@ -4,6 +4,9 @@
 //! returns. What others only look at (addresses, who is connected, how far it is in sync) is
 //! published after every step.
 
+mod learned;
+mod turn;
+
 use super::pairing::{Joined, Joining, PairError};
 use super::release::Examiner;
 use super::replica::{Action, Event, Replica, Setup};
@@ -14,12 +17,14 @@ use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
 use klnode_federation::net::{self, Protocol};
 use klnode_federation::proto::SyncState;
+use learned::Learned;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
+use turn::{Next, Others};
 
 /// How replication is run.
 pub struct Options {
@@ -126,6 +131,7 @@ pub struct Core {
     pub(super) joining: BTreeMap<u64, Joining>,
     /// Peers to be read from the start.
     pub(super) again: BTreeSet<AuthorId>,
+    learned: Learned,
     pair_id: u64,
     started: Instant,
     turned_away: Vec<(WallTime, AuthorId, String)>,
@@ -135,8 +141,10 @@ pub struct Core {
 const PAIR_IDS: u64 = 1 << 63;
 /// How many of those who were turned away are remembered.
 const TURNED_AWAY_MAX: usize = 16;
+/// Whoever is turned away again within so long is not told of once more.
+const TURNED_AWAY_AGAIN: Duration = Duration::from_secs(60);
 /// Time passes for the protocol at least this often: what could not be read is tried again.
-const TICK: Duration = Duration::from_secs(1);
+const TICK_MS: u64 = 1_000;
 /// Calls that may wait.
 const CALLS_MAX: usize = 64;
 
@@ -184,12 +192,13 @@ pub fn start(options: Options, engine: engine::Handle) -> Result<Running, net::N
                 dials: BTreeMap::new(),
                 joining: BTreeMap::new(),
                 again: BTreeSet::new(),
+                learned: Learned::default(),
                 pair_id: PAIR_IDS,
                 started: Instant::now(),
                 turned_away: Vec::new(),
             };
-            let inputs = Inputs { events, inbox, head: engine.head(), stopped };
-            serve(core, inputs, &runtime, &shared, &publish);
+            let others = Others::new(inbox, engine.head(), stopped);
+            serve(core, events, others, &runtime, &shared, &publish);
         })
         .expect("the system has room for one more thread");
     let handle = Handle { calls, live, changed };
@@ -214,73 +223,53 @@ impl Running {
     }
 }
 
-struct Inputs {
-    events: net::Events,
-    inbox: mpsc::Receiver<Call>,
-    head: watch::Receiver<crate::store::rows::Seq>,
-    stopped: oneshot::Receiver<()>,
-}
-
 /// The addresses with this node's name at the end, as they are told to others.
 fn named(announced: Vec<String>, own: AuthorId) -> Vec<String> {
     let id = net::peer_id_text(own);
     announced.into_iter().map(|address| format!("{address}/p2p/{id}")).collect()
 }
 
-enum Next {
-    Event(net::Event),
-    Call(Call),
-    Tick,
-    Stop,
-}
-
 fn serve(
     mut core: Core,
-    mut inputs: Inputs,
+    mut events: net::Events,
+    mut others: Others,
     runtime: &tokio::runtime::Runtime,
     live: &RwLock<Live>,
     publish: &watch::Sender<u64>,
 ) {
     core.welcome_back();
+    let mut ticked_at = core.at();
     loop {
         let at = core.at();
-        let due = Duration::from_millis(core.replica.next_at(at).saturating_sub(at));
-        let wait = due.min(TICK);
-        let next = runtime.block_on(async {
-            tokio::select! {
-                biased;
-                _ = &mut inputs.stopped => Next::Stop,
-                event = inputs.events.next() => event.map_or(Next::Stop, Next::Event),
-                call = inputs.inbox.recv() => call.map_or(Next::Stop, Next::Call),
-                changed = inputs.head.changed() => match changed {
-                    Ok(()) => Next::Tick,
-                    Err(_) => Next::Stop,
-                },
-                () = tokio::time::sleep(wait) => Next::Tick,
-            }
-        });
+        let due = core.replica.next_at(at).min(ticked_at.saturating_add(TICK_MS));
+        let wait = Duration::from_millis(due.saturating_sub(at));
+        let next = runtime.block_on(others.next(events.next(), wait));
+        let is_over = matches!(next, Next::Stop | Next::Lost);
         let turn = AssertUnwindSafe(|| {
             match next {
-                Next::Stop => return false,
+                Next::Stop => return,
+                Next::Lost => core.cut_off(),
                 Next::Event(event) => core.happened(event),
                 Next::Call(call) => call(&mut core),
-                Next::Tick => core.step(Event::Tick),
+                Next::Tick => {
+                    ticked_at = core.at();
+                    core.step(Event::Tick);
+                }
             }
+            core.keep_learned();
             core.read_again();
             let seen = core.look();
             *live.write().unwrap_or_else(PoisonError::into_inner) = seen;
-            true
         });
-        match catch_unwind(turn) {
-            Ok(true) => {}
-            Ok(false) => break,
+        if catch_unwind(turn).is_err() {
             // A damaged page can make redb panic. Whoever waited is answered by what is dropped.
-            Err(_) => {
-                tracing::error!("replication met something damaged, and goes on");
-                core.replica.miss(core.at());
-            }
+            tracing::error!("replication met something damaged, and goes on");
+            core.replica.miss(core.at());
         }
         publish.send_modify(|number| *number += 1);
+        if is_over {
+            break;
+        }
     }
     runtime.block_on(core.net.stop());
 }
@@ -306,11 +295,16 @@ impl Core {
         self.pair_id
     }
 
-    pub(super) fn note_turned_away(&mut self, peer: AuthorId, reason: &str) {
-        self.turned_away.push(((self.now)(), peer, reason.to_owned()));
-        if self.turned_away.len() > TURNED_AWAY_MAX {
-            self.turned_away.remove(0);
-        }
+    /// Remembers who was turned away. Whether that is news.
+    pub(super) fn note_turned_away(&mut self, peer: AuthorId, reason: &str) -> bool {
+        is_turned_away_anew(&mut self.turned_away, (self.now)(), peer, reason)
+    }
+
+    /// Without a network nobody is reached, and nobody should believe it.
+    fn cut_off(&mut self) {
+        tracing::error!("the network has ended by itself: start the node again to reach peers");
+        self.listening.clear();
+        self.connected.clear();
     }
 
     /// Dials everyone who may talk.
@@ -394,7 +388,7 @@ impl Core {
                 self.connected.remove(&peer);
                 self.step(Event::Disconnected(peer));
             }
-            net::Event::Learned { peer, addresses } => self.learned(peer, addresses),
+            net::Event::Learned { peer, addresses } => self.learned.hear(peer, addresses),
             net::Event::Request { peer, protocol: Protocol::Sync, exchange, frame } => {
                 self.step(Event::Asked(peer, exchange, &frame));
             }
@@ -415,8 +409,15 @@ impl Core {
         }
     }
 
-    /// Keeps where a peer can be reached, so that it is found again after a restart.
-    fn learned(&mut self, peer: AuthorId, addresses: Vec<String>) {
+    /// Keeps where peers can be reached, so that they are found again after a restart.
+    fn keep_learned(&mut self) {
+        let at = self.at();
+        for (peer, addresses) in self.learned.take_due(at) {
+            self.keep_places(peer, addresses);
+        }
+    }
+
+    fn keep_places(&mut self, peer: AuthorId, addresses: Vec<String>) {
         use crate::engine::PeerAct;
         use crate::store::peers::rows::PeerRow;
         let Ok(society) = self.society() else { return };
@@ -456,5 +457,49 @@ impl Core {
             }
         }
         live
+    }
+}
+
+/// Puts whoever was turned away last, each once. Whether that is news, or was so a moment ago already:
+/// a node that comes without end puts nobody else out, nor fills the log.
+fn is_turned_away_anew(
+    away: &mut Vec<(WallTime, AuthorId, String)>,
+    now: WallTime,
+    peer: AuthorId,
+    reason: &str,
+) -> bool {
+    if let Some((at, _, why)) = away.iter_mut().find(|(_, of, _)| *of == peer)
+        && now < at.plus(TURNED_AWAY_AGAIN)
+    {
+        reason.clone_into(why);
+        return false;
+    }
+    away.retain(|(_, of, _)| *of != peer);
+    away.push((now, peer, reason.to_owned()));
+    if away.len() > TURNED_AWAY_MAX {
+        away.remove(0);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_turned_away_all_the_time_is_news_once_a_minute_and_listed_once() {
+        let start = WallTime::from_millis(1_790_000_000_000);
+        let (loud, other) = (AuthorId::from_bytes([1; 32]), AuthorId::from_bytes([2; 32]));
+        let mut away = Vec::new();
+        assert!(is_turned_away_anew(&mut away, start, other, "used"));
+        let mut news = 0;
+        for second in 0..120 {
+            let now = start.plus(Duration::from_secs(second));
+            news += u64::from(is_turned_away_anew(&mut away, now, loud, "refused"));
+        }
+        assert_eq!(news, 2);
+        assert!(!is_turned_away_anew(&mut away, start, loud, "blocked"));
+        let listed: Vec<_> = away.iter().map(|(_, of, why)| (*of, why.as_str())).collect();
+        assert_eq!(listed, [(other, "used"), (loud, "blocked")]);
     }
 }

@@ -1,5 +1,6 @@
 //! The store as the protocol reads it.
 
+use super::placed::in_place;
 use super::release::hop;
 use crate::engine::takes_back;
 use crate::store::peers::Society;
@@ -25,6 +26,8 @@ pub(super) struct StoreView {
     pub(super) now: WallTime,
     /// Who is told to ask again later: what they may have is being examined anew.
     pub(super) held: BTreeSet<AuthorId>,
+    /// Of which workspaces somebody is served nothing: it was struck off.
+    pub(super) lost: BTreeMap<AuthorId, BTreeSet<WorkspaceId>>,
     /// What was refused where something is offered, once that was asked.
     pub(super) refused: OnceCell<(Offerer, BTreeSet<Digest>)>,
     /// What waits in quarantine, likewise.
@@ -55,7 +58,18 @@ impl StoreView {
     fn may_have(&self, peer: AuthorId, record: &Record) -> Result<bool, Error> {
         let row = self.snapshot.release(peer, record.entry())?;
         let is_own = record.author() == peer && row.has_passed();
-        Ok(row.out == Way::Open || is_own || (takes_back(record) && row.has_passed()))
+        if is_own || (takes_back(record) && row.has_passed()) {
+            return Ok(true);
+        }
+        Ok(row.out == Way::Open && !self.is_lost(peer, record.entry())?)
+    }
+
+    /// Whether a peer was just struck off where an entry is. Its releases are ended one by one, and
+    /// whoever strikes off may be anybody: of all else it is served as before.
+    fn is_lost(&self, peer: AuthorId, entry: EntryId) -> Result<bool, Error> {
+        let Some(lost) = self.lost.get(&peer) else { return Ok(false) };
+        let row = Error::unless_damaged(self.snapshot.view_row(entry))?.flatten();
+        Ok(row.and_then(|row| row.workspace).is_none_or(|workspace| lost.contains(&workspace)))
     }
 
     /// Whether an entry is this person's alone, as far as a peer goes that has never had to do with it.
@@ -153,7 +167,8 @@ impl StoreView {
         Ok(refused)
     }
 
-    /// Those of one entry, unless it is forgotten.
+    /// Those of one entry. Of a forgotten one there is nothing but the tombstone that goes before the
+    /// one that is held: the other side keeps that.
     fn refused_of<'a>(
         &self,
         entry: EntryId,
@@ -162,21 +177,18 @@ impl StoreView {
         let Some(of_entry) = refused.get(&entry) else { return Ok(&[]) };
         match Error::unless_damaged(self.snapshot.tombstone(entry))? {
             Some(None) => Ok(of_entry),
-            Some(Some(_)) | None => Ok(&[]),
+            Some(Some(held)) => {
+                let goes_before = |stone: &SignedHeader| stone.digest() < held.digest();
+                Ok(if tombstone(of_entry).is_some_and(goes_before) { of_entry } else { &[] })
+            }
+            None => Ok(&[]),
         }
     }
 
     /// Headers of records that a peer has brought and that wait for the operator, by entry.
     fn waiting(&self, peer: AuthorId) -> Result<BTreeMap<EntryId, Vec<SignedHeader>>, Error> {
         let mut waiting = BTreeMap::<EntryId, Vec<SignedHeader>>::new();
-        for row in self.snapshot.quarantine()? {
-            let (digest, row) = row?;
-            // Whoever has not brought it may never have had it.
-            if !self.snapshot.has_brought(peer, digest)? {
-                continue;
-            }
-            let signed = Record::header_back(&row.record);
-            let signed = signed.map_err(|error| Error::damaged("quarantine", &error))?;
+        for signed in self.snapshot.quarantine_of(peer)? {
             waiting.entry(signed.header().entry).or_default().push(signed);
         }
         Ok(waiting)
@@ -202,24 +214,6 @@ fn comparable(signed: &SignedHeader) -> Comparable {
 fn tombstone(refused: &[SignedHeader]) -> Option<&SignedHeader> {
     let stones = refused.iter().filter(|one| one.header().facet == Facet::Tombstone);
     stones.min_by_key(|one| one.digest())
-}
-
-/// What is held, with headers of what was put aside, refused or waiting, in the place of what they
-/// cover; less those that are covered themselves. The other side holds what it offered last, and
-/// nothing that this covers.
-fn in_place<'a>(
-    held: &'a [&'a SignedHeader],
-    aside: &'a [&'a SignedHeader],
-) -> impl Iterator<Item = &'a SignedHeader> {
-    let covers = |one: &SignedHeader, other: &SignedHeader| {
-        let (new, old) = (one.header(), other.header());
-        (new.author, new.facet) == (old.author, old.facet)
-            && one.digest() != other.digest()
-            && one.version().covers(&other.version())
-    };
-    let kept = held.iter().filter(move |one| !aside.iter().any(|new| covers(new, one)));
-    let put = aside.iter().filter(move |one| !held.iter().chain(aside).any(|new| covers(new, one)));
-    kept.chain(put).copied()
 }
 
 impl View for StoreView {
@@ -334,6 +328,9 @@ impl View for StoreView {
             let (waiting, refused) = (self.waiting(peer)?, self.refused_from(with)?);
             for row in self.snapshot.releases(peer)? {
                 let (entry, row) = row?;
+                if self.is_lost(peer, entry)? {
+                    continue;
+                }
                 let is_shared = |one: &&SignedHeader| {
                     is_shared(one.header().author, peer, self.society.own, row)
                 };
@@ -346,7 +343,7 @@ impl View for StoreView {
                 let held: Vec<&SignedHeader> = shared.iter().collect();
                 let waiting = waiting.get(&entry).into_iter().flatten();
                 let aside: Vec<&SignedHeader> = waiting.chain(refused).filter(is_shared).collect();
-                items.extend(in_place(&held, &aside).map(comparable));
+                items.extend(in_place(&held, &aside).into_iter().map(comparable));
             }
             Ok(items.into_iter().collect())
         };

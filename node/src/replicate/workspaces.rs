@@ -11,6 +11,19 @@ use klnode_crdt::time::WallTime;
 use klnode_federation::proto::ticket::is_workspace_name;
 use std::collections::BTreeSet;
 
+/// Owners whom charters prove and no row names yet.
+pub(super) fn proven_owners(snapshot: &Snapshot, society: &Society) -> Result<Vec<PeerAct>, Error> {
+    let mut acts = Vec::new();
+    for (id, row) in snapshot.workspaces()? {
+        let shared = society.workspaces.get(&id);
+        let owner = shared.and_then(|shared| shared.charter.owner).map(|(owner, _)| owner);
+        if row.owner.is_none() && owner.is_some() {
+            acts.push(PeerAct::NameWorkspace(id, WorkspaceRow { owner, ..row }));
+        }
+    }
+    Ok(acts)
+}
+
 /// Workspaces of the same person's other machines, as their charters arrive: this one belongs to them
 /// by the charter, and calls them as it says.
 pub(super) fn own_workspaces(
@@ -40,7 +53,8 @@ pub(super) fn own_workspaces(
             let name = free_name(known, id, &name);
             let named = Workspace { name: name.clone(), ..Workspace::default() };
             known.workspaces.insert(id, named);
-            let row = WorkspaceRow { name, since: now, is_current: false };
+            let owner = charter.owner.map(|(owner, _)| owner);
+            let row = WorkspaceRow { name, since: now, is_current: false, owner };
             acts.push(PeerAct::NameWorkspace(id, row));
         }
     }

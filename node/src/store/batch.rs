@@ -44,12 +44,15 @@ pub enum Durability {
 /// peer offers something.
 const WAITING_MAX: u64 = 10_000;
 
+/// Of these, what one peer has brought: it takes nobody else's room.
+pub(crate) const WAITING_OF_PEER_MAX: u64 = 1_000;
+
 /// Whether a record was put aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// It waits.
     Kept,
-    /// Too many of the same author and entry wait already, or too many of all.
+    /// Too many of the same author and entry wait already, or of the same peer, or of all.
     Full,
 }
 
@@ -263,44 +266,6 @@ impl Batch {
         self.drop_held(&[held_key(record)])
     }
 
-    /// Drops what is held and damaged of an entry's author, in some facets. It counts as not held,
-    /// so that a whole one can take its place; what a newer one covers is never brought again.
-    pub(crate) fn drop_damaged(
-        &self,
-        entry: EntryId,
-        author: AuthorId,
-        facets: &[Facet],
-    ) -> Result<(), Error> {
-        let mut damaged = Vec::new();
-        {
-            let held = self.transaction.open_table(HELD)?;
-            let records = self.transaction.open_table(RECORDS)?;
-            for facet in facets {
-                let prefix: [u8; 49] = key(&[entry.as_bytes(), author.as_bytes(), &[facet.code()]]);
-                let (first, last) = span::<81>(&prefix);
-                for row in held.range::<&HeldKey>(&first..=&last)? {
-                    let (at, seq) = row?;
-                    let seq = Seq(u64::from_be_bytes(*seq.value()));
-                    let digest = Digest::from_bytes(part(at.value(), 49));
-                    let read = read::record_at(&records, seq, digest);
-                    if Error::unless_damaged(read)?.is_none() {
-                        damaged.push(*at.value());
-                    }
-                }
-            }
-        }
-        if damaged.is_empty() {
-            return Ok(());
-        }
-        self.drop_held(&damaged)?;
-        if let Some(mut row) = self.view_row(entry)? {
-            let dropped = u32::try_from(damaged.len()).unwrap_or(u32::MAX);
-            row.records = row.records.saturating_sub(dropped);
-            self.put_view_row(entry, &row)?;
-        }
-        Ok(())
-    }
-
     fn held_keys(&self, entry: EntryId) -> Result<Vec<HeldKey>, Error> {
         let (first, last) = span::<81>(entry.as_bytes());
         let held = self.transaction.open_table(HELD)?;
@@ -309,7 +274,7 @@ impl Batch {
     }
 
     /// Works by keys alone, so that a damaged record goes like any other.
-    fn drop_held(&self, keys: &[HeldKey]) -> Result<(), Error> {
+    pub(super) fn drop_held(&self, keys: &[HeldKey]) -> Result<(), Error> {
         let (mut held, mut records, mut digests, mut callers) = (
             self.transaction.open_table(HELD)?,
             self.transaction.open_table(RECORDS)?,
@@ -371,12 +336,18 @@ impl Batch {
 
     // Quarantine.
 
-    /// Puts a record aside, if its author has not too many waiting there already. What it covers waits
-    /// no longer.
+    /// How many records wait.
+    pub(crate) fn quarantined_count(&self) -> Result<u64, Error> {
+        Ok(self.transaction.open_table(QUARANTINE)?.len()?)
+    }
+
+    /// Puts a record aside, if its author has not too many waiting there already, and there is room for
+    /// one more of who brings it. What it covers waits no longer, and leaves room.
     pub(crate) fn put_quarantined(
         &self,
         record: &Record,
         row: &QuarantineRow,
+        has_room: bool,
     ) -> Result<Waiting, Error> {
         let at = held_key(record);
         let beside = self.quarantined_beside(&at)?;
@@ -393,7 +364,9 @@ impl Batch {
                 covered += 1;
             }
         }
-        let is_full = beside.len() - covered >= LIVE_SLOTS_MAX || table.len()? >= WAITING_MAX;
+        let is_full = beside.len() - covered >= LIVE_SLOTS_MAX
+            || table.len()? >= WAITING_MAX
+            || (covered == 0 && !has_room);
         if !is_full {
             table.insert(&at, rows::encode(row).as_slice())?;
         }

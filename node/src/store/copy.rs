@@ -11,10 +11,10 @@ use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::{
     CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD,
-    INVITATIONS, LEDGER, META, META_ERASED, OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS,
-    PRIMED, PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, SAME, SERVICES,
-    SESSIONS, STRETCHES, SUBJECTS, SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED, UPKEEP, USAGE, USES,
-    VIEWS, WORKSPACES, part,
+    INVITATIONS, LEDGER, META, META_ERASED, META_REFUSED, OUTCOMES, OUTGOING, OVERLAYS, PAIRS,
+    PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES,
+    SAME, SERVICES, SESSIONS, STRETCHES, SUBJECTS, SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED,
+    UPKEEP, USAGE, USES, VIEWS, WORKSPACES, part,
 };
 use super::upkeep;
 use klnode_crdt::ids::EntryId;
@@ -67,7 +67,9 @@ pub(super) fn copy(
     // Positions of the records that are left out, to leave out what points at them.
     let mut left_out = BTreeSet::new();
     // Nothing that was erased is copied.
-    copy.table(META, |name, _| Ok(*name != META_ERASED))?;
+    let is_left_out =
+        |name: &[u8; 8]| *name == META_ERASED || (*is_alone && name[0] == META_REFUSED);
+    copy.table(META, |name, _| Ok(!is_left_out(name)))?;
     copy.table(RECORDS, |seq, row| {
         if without.is_empty() {
             return Ok(true);

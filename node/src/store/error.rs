@@ -60,6 +60,9 @@ pub enum Error {
     /// Nothing was written; it works again when there is room.
     #[error("write to the store: the disk is full")]
     Full,
+    /// The store is as it was: a copy that was to take its place was not begun, or not finished.
+    #[error("write the store anew: the disk has no room for a second one beside it")]
+    NoRoom,
     /// The writer goes on from a copy of the file.
     #[error("use the store: the disk failed ({0})")]
     Io(io::Error),

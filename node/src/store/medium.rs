@@ -13,6 +13,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
+/// Less room than this, and writes are about to fail.
+pub(crate) const ROOM_BYTES_MIN: u64 = 64 * 1024 * 1024;
+
+/// Room that is left on the disk of a file or folder.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(path)?;
+    // Some file systems do not count.
+    if disk.f_blocks == 0 {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 /// Something that holds a store's bytes.
 pub trait Medium: Send + Sync + fmt::Debug {
     /// Whether a store was ever made here. Memory is always there.
@@ -42,6 +55,11 @@ pub trait Medium: Send + Sync + fmt::Debug {
     /// Opens what is there to be read and nothing else, where it cannot be opened to be written.
     fn open_to_read(&self, builder: &Builder) -> Result<Database, DatabaseError> {
         self.open(builder)
+    }
+
+    /// Whether there is room for a second store beside this one. In memory there is.
+    fn has_room(&self) -> bool {
+        true
     }
 
     /// Puts a new store in the place of the one that is open, whole or not at all: `fill` fills the
@@ -148,18 +166,38 @@ impl Medium for FileMedium {
         FrozenMedium::inside(&self.0, File::open(&self.0)?, 0).open(builder)
     }
 
+    fn has_room(&self) -> bool {
+        let store = fs::metadata(&self.0).map_or(0, |store| store.len());
+        match free_bytes(&self.0) {
+            Ok(free) => free >= store.saturating_add(ROOM_BYTES_MIN),
+            // It is not known, and so tried.
+            Err(_) => true,
+        }
+    }
+
+    /// Not begun without room for all of it: others write to the same disk.
     fn replace(
         &self,
         builder: &Builder,
         fill: &mut dyn FnMut(&Database) -> Result<(), Error>,
     ) -> Result<bool, Error> {
-        self.by_copy(|copy| {
+        if !self.has_room() {
+            return Err(Error::NoRoom);
+        }
+        let mut make = |copy: &Path| -> Result<(), Error> {
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(copy);
             drop(file.map_err(StorageError::Io)?);
             fill(&builder.create(copy).map_err(|error| match error {
                 DatabaseError::Storage(error) => error.into(),
                 other => Error::damaged("the new file", &other),
             })?)
+        };
+        self.by_copy(|copy| {
+            make(copy).map_err(|error| match error {
+                // Only the copy was written: the store need not be opened again.
+                Error::Full => Error::NoRoom,
+                other => other,
+            })
         })?;
         Ok(true)
     }
@@ -191,5 +229,45 @@ pub(super) fn open(medium: &dyn Medium, builder: &Builder) -> Result<Database, O
             let detail = "its pages contradict each other".to_owned();
             Err(OpenError::Damaged { path: medium.path(), detail })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(medium: &FileMedium, fill: &mut dyn FnMut() -> Result<(), Error>) -> Error {
+        medium.replace(&Builder::new(), &mut |_| fill()).expect_err("there is no room")
+    }
+
+    #[test]
+    fn a_store_larger_than_the_room_left_is_not_begun_to_be_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.redb");
+        let store = File::create(&path).unwrap();
+        let medium = FileMedium::new(&path);
+        assert!(medium.has_room(), "tests need some room");
+        // All of it is a hole, which takes no room.
+        store.set_len(free_bytes(folder.path()).unwrap() + (1 << 30)).unwrap();
+        assert!(!medium.has_room());
+        let mut is_begun = false;
+        let error = refused(&medium, &mut || {
+            is_begun = true;
+            Ok(())
+        });
+        assert!(matches!(error, Error::NoRoom), "{error}");
+        assert!(!is_begun);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_meanwhile_leaves_the_store_as_it_was_and_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.redb");
+        fs::write(&path, "as it was").unwrap();
+        let error = refused(&FileMedium::new(&path), &mut || Err(Error::Full));
+        assert!(matches!(error, Error::NoRoom), "a fault of the store would have it opened again");
+        assert_eq!(fs::read(&path).unwrap(), b"as it was");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -10,6 +10,7 @@
 
 pub mod backup;
 mod batch;
+mod beside;
 mod check;
 mod copy;
 mod error;
@@ -34,8 +35,8 @@ mod unfinished;
 pub mod upkeep;
 pub mod usage;
 
-pub(crate) use batch::Waiting;
 pub use batch::{Batch, Durability};
+pub(crate) use batch::{WAITING_OF_PEER_MAX, Waiting};
 pub use check::Examined;
 pub use copy::Watch;
 pub use error::{Error, OpenError};
@@ -43,6 +44,7 @@ pub use frozen::{FrozenMedium, Seen};
 pub use label::Label;
 pub use layout::Layout;
 pub use medium::{FileMedium, Medium, MemoryMedium};
+pub(crate) use medium::{ROOM_BYTES_MIN, free_bytes};
 pub(crate) use open::Fault;
 pub use open::{Migration, Options, Store};
 pub(crate) use read::Damage;

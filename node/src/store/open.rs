@@ -10,7 +10,7 @@ use klnode_crdt::ids::{AuthorId, StoreId};
 use redb::{Builder, Database, ReadableDatabase};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -70,8 +70,42 @@ struct Shared {
     medium: Box<dyn Medium>,
     cache_bytes_max: usize,
     id: StoreId,
-    /// Empty only while it is opened again.
-    database: RwLock<Option<Arc<Database>>>,
+    /// Another one once the store was written anew.
+    file: RwLock<Arc<OpenFile>>,
+}
+
+impl Drop for Shared {
+    /// Whoever still reads does not keep the file from its next owner.
+    fn drop(&mut self) {
+        self.file().database_mut().take();
+    }
+}
+
+impl Shared {
+    fn file(&self) -> Arc<OpenFile> {
+        // Whoever panicked beside it has left one or the other, and either is whole.
+        Arc::clone(&self.file.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A file that is open. Whoever reads it holds it as well: redb reads nothing more once its database
+/// is dropped. Empty only while it is opened again, and once the store is closed.
+#[derive(Debug)]
+pub(super) struct OpenFile(RwLock<Option<Database>>);
+
+impl OpenFile {
+    fn new(database: Database) -> Arc<Self> {
+        Arc::new(Self(RwLock::new(Some(database))))
+    }
+
+    fn database(&self) -> RwLockReadGuard<'_, Option<Database>> {
+        // Whoever panicked beside it has left it open or closed, and either is whole.
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn database_mut(&self) -> RwLockWriteGuard<'_, Option<Database>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Store {
@@ -91,7 +125,7 @@ impl Store {
             medium,
             cache_bytes_max: options.cache_bytes_max,
             id,
-            database: RwLock::new(Some(Arc::new(database))),
+            file: RwLock::new(OpenFile::new(database)),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -110,12 +144,16 @@ impl Store {
 
     /// What the last commit left, for reading.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        Snapshot::new(self.database()?.begin_read()?)
+        let file = self.shared.file();
+        let transaction = file.database().as_ref().ok_or(Error::Closed)?.begin_read()?;
+        Snapshot::new(transaction, file)
     }
 
     /// A transaction to write in. The engine is the only caller.
     pub(crate) fn batch(&self, durability: Durability) -> Result<Batch, Error> {
-        Batch::begin(&*self.database()?, durability)
+        let file = self.shared.file();
+        let database = file.database();
+        Batch::begin(database.as_ref().ok_or(Error::Closed)?, durability)
     }
 
     /// Opens the file again after a fault, from a copy if the disk itself failed. Snapshots taken
@@ -132,61 +170,57 @@ impl Store {
     /// Opens what is there now. Where that fails it can be read all the same, if that is possible.
     fn open_again(&self) -> Result<(), OpenError> {
         let (medium, builder) = (&*self.shared.medium, builder(self.shared.cache_bytes_max));
-        let mut database = self.database_mut();
+        let file = self.shared.file();
+        let mut database = file.database_mut();
         // The old one must be closed first: a file has one owner.
         database.take();
         match medium::open(medium, &builder) {
-            Ok(opened) => *database = Some(Arc::new(opened)),
+            Ok(opened) => *database = Some(opened),
             Err(error) => {
                 let to_read = catch_unwind(AssertUnwindSafe(|| medium.open_to_read(&builder)));
-                *database = to_read.ok().and_then(Result::ok).map(Arc::new);
+                *database = to_read.ok().and_then(Result::ok);
                 return Err(error);
             }
         }
         Ok(())
     }
 
+    /// Whether there is room to write the store anew.
+    pub(crate) fn has_room(&self) -> bool {
+        self.shared.medium.has_room()
+    }
+
     /// Writes the store anew, row by row, so that nothing that was erased is left in it: a page that
     /// nothing uses keeps what it held. Whoever reads goes on; the writer waits.
     pub(crate) fn rewrite(&self) -> Result<(), Error> {
+        let (medium, builder) = (&*self.shared.medium, builder(self.shared.cache_bytes_max));
         let snapshot = self.snapshot()?;
         let fill = &mut |database: &Database| {
             let watch: Watch<'_> = &mut |_, _| ControlFlow::Continue(());
             copy::copy(&snapshot, database, &Without::default(), watch)
         };
-        if !self.shared.medium.replace(&builder(self.shared.cache_bytes_max), fill)? {
+        if !medium.replace(&builder, fill)? {
             drop(snapshot);
             return self.compact();
         }
-        // What is open is the old file, which has no name any more.
-        self.open_again().map_err(|_| Error::Closed)
+        // What is open is the old file, which has no name any more. It lasts until nobody reads it.
+        match medium::open(medium, &builder) {
+            Ok(opened) => {
+                let mut file = self.shared.file.write().unwrap_or_else(PoisonError::into_inner);
+                *file = OpenFile::new(opened);
+                Ok(())
+            }
+            // What would be written to it would be lost.
+            Err(_) => self.open_again().map_err(|_| Error::Closed),
+        }
     }
 
     /// Gives unused pages back. Needs the store for itself: nobody may hold a snapshot.
     fn compact(&self) -> Result<(), Error> {
-        let mut database = self.database_mut();
-        let held = database.take().ok_or(Error::Closed)?;
-        let mut owned = match Arc::try_unwrap(held) {
-            Ok(owned) => owned,
-            Err(held) => {
-                *database = Some(held);
-                return Err(Error::Busy);
-            }
-        };
-        let compacted = owned.compact();
-        *database = Some(Arc::new(owned));
-        compacted?;
+        let file = self.shared.file();
+        let mut database = file.database_mut();
+        database.as_mut().ok_or(Error::Closed)?.compact()?;
         Ok(())
-    }
-
-    fn database(&self) -> Result<Arc<Database>, Error> {
-        // Whoever panicked beside it has left it open or closed, and either is whole.
-        let database = self.shared.database.read().unwrap_or_else(PoisonError::into_inner);
-        database.clone().ok_or(Error::Closed)
-    }
-
-    fn database_mut(&self) -> RwLockWriteGuard<'_, Option<Arc<Database>>> {
-        self.shared.database.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

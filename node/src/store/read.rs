@@ -55,7 +55,11 @@ fn checked_at(records: &impl Records, seq: Seq, digest: Digest) -> Result<(Recor
 }
 
 /// The header alone of a record that is whole.
-fn header_at(records: &impl Records, seq: Seq, digest: Digest) -> Result<SignedHeader, Error> {
+pub(super) fn header_at(
+    records: &impl Records,
+    seq: Seq,
+    digest: Digest,
+) -> Result<SignedHeader, Error> {
     let signed = row_at(records, seq, digest)?.read_header(seq)?;
     check_place(signed.digest(), digest)?;
     Ok(signed)
@@ -109,8 +113,17 @@ pub(super) fn whole_headers(
     records: &impl Records,
     entry: EntryId,
 ) -> Result<Vec<SignedHeader>, Error> {
+    headers_under(held, records, entry.as_bytes())
+}
+
+/// The same of those whose place in `held` begins with a prefix.
+pub(super) fn headers_under(
+    held: &impl Held,
+    records: &impl Records,
+    prefix: &[u8],
+) -> Result<Vec<SignedHeader>, Error> {
     let mut found = Vec::new();
-    for place in places_of(held, entry.as_bytes())? {
+    for place in places_of(held, prefix)? {
         let (seq, digest) = place?;
         found.extend(Error::unless_damaged(header_at(records, seq, digest))?);
     }
@@ -118,7 +131,7 @@ pub(super) fn whole_headers(
 }
 
 /// Where the records stand whose place in `held` begins with a prefix, and what they are called.
-fn places_of(
+pub(super) fn places_of(
     held: &impl Held,
     prefix: &[u8],
 ) -> Result<impl Iterator<Item = Result<(Seq, Digest), Error>>, Error> {

@@ -3,6 +3,7 @@
 //! Nothing here loads the whole store: what may be long is an iterator.
 
 use super::error::Error;
+use super::open::OpenFile;
 use super::opened::Opened;
 use super::read::{self, Damage};
 use super::rows::{
@@ -20,12 +21,15 @@ use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::WallTime;
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// An immutable view of the store.
 pub struct Snapshot {
     pub(super) transaction: ReadTransaction,
     pub(super) opened: Opened,
     head: Seq,
+    /// Let go last: it is closed with its last reader once the store was written anew.
+    _file: Arc<OpenFile>,
 }
 
 /// How much a store holds.
@@ -49,13 +53,13 @@ pub struct Change {
 }
 
 impl Snapshot {
-    pub(super) fn new(transaction: ReadTransaction) -> Result<Self, Error> {
+    pub(super) fn new(transaction: ReadTransaction, file: Arc<OpenFile>) -> Result<Self, Error> {
         let meta = transaction.open_table(META)?;
         let head = meta.get(&META_HEAD)?;
         let bytes = head.as_ref().map(redb::AccessGuard::value).filter(|head| head.len() == 8);
         let bytes = bytes.ok_or_else(|| Error::damaged("the head of the feed", "it is missing"))?;
         let head = Seq(u64::from_be_bytes(part(bytes, 0)));
-        Ok(Self { transaction, opened: Opened::default(), head })
+        Ok(Self { transaction, opened: Opened::default(), head, _file: file })
     }
 
     /// Whose store it is; not yet known of one that only an earlier version has written.

@@ -2,11 +2,12 @@
 //!
 //! One redb file. Keys are fixed-width byte arrays, numbers in them big-endian, so that byte order
 //! is the order of reading. Values are fixed-width too where that is all they are; otherwise a row:
-//! one byte of row version, then MessagePack of a type in [`super::rows`].
+//! one byte of row version, then MessagePack of the table's `...Row` type ([`super::rows`], or the
+//! file named after the table).
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64, `author` 32 bytes, `erased` nothing: there since something was erased |
+//! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64, `author` 32 bytes, `erased` nothing: there since something was erased; a byte of 1 and a peer's hash: of which store of the peer refusals are kept 16, their number 8 and bytes 8 |
 //! | `records` | sequence number 8 | a live record: this table is also the feed |
 //! | `held` | entry 16, author 32, facet 1, digest 32 | sequence number 8 of the record |
 //! | `digests` | digest 32 | sequence number 8 of the record |
@@ -149,6 +150,8 @@ pub(super) const META_HEAD: [u8; 8] = *b"head\0\0\0\0";
 pub(super) const META_ERASED: [u8; 8] = *b"erased\0\0";
 /// Whose store it is: the key that it is written with.
 pub(super) const META_AUTHOR: [u8; 8] = *b"author\0\0";
+/// How names begin under which is counted what is kept of a peer's refused records.
+pub(super) const META_REFUSED: u8 = 1;
 
 /// Glues fixed-width parts into a fixed-width key. The table's type gives the width of the key; that
 /// the parts fill it is checked here, since a shorter one would be another row's.

@@ -147,6 +147,9 @@ impl Task {
                 if protocol == Protocol::Sync && !self.is_approved(&peer) {
                     return;
                 }
+                if protocol == Protocol::Pair && !self.may_pair(peer) {
+                    return;
+                }
                 let exchange = self.next_exchange;
                 self.next_exchange += 1;
                 self.exchanges.insert(exchange, (protocol, request_id, channel));

@@ -270,3 +270,25 @@ async fn noise_on_the_port_and_half_open_connections_are_survived() {
     assert!(node.ask(&mut friend, Protocol::Sync, b"well?").await.is_ok());
     drop(half_open);
 }
+
+// Elsewhere a machine has but one address on its loopback.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn half_open_connections_of_one_host_keep_nobody_else_out() {
+    let (node, mut friend) = (Node::new(68).await, Node::new(69).await);
+    let port = node.address.split('/').nth(4).unwrap().parse::<u16>().unwrap();
+    let mut half_open = Vec::new();
+    for _ in 0..50 {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        half_open.push(socket.connect(([127, 0, 0, 1], port).into()).await.unwrap());
+    }
+    friend.handle.dial(node.address.clone()).unwrap();
+    let came_in = friend.until(|event| match event {
+        Event::Connected { .. } => Some(true),
+        Event::DialFailed { .. } => Some(false),
+        _ => None,
+    });
+    assert!(came_in.await);
+    drop(half_open);
+}

@@ -1,6 +1,7 @@
 //! What a node does when there is too much of something.
 
 use super::*;
+use crate::net::pairs::ASKS_PER_PEER_MAX;
 
 #[tokio::test]
 async fn strangers_have_few_places_and_leave_those_of_peers_free() {
@@ -66,6 +67,26 @@ async fn a_stranger_is_shown_out_after_a_while_and_an_approved_one_is_not() {
     friend.until_connected(node.author).await;
     friend.handle.allow(node.author, Vec::new());
     assert!(friend.ask(&mut node, Protocol::Sync, b"still").await.is_ok());
+}
+
+#[tokio::test]
+async fn who_asks_to_pair_without_end_is_sent_away_and_others_are_heard() {
+    let (mut node, mut loud) = (Node::new(93).await, Node::new(94).await);
+    loud.handle.dial(node.address.clone()).unwrap();
+    loud.until_connected(node.author).await;
+    for _ in 0..ASKS_PER_PEER_MAX {
+        assert!(loud.ask(&mut node, Protocol::Pair, b"in?").await.is_ok());
+    }
+    loud.handle.request(node.author, Protocol::Pair, 1, b"in?".to_vec()).unwrap();
+    loud.until_disconnected(node.author).await;
+    // It is let in by its own gate and turned away by the other's.
+    loud.handle.dial(node.address.clone()).unwrap();
+    loud.until_connected(node.author).await;
+    loud.until_disconnected(node.author).await;
+    let mut other = Node::new(95).await;
+    other.handle.dial(node.address.clone()).unwrap();
+    other.until_connected(node.author).await;
+    assert!(other.ask(&mut node, Protocol::Pair, b"in?").await.is_ok());
 }
 
 #[tokio::test]

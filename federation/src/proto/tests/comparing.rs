@@ -126,6 +126,63 @@ fn what_differs_again_and_again_is_left_until_the_next_scrub() {
 }
 
 #[test]
+fn who_claims_to_lack_everything_has_it_put_into_its_outbox_a_few_times_a_minute() {
+    let mut bench = Bench::new(holding(2), Budget { rows_max: 8, ..Budget::default() });
+    bench.meet();
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    for round in 1..=2 {
+        let (id, ask) = bench.next();
+        let answer = Bench::met(Shelf::default()).ask(&ask);
+        bench.put(Input::Answered(PEER, id, &answer.encode()));
+        assert!(matches!(bench.machine.state(PEER), SyncState::Differs(2, _)));
+        assert_eq!(bench.requeued.len(), 2, "{round}");
+        bench.pass(1_000);
+    }
+    assert_eq!(bench.asked, []);
+    bench.pass(60_000);
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
+fn what_is_gone_through_for_a_peer_is_bounded_and_one_comparison_reads_once() {
+    for is_mine in [false, true] {
+        let mut shelf = Shelf { is_mine, ..holding(3) };
+        shelf.offer(&record(4));
+        let mut bench = Bench::new(shelf, Budget { rows_max: 8, ..Budget::default() });
+        bench.meet();
+        let ask = |is_first| Ask::Compare(is_first, first_message(0));
+        for is_first in [true, false, false, true] {
+            let answer = bench.ask(&ask(is_first));
+            assert!(matches!(answer, Answer::Compare(said) if !said.is_empty()));
+        }
+        let questions = [ask(true), Ask::Changes(None, 1), Ask::Acknowledge(vec![receipt()])];
+        for question in &questions {
+            let is_later = matches!(bench.ask(question), Answer::Later(_));
+            assert_ne!(is_later, is_mine, "{question:?}");
+        }
+        let done = usize::from(is_mine);
+        assert_eq!((bench.restarted, bench.received.len()), (done, done));
+        bench.pass(60_000);
+        assert!(matches!(bench.ask(&Ask::Changes(None, 1)), Answer::Page(..)));
+    }
+}
+
+#[test]
+fn who_is_told_to_compare_later_reads_on_meanwhile() {
+    let mut bench = Bench::met(holding(1));
+    bench.reply(&Answer::Page(Vec::new(), cursor(0), false));
+    assert!(matches!(bench.reply(&Answer::Later(40_000)), Ask::Compare(true, _)));
+    assert_eq!(bench.ask(&Ask::Notify(1)), Answer::Done);
+    let read = bench.reply(&Answer::Page(vec![whole(&record(2))], cursor(1), false));
+    assert!(matches!(read, Ask::Changes(..)));
+    bench.apply(Outcome::Settled);
+    bench.pass(39_999);
+    assert_eq!(bench.asked, []);
+    bench.pass(1);
+    assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+#[test]
 fn who_seemed_equal_is_compared_now_and_then() {
     let mut bench = settled(Shelf::default());
     bench.pass(3_599_999);

@@ -1,6 +1,7 @@
 //! When the machine speaks, when it waits, and what a peer may cost.
 
 use super::*;
+use crate::proto::limits::RECEIPTS_MAX;
 
 #[test]
 fn a_peer_over_its_budget_is_told_later_then_sent_away() {
@@ -22,6 +23,37 @@ fn a_peer_over_its_budget_is_told_later_then_sent_away() {
     bench.at = 71_000;
     assert!(matches!(bench.ask(&ask), Answer::Page(..)));
     assert_eq!(bench.away, [60_000]);
+}
+
+#[test]
+fn no_receipts_are_nothing_to_write_and_too_many_are_refused() {
+    let mut bench = Bench::met(Shelf::default());
+    assert_eq!(bench.ask(&Ask::Acknowledge(Vec::new())), Answer::Done);
+    let many = Ask::Acknowledge(vec![receipt(); RECEIPTS_MAX + 1]);
+    assert!(matches!(bench.ask(&many), Answer::Refused(_)));
+    assert!(bench.received.is_empty());
+    assert_eq!(bench.ask(&Ask::Acknowledge(vec![receipt(); RECEIPTS_MAX])), Answer::Done);
+    assert_eq!(bench.received.len(), RECEIPTS_MAX);
+}
+
+#[test]
+fn a_peer_that_never_knows_its_cursor_is_asked_from_the_start_after_ever_longer_pauses() {
+    let mut bench = Bench::met(Shelf { cursor: Some(cursor(5)), ..Shelf::default() });
+    for pause_ms in [0, 2_000, 4_000] {
+        let ask = bench.reply(&Answer::UnknownCursor);
+        assert!(matches!(ask, Ask::Changes(Some(_), _)), "{ask:?}");
+        if pause_ms > 0 {
+            bench.pass(pause_ms - 1);
+            assert_eq!(bench.asked, [], "{pause_ms}");
+            bench.pass(1);
+        }
+        assert_eq!(
+            bench.reply(&Answer::Page(Vec::new(), cursor(6), true)),
+            Ask::Changes(None, 2_000)
+        );
+        bench.apply(Outcome::Settled);
+    }
+    assert_eq!(bench.reread, 3);
 }
 
 #[test]

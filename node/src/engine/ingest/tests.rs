@@ -2,7 +2,7 @@
 //! somewhere else.
 
 use super::*;
-use crate::engine::peers::PROOFS_MAX;
+use crate::engine::peers::{PROOFS_MAX, PROOFS_OF_PEER_MAX};
 use crate::engine::{Arrival, Command, Engine, Limits, PeerAct, Receipt, Setup, TaskParams};
 use crate::store::peers::rows::{Approval, PeerRow, Way};
 use crate::store::{Durability, MemoryMedium, Options, Store};
@@ -12,6 +12,7 @@ use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Generation, Nonce, StoreId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
+use klnode_crdt::limits::LIVE_SLOTS_MAX;
 use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::Position;
 use klnode_crdt::tally::Observation;
@@ -227,23 +228,25 @@ fn two_as_one(number: u32) -> [Record; 2] {
     })
 }
 
-fn convict(number: u32) -> PeerAct {
+fn is_convicted(node: &Engine, number: u32) -> bool {
+    let snapshot = node.store().snapshot().unwrap();
+    snapshot.equivocation(key(number).author()).unwrap().is_some()
+}
+
+/// A peer proves that somebody did.
+fn convict(from: AuthorId, number: u32) -> PeerAct {
     let [one, two] = two_as_one(number).map(|record| {
         let raw = record.to_raw();
         SignedHeader::read_back(&raw.header, raw.signature).unwrap()
     });
-    PeerAct::Convict(Box::new(Proof::find(&one, &two).unwrap()))
+    PeerAct::Convict(from, Box::new(Proof::find(&one, &two).unwrap()))
 }
 
 #[test]
 fn beyond_a_number_of_proofs_only_those_about_somebody_known_are_kept() {
     let (mut node, peer) = (engine(), key(9).author());
-    let is_convicted = |node: &Engine, number: u32| {
-        let snapshot = node.store().snapshot().unwrap();
-        snapshot.equivocation(key(number).author()).unwrap().is_some()
-    };
     let numbers = 1_000..=1_000 + PROOFS_MAX as u32;
-    let acts = numbers.clone().map(convict).collect();
+    let acts = numbers.clone().map(|number| convict(peer, number)).collect();
     node.step(&[Command::Peers(acts)], NOW).remove(0).expect("noted");
     assert!(is_convicted(&node, *numbers.start()));
     assert!(!is_convicted(&node, *numbers.end()), "nobody knows it, and there are enough");
@@ -251,11 +254,28 @@ fn beyond_a_number_of_proofs_only_those_about_somebody_known_are_kept() {
     note(&mut node, PeerAct::Put(key(20).author(), Box::default()));
     note(&mut node, PeerAct::Distance(key(21).author(), key(20).author(), 1));
     for number in [20, 21] {
-        note(&mut node, convict(number));
+        note(&mut node, convict(key(8).author(), number));
         assert!(is_convicted(&node, number), "{number}");
     }
     bring(&mut node, two_as_one(22).into(), peer);
     assert!(is_convicted(&node, 22));
+}
+
+#[test]
+fn one_peer_convicts_so_many_unknown_authors_however_near_it_says_they_are() {
+    let (mut node, peer) = (engine(), key(9).author());
+    let numbers = 1_000..=1_000 + PROOFS_OF_PEER_MAX as u32;
+    let acts = numbers.clone().flat_map(|number| {
+        [PeerAct::Distance(key(number).author(), peer, 0), convict(peer, number)]
+    });
+    node.step(&[Command::Peers(acts.collect())], NOW).remove(0).expect("noted");
+    assert!(is_convicted(&node, *numbers.end() - 1));
+    assert!(!is_convicted(&node, *numbers.end()), "one too many of this peer");
+    // Whoever is known here is convicted by anyone's proof, and others have room of their own.
+    note(&mut node, PeerAct::Put(key(20).author(), Box::default()));
+    note(&mut node, convict(peer, 20));
+    note(&mut node, convict(key(8).author(), *numbers.end()));
+    assert!(is_convicted(&node, 20) && is_convicted(&node, *numbers.end()));
 }
 
 #[test]
@@ -438,4 +458,68 @@ fn whoever_brings_what_waits_is_noted_and_it_waits_since_the_first_did() {
     let snapshot = node.store().snapshot().unwrap();
     let waiting: Vec<_> = snapshot.quarantine().unwrap().map(|row| row.unwrap().1.from).collect();
     assert_eq!(waiting, [one]);
+}
+
+/// A tally of somebody in the slot of a boot.
+fn tally_of(number: u32, boot: u64, at: u16) -> Record {
+    with_writer(number, |writer| {
+        let (of, stamp) = (Observation::Success, Hlc::new(NOW, at));
+        let writer = Writer { boot: Boot(boot), ..writer };
+        writer.observe(of, Thousandths::ONE, NOW.day(), stamp).unwrap()
+    })
+}
+
+#[test]
+fn one_record_too_many_is_told_without_a_look_at_what_the_others_say() {
+    let (mut node, peer) = (engine(), key(9).author());
+    let max = LIVE_SLOTS_MAX as u64;
+    let batch = node.store().batch(Durability::Durable).unwrap();
+    for boot in 0..max {
+        // Nobody could read it: whoever tried would drop it, and find room.
+        batch.put_unreadable(tally_of(OTHER, boot, 1).header(), &key(OTHER)).unwrap();
+    }
+    batch.commit().unwrap();
+    let late = (max..max + 3).map(|boot| tally_of(OTHER, boot, 1)).collect();
+    let told = bring(&mut node, late, peer);
+    assert!(told.iter().all(|one| matches!(one, Ingested::Refused(_))), "{told:?}");
+    let batch = node.store().batch(Durability::Durable).unwrap();
+    let at = (entry(), key(OTHER).author(), &[Facet::Tally][..]);
+    assert_eq!(batch.held_names(at).unwrap().len(), LIVE_SLOTS_MAX);
+}
+
+#[test]
+fn an_author_with_as_many_records_as_there_may_be_still_replaces_and_contradicts_them() {
+    let (mut node, peer) = (engine(), key(9).author());
+    let max = LIVE_SLOTS_MAX as u64;
+    let told = bring(&mut node, (0..max).map(|boot| tally_of(OTHER, boot, 1)).collect(), peer);
+    assert!(told.iter().all(|one| matches!(one, Ingested::Merged(_))), "{told:?}");
+    let mut held = Holding::from_held([tally_of(OTHER, 3, 1)].into_iter());
+    let next = with_writer(OTHER, |writer| {
+        let writer = Writer { boot: Boot(3), own: &held, ..writer };
+        let stamp = Hlc::new(NOW, 2);
+        writer.observe(Observation::Success, Thousandths::ONE, NOW.day(), stamp).unwrap()
+    });
+    assert!(matches!(held.merge(next.clone()).outcome, Outcome::Merged(_)));
+    // In one step, so that what is read for one is there for the next.
+    let (known, late) = (tally_of(OTHER, 3, 1), tally_of(OTHER, max, 1));
+    let told = bring(&mut node, vec![late.clone(), next, known, late], peer);
+    let [first, second, third, fourth] = &told[..] else { panic!("{told:?}") };
+    assert!(matches!((first, fourth), (Ingested::Refused(_), Ingested::Refused(_))), "{told:?}");
+    assert!(matches!((second, third), (Ingested::Merged(_), Ingested::Known)), "{told:?}");
+    assert!(!is_convicted(&node, OTHER));
+    bring(&mut node, vec![tally_of(OTHER, 5, 2)], peer);
+    assert!(is_convicted(&node, OTHER), "two things as one");
+}
+
+#[test]
+fn what_a_step_has_read_is_not_taken_for_what_is_held_after_something_else_was_written_there() {
+    let (mut node, peer) = (engine(), key(9).author());
+    let told = bring(&mut node, vec![claim(OTHER), tombstone(1), claim(OTHER)], peer);
+    assert!(matches!(told[2], Ingested::Forgotten), "{told:?}");
+    let mut node = engine();
+    let many = vec![claim(OTHER), claim(10), retraction(OTHER), claim(OTHER), claim(10)];
+    let told = bring(&mut node, many, peer);
+    assert!(matches!(told[3..], [Ingested::Known, Ingested::Known]), "{told:?}");
+    let held = node.store().snapshot().unwrap().holding(entry(), key(OTHER).author()).unwrap();
+    assert!(held.facet(Facet::Claims).all(|claims| claims.payload().is_none()));
 }

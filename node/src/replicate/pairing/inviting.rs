@@ -12,9 +12,13 @@ use klnode_federation::proto::pairing::{
     Answer, Ask, Card, Invitation, Meeting, Proof, TurnedAway,
 };
 use klnode_federation::proto::ticket::{Offer, Secret, Ticket};
+use std::time::Duration;
 
 /// Nodes that may wait for the operator at once.
 const WAITING_MAX: usize = 32;
+
+/// What a node that waits says of itself is written down again only after so long.
+const KNOCK_KEPT: Duration = Duration::from_secs(60);
 
 /// What a node is told that the operator has refused or blocked, and what one is that comes too
 /// late.
@@ -82,8 +86,9 @@ impl Core {
         };
         if let Answer::No(reason) = &answer {
             let reason = said_here(reason);
-            tracing::warn!(%peer, reason, "turned away a node that wanted to pair");
-            self.note_turned_away(peer, reason);
+            if self.note_turned_away(peer, reason) {
+                tracing::warn!(%peer, reason, "turned away a node that wanted to pair");
+            }
         }
         // A peer that went away meanwhile asks again.
         let _ = self.net.respond(exchange, answer.encode());
@@ -101,6 +106,7 @@ impl Core {
         match admitted {
             Ok(answer) => answer,
             Err(AdmitError::No(why)) => Answer::No(why.to_string()),
+            Err(AdmitError::Blocked) => Answer::No(BLOCKED.into()),
             Err(AdmitError::Pair(error)) => {
                 tracing::warn!(%peer, %error, "a node could not be paired");
                 Answer::No("this node cannot pair just now; try again".into())
@@ -120,37 +126,73 @@ impl Core {
         let invitation = snapshot.invitation(name)?.ok_or(TurnedAway::Unknown)?;
         let held = snapshot.peer(peer)?.unwrap_or_default();
         drop(snapshot);
+        // A lost machine knows its tickets.
+        if held.is_blocked {
+            return Err(AdmitError::Blocked);
+        }
         let secret = &invitation.secret;
         let meeting = Meeting { secret, inviter: self.own, joiner: peer, nonce };
         let now = (self.now)();
         let answer = invitation.admit(&meeting, proof, now)?;
-        // Whoever was sent away needs a new ticket.
-        if held.approval == Approval::Refused && invitation.used_by == Some(peer) {
-            return Err(TurnedAway::Used.into());
-        }
         let (code, must_confirm) = (meeting.code(), invitation.must_confirm);
-        let approval = if must_confirm { Approval::Waiting } else { Approval::Approved };
-        let before = held.approval;
+        if invitation.used_by == Some(peer) {
+            return self.welcome_again(peer, &invitation, held, code, answer);
+        }
+        let is_back = held.approval == Approval::Refused;
         let row = PeerRow {
             name: card.name,
             addresses: card.addresses,
-            approval: held.approval.max_of(approval),
+            // It is approved once it is what it was offered to be.
+            approval: if is_back { Approval::Waiting } else { held.approval },
             since: now,
             offer: Some(invitation.offer.clone()),
             code: Some(code),
             ..held
         };
         let used = Invitation { used_by: Some(peer), ..invitation };
-        // It is approved once it is what it was offered to be.
-        let approval = if must_confirm { row.approval } else { before };
-        let noted = PeerRow { approval, ..row.clone() };
-        self.replica
-            .note(vec![PeerAct::Invite(Box::new(used)), PeerAct::Put(peer, Box::new(noted))])?;
-        if row.approval == Approval::Approved {
-            self.settle(peer, row)?;
+        let noted = PeerAct::Put(peer, Box::new(row.clone()));
+        self.replica.note(vec![PeerAct::Invite(Box::new(used)), noted])?;
+        // What is to be confirmed waits for the operator, also where the peer may talk already.
+        if !must_confirm {
+            self.settle(peer, PeerRow { approval: Approval::Approved, ..row })?;
         }
         tracing::info!(%peer, must_confirm, "a node joined with a ticket");
         Ok(Answer::Welcome(answer, self.card(), must_confirm))
+    }
+
+    /// Answers a node that comes again with the ticket it used: its answer was lost. What the ticket
+    /// was good for is done or waits for the operator, and is not done for it once more.
+    fn welcome_again(
+        &mut self,
+        peer: AuthorId,
+        invitation: &Invitation,
+        held: PeerRow,
+        code: String,
+        answer: Proof,
+    ) -> Result<Answer, AdmitError> {
+        let offer = &invitation.offer;
+        let has_become_it = match offer {
+            Offer::Mine => held.is_mine,
+            Offer::Member(id, _) => self.charter(*id)?.members.contains(&peer),
+        };
+        let is_offered_it = held.offer.as_ref() == Some(offer);
+        // Whoever was sent away or struck off needs a new ticket.
+        if held.approval == Approval::Refused || !(has_become_it || is_offered_it) {
+            return Err(TurnedAway::Used.into());
+        }
+        // The first time something failed in between, as a disk that was full.
+        if is_offered_it && !invitation.must_confirm {
+            let row = PeerRow { approval: Approval::Approved, code: Some(code), ..held };
+            self.settle(peer, row)?;
+            return Ok(Answer::Welcome(answer, self.card(), false));
+        }
+        let is_waiting = held.approval != Approval::Approved || !has_become_it;
+        // The digits are those of the last meeting, or the two operators would see different ones.
+        if held.code.as_ref() != Some(&code) {
+            let row = PeerRow { code: Some(code), ..held };
+            self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+        }
+        Ok(Answer::Welcome(answer, self.card(), is_waiting))
     }
 
     fn knocked(&mut self, peer: AuthorId, card: Card) -> Answer {
@@ -174,6 +216,8 @@ impl Core {
 enum AdmitError {
     #[error(transparent)]
     No(#[from] TurnedAway),
+    #[error("{BLOCKED}")]
+    Blocked,
     #[error(transparent)]
     Pair(#[from] PairError),
 }
@@ -190,13 +234,6 @@ impl From<Rejection> for AdmitError {
     }
 }
 
-impl Approval {
-    /// Who is approved stays so, whatever the ticket says.
-    fn max_of(self, other: Self) -> Self {
-        if self == Self::Approved { self } else { other }
-    }
-}
-
 /// What a knock makes of what is held of a node: none if it changes nothing; or why the node is
 /// turned away. All else that is held stays: whoever waits with a ticket does so still.
 fn at_the_door(
@@ -205,14 +242,17 @@ fn at_the_door(
     card: Card,
     now: WallTime,
 ) -> Result<Option<PeerRow>, &'static str> {
+    let Card { name, addresses } = card;
     match &held {
         Some(row) if row.approval == Approval::Refused => return Err(REFUSED),
         Some(row) if row.approval == Approval::Approved => return Ok(None),
         Some(row) if row.is_blocked => return Err(BLOCKED),
         None if waiting >= WAITING_MAX => return Err(TOO_MANY),
+        Some(row) if row.name == name && row.addresses == addresses => return Ok(None),
+        // Each writing is a commit, and a node may knock all day.
+        Some(row) if now < row.since.plus(KNOCK_KEPT) => return Ok(None),
         _ => {}
     }
-    let Card { name, addresses } = card;
     Ok(Some(PeerRow { name, addresses, since: now, ..held.unwrap_or_default() }))
 }
 
@@ -251,5 +291,19 @@ mod tests {
         assert_eq!(at_the_door(None, WAITING_MAX, card(), now), Err(TOO_MANY));
         let first = at_the_door(None, WAITING_MAX - 1, card(), now).unwrap().unwrap();
         assert_eq!((first.approval, first.since), (Approval::Waiting, now));
+    }
+
+    #[test]
+    fn a_knock_is_written_down_only_if_it_says_something_new_and_not_all_the_time() {
+        let now = WallTime::from_millis(1_790_000_000_000);
+        let card = |name: &str| Card { name: name.into(), addresses: Vec::new() };
+        let row = at_the_door(None, 0, card("first"), now).unwrap().unwrap();
+        let knock = |name, after| {
+            let knocked = at_the_door(Some(row.clone()), 1, card(name), now.plus(after));
+            knocked.unwrap().map(|row| row.name)
+        };
+        assert_eq!(knock("first", 2 * KNOCK_KEPT), None);
+        assert_eq!(knock("second", KNOCK_KEPT / 2), None);
+        assert_eq!(knock("second", KNOCK_KEPT), Some("second".to_owned()));
     }
 }

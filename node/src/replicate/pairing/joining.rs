@@ -142,7 +142,7 @@ impl Core {
             (Answer::No(reason), _) => Err(PairError::Refused(reason)),
             (Answer::Wait(card), _) => {
                 let card = card.cut();
-                // By joining, this side has said yes.
+                // By joining, this side has said yes to talking; what it offered still waits.
                 let row = PeerRow {
                     name: card.name.clone(),
                     addresses: card.addresses,
@@ -151,8 +151,7 @@ impl Core {
                     since: now,
                     ..held
                 };
-                self.replica.note(vec![PeerAct::Put(peer, Box::new(row.clone()))])?;
-                self.settle(peer, row)?;
+                self.let_in(peer, row)?;
                 Ok(Joined { peer, name: card.name, offer: None, code: None, is_waiting: true })
             }
             (Answer::Welcome(..), None) => Err(PairError::Impostor),
@@ -168,20 +167,16 @@ impl Core {
                     addresses: card.addresses,
                     joined_at,
                     approval: Approval::Approved,
-                    is_mine: ticket.offer == Offer::Mine,
+                    is_mine: held.is_mine || ticket.offer == Offer::Mine,
                     since: now,
                     code: Some(code.clone()),
                     ..held
                 };
-                let mut acts = vec![PeerAct::Put(peer, Box::new(row.clone()))];
                 if let Offer::Member(id, name) = &ticket.offer {
                     let name = free_name(&*self.society()?, *id, name);
-                    acts.push(PeerAct::NameWorkspace(
-                        *id,
-                        WorkspaceRow { name, since: now, is_current: false },
-                    ));
+                    let row = WorkspaceRow { name, since: now, is_current: false, owner: None };
+                    self.replica.note(vec![PeerAct::NameWorkspace(*id, row)])?;
                 }
-                self.replica.note(acts)?;
                 self.settle(peer, PeerRow { offer: None, ..row })?;
                 let (name, offer, code) = (card.name, Some(ticket.offer), Some(code));
                 Ok(Joined { peer, name, offer, code, is_waiting })

@@ -83,6 +83,10 @@ fn a_thread_that_was_taken_off_again_is_none() {
     assert_eq!(facts(&view, entry).expect("its origin is known").thread, None);
 }
 
+fn examined(of: Subject) -> Examined {
+    Examined { shown: of.clone(), placed: of }
+}
+
 fn subject() -> Subject {
     Subject {
         workspace: TEAM,
@@ -129,6 +133,7 @@ fn a_release_opens_when_an_entry_passes_and_ends_only_by_rules_that_end_one() {
     ];
     for (of, expect) in &cases {
         for (way, expect) in [Way::Never, Way::Open, Way::Ended].into_iter().zip(expect) {
+            let of = of.clone().map(examined);
             let turn = examiner.turn(of.as_ref(), &filter(), &society(), peer, way);
             assert_eq!(turn, *expect, "{of:?} {way:?}");
             // Where it is not known who belongs to the workspace, nothing opens or ends.
@@ -137,6 +142,25 @@ fn a_release_opens_when_an_entry_passes_and_ends_only_by_rules_that_end_one() {
             let turn = examiner.turn(of.as_ref(), &filter(), &damaged, peer, way);
             assert_eq!(turn, Turn::Stay(None), "{of:?} {way:?}");
         }
+    }
+}
+
+#[test]
+fn an_entry_passes_as_it_is_shown_and_as_it_was_placed_or_not_at_all() {
+    let (examiner, peer) = (examiner(&Config::default().filter), key(2).author());
+    let in_thread = Subject { thread: Some("fix".into()), ..subject() };
+    let doubted = Subject { confidence: 0.2, ..subject() };
+    let doubted_in_thread = Subject { confidence: 0.2, ..in_thread.clone() };
+    for (shown, placed) in [
+        (subject(), in_thread.clone()),
+        (in_thread, subject()),
+        (doubted.clone(), doubted_in_thread.clone()),
+        (doubted_in_thread, doubted),
+    ] {
+        let of = Examined { shown, placed };
+        let turn = |way| examiner.turn(Some(&of), &filter(), &society(), peer, way);
+        assert_eq!(turn(Way::Never), Turn::Stay(Some(Rule::Thread)), "{of:?}");
+        assert_eq!(turn(Way::Open), Turn::End, "{of:?}");
     }
 }
 
@@ -188,7 +212,8 @@ fn a_workspace_that_nothing_here_is_called_lets_nothing_pass() {
     filters.egress.workspaces = list(&["gone"]);
     let (examiner, society) = (examiner(&filters), society());
     let by = examiner.egress(&PeerRow::default(), &society);
-    let turn = examiner.turn(Some(&subject()), &by, &society, key(2).author(), Way::Never);
+    let turn =
+        examiner.turn(Some(&examined(subject())), &by, &society, key(2).author(), Way::Never);
     assert_eq!(turn, Turn::Stay(Some(Rule::Workspace)));
 }
 
@@ -288,6 +313,7 @@ fn a_filter_sees_the_confidence_and_the_status_that_this_node_has_found() {
         examiner.subject(&examiner.reading(&snapshot, &society, NOW), entry).unwrap()
     };
     let observe = |of, amount| Some(Command::Observe { entry, of, amount: Thousandths(amount) });
+    let mut look = |command| look(command).map(|examined| examined.shown);
     let new = look(None).expect("it is live");
     assert!((new.confidence - 0.5).abs() < 1e-9, "{new:?}");
     assert_eq!((new.status.as_str(), new.creator_hop), ("candidate", Some(0)));

@@ -29,7 +29,7 @@ use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
 use redb::{Builder, StorageBackend};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
@@ -101,6 +101,12 @@ pub enum BackupError {
     #[error("write the backup {path}: there is such a file already")]
     Exists {
         /// The file.
+        path: PathBuf,
+    },
+    /// A folder, a pipe or the like.
+    #[error("write the backup {path}: what is there is no plain file")]
+    NotAFile {
+        /// What is there.
         path: PathBuf,
     },
     /// What is there was not made by a backup.
@@ -180,6 +186,11 @@ pub fn write(
     watch: Watch<'_>,
 ) -> Result<Manifest, BackupError> {
     let io = || BackupError::io(path);
+    // Whoever opens a pipe waits until somebody writes to it. Of anything else that cannot be looked
+    // at, opening it tells why.
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(BackupError::NotAFile { path: path.into() });
+    }
     if !may_replace(path).map_err(io())? && existing == Existing::Replace {
         return Err(BackupError::Foreign { path: path.into() });
     }

@@ -4,14 +4,15 @@
 
 use super::super::batch::Batch;
 use super::super::error::Error;
-use super::super::read;
+use super::super::read::{self, Damage};
 use super::super::rows::{self, ProvenRow, UseRow};
 use super::super::tables::{
-    DISTANCES, EQUIVOCATIONS, INVITATIONS, OUTCOMES, PEERS, WORKSPACES, key, part, span,
+    DISTANCES, EQUIVOCATIONS, HELD, INVITATIONS, OUTCOMES, PEERS, RECORDS, WORKSPACES, key, part,
+    span,
 };
+use super::charters;
 use super::rows::{OutcomeRow, PeerRow, WorkspaceRow};
-use klnode_crdt::charter::{self, Charter};
-use klnode_crdt::entry::Entry;
+use klnode_crdt::charter::Charter;
 use klnode_crdt::ids::{AuthorId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use klnode_federation::proto::pairing::Invitation;
@@ -77,11 +78,16 @@ impl Batch {
 
     /// Who belongs to a workspace; nobody to one that is not known here, as for readers.
     pub(crate) fn charter(&self, id: WorkspaceId, now: WallTime) -> Result<Charter, Error> {
-        if self.transaction.open_table(WORKSPACES)?.get(id.as_bytes())?.is_none() {
-            return Ok(Charter::default());
-        }
-        let records = self.records(charter::entry(id))?;
-        Ok(Charter::read(id, &Entry::assemble(records.iter()), now))
+        let table = self.transaction.open_table(WORKSPACES)?;
+        let row = read::row::<WorkspaceRow, 16>("workspaces", &table, id.as_bytes());
+        let owner = match Error::unless_damaged(row)? {
+            Some(None) => return Ok(Charter::default()),
+            Some(Some(row)) => row.owner,
+            None => None,
+        };
+        let held = self.transaction.open_table(HELD)?;
+        let records = self.transaction.open_table(RECORDS)?;
+        charters::charter((&held, &records), (id, owner), now, Damage::Told)
     }
 
     /// Members of a workspace who are listened to: neither blocked nor convicted.

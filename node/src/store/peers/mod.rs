@@ -5,8 +5,9 @@
 //! transaction as the commit that concerns it: a record that is in the feed and released to a peer
 //! is in that peer's outbox.
 //!
-//! `read` is for readers; `known`, `offers`, `outbox`, `receipts` and `releases` are for the writer.
+//! `read` is for readers, `charters` for both; `known`, `offers`, `outbox`, `receipts` and `releases` are for the writer.
 
+mod charters;
 mod known;
 mod offers;
 mod outbox;

@@ -3,7 +3,7 @@
 use super::super::Examined;
 use super::super::error::Error;
 use super::super::read;
-use super::super::rows;
+use super::super::rows::{self, QuarantineRow};
 use super::super::snapshot::Snapshot;
 use super::super::tables::{
     CURSORS, DISTANCES, HEADS, HeldKey, INVITATIONS, OUTCOMES, OUTGOING, PEERS, QUARANTINE, QUEUED,
@@ -13,6 +13,7 @@ use super::rows::{
     Cursor, OutcomeRow, PeerRow, QueuedRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow,
     offerer_key, outgoing,
 };
+use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, WorkspaceId};
 use klnode_crdt::record::Record;
 use klnode_federation::proto::pairing::Invitation;
@@ -199,6 +200,21 @@ impl Snapshot {
     pub fn quarantined(&self) -> Result<BTreeSet<Digest>, Error> {
         let rows = self.transaction.open_table(QUARANTINE)?.range::<&HeldKey>(..)?;
         rows.map(|row| Ok(Digest::from_bytes(part(row?.0.value(), 49)))).collect()
+    }
+
+    /// Headers of the records that wait in quarantine and that a peer has brought. Whoever has not
+    /// brought one may never have had it: it is not read.
+    pub fn quarantine_of(&self, peer: AuthorId) -> Result<Vec<SignedHeader>, Error> {
+        let mut brought = Vec::new();
+        for row in self.transaction.open_table(QUARANTINE)?.range::<&HeldKey>(..)? {
+            let (at, row) = row?;
+            if self.has_brought(peer, Digest::from_bytes(part(at.value(), 49)))? {
+                let row: QuarantineRow = rows::decode("quarantine", row.value())?;
+                let signed = Record::header_back(&row.record);
+                brought.push(signed.map_err(|error| Error::damaged("quarantine", &error))?);
+            }
+        }
+        Ok(brought)
     }
 
     /// Whether what stands in the outboxes is what `queued` says.

@@ -7,7 +7,7 @@ use super::super::batch::Batch;
 use super::super::error::Error;
 use super::super::read;
 use super::super::rows;
-use super::super::tables::{HELD, HeldKey, QUEUED, RELEASES, key, part, span};
+use super::super::tables::{HELD, HeldKey, QUARANTINE, QUEUED, RELEASES, key, part, span};
 use super::rows::{QueuedRow, ReleaseRow, Way};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
@@ -162,6 +162,20 @@ impl Batch {
             }
         }
         Ok(bringers)
+    }
+
+    /// How many of the records that wait for the operator a peer has brought, told by their names.
+    pub(crate) fn waiting_of(&self, peer: AuthorId) -> Result<u64, Error> {
+        let waiting = self.transaction.open_table(QUARANTINE)?;
+        let queued = self.transaction.open_table(QUEUED)?;
+        let mut count = 0;
+        for row in waiting.iter()? {
+            let digest = part::<32>(row?.0.value(), 49);
+            let row = queued.get(&key::<64>(&[peer.as_bytes(), &digest]))?;
+            let is_of_peer = row.is_some_and(|row| QueuedRow::from_bytes(*row.value()).is_brought);
+            count += u64::from(is_of_peer);
+        }
+        Ok(count)
     }
 
     /// Whether anything of an author is held about an entry.

@@ -93,6 +93,9 @@ pub struct WorkspaceRow {
     /// New entries go there, unless they say otherwise.
     #[serde(rename = "u", default)]
     pub is_current: bool,
+    /// Whom its id proves to own it, once that is known.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<AuthorId>,
 }
 
 /// How far a release goes in one direction.

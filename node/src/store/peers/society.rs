@@ -3,10 +3,10 @@
 //! Read from one snapshot, so that an answer sees one state of affairs.
 
 use super::super::error::Error;
+use super::super::read::Damage;
 use super::super::snapshot::Snapshot;
 use super::rows::{Approval, PeerRow};
 use klnode_crdt::charter::{self, Charter};
-use klnode_crdt::entry::Entry;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::Entitlement;
@@ -55,8 +55,7 @@ impl Society {
         let unheard = unheard.filter(|author| !mine.contains(author)).collect();
         let mut workspaces = BTreeMap::new();
         for (id, row) in snapshot.workspaces()? {
-            let (held, is_damaged) = charter_of(snapshot, id)?;
-            let charter = Charter::read(id, &held, now);
+            let (charter, is_damaged) = charter_of(snapshot, (id, row.owner), now)?;
             let (name, is_current) = (row.name, row.is_current);
             workspaces.insert(id, Workspace { name, is_current, charter, is_damaged });
         }
@@ -124,6 +123,17 @@ impl Society {
         self.workspaces.get(&workspace).is_some_and(|shared| shared.is_damaged)
     }
 
+    /// Whether the same authors belong to the same workspaces in both, as far as is known.
+    pub fn has_members_of(&self, other: &Self) -> bool {
+        let belong = |(id, shared): (&WorkspaceId, &Workspace)| {
+            other.workspaces.get(id).is_some_and(|other| {
+                (&shared.charter.members, shared.is_damaged)
+                    == (&other.charter.members, other.is_damaged)
+            })
+        };
+        self.workspaces.len() == other.workspaces.len() && self.workspaces.iter().all(belong)
+    }
+
     /// Where new entries go.
     pub fn current(&self) -> WorkspaceId {
         let current = self.workspaces.iter().find(|(_, shared)| shared.is_current);
@@ -171,13 +181,16 @@ impl Society {
     }
 }
 
-/// What is held of a charter, and whether some of it is damaged: that counts as not held, so that a
-/// peer can bring it back.
-fn charter_of(snapshot: &Snapshot, id: WorkspaceId) -> Result<(Entry, bool), Error> {
-    let entry = charter::entry(id);
-    match Error::unless_damaged(snapshot.entry(entry))? {
-        Some(held) => Ok((held.to_entry(), false)),
-        None => Ok((Entry::assemble(snapshot.whole_records(entry)?.iter()), true)),
+/// A charter, and whether some of it is damaged: that counts as not held, so that a peer can bring it
+/// back.
+fn charter_of(
+    snapshot: &Snapshot,
+    of: (WorkspaceId, Option<AuthorId>),
+    now: WallTime,
+) -> Result<(Charter, bool), Error> {
+    match Error::unless_damaged(snapshot.charter(of, now, Damage::Told))? {
+        Some(charter) => Ok((charter, false)),
+        None => Ok((snapshot.charter(of, now, Damage::PassedOver)?, true)),
     }
 }
 

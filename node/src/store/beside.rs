@@ -1,0 +1,134 @@
+//! What a record is merged with: what its author says of its entry, in some facets.
+//!
+//! There may be many of them, and each may be large. How many there are is told by their keys, and which
+//! takes the place of which by their headers.
+
+use super::batch::Batch;
+use super::error::Error;
+use super::read;
+use super::rows::Seq;
+use super::snapshot::Snapshot;
+use super::tables::{DIGESTS, HELD, HeldKey, RECORDS, key};
+use klnode_crdt::header::{Facet, SignedHeader};
+use klnode_crdt::holding::Holding;
+use klnode_crdt::ids::{AuthorId, Digest, EntryId};
+
+/// How the keys in `held` begin of what an author says of an entry in a facet.
+fn prefix(entry: EntryId, author: AuthorId, facet: Facet) -> [u8; 49] {
+    key(&[entry.as_bytes(), author.as_bytes(), &[facet.code()]])
+}
+
+/// The names of what an author says of an entry, facet by facet, each in order.
+fn names(
+    held: &impl read::Held,
+    (entry, author, facets): (EntryId, AuthorId, &[Facet]),
+) -> Result<Vec<Digest>, Error> {
+    let mut names = Vec::new();
+    for facet in facets {
+        let prefix = prefix(entry, author, *facet);
+        for place in read::places_of(held, &prefix)? {
+            names.push(place?.1);
+        }
+    }
+    Ok(names)
+}
+
+impl Batch {
+    /// What an author's records on an entry are called, without a look at them.
+    pub(crate) fn held_names(
+        &self,
+        at: (EntryId, AuthorId, &[Facet]),
+    ) -> Result<Vec<Digest>, Error> {
+        names(&self.transaction.open_table(HELD)?, at)
+    }
+
+    /// The headers of those in one facet that are whole, in the order of their names.
+    pub(crate) fn held_headers(
+        &self,
+        (entry, author, facet): (EntryId, AuthorId, Facet),
+    ) -> Result<Vec<SignedHeader>, Error> {
+        let held = self.transaction.open_table(HELD)?;
+        let records = self.transaction.open_table(RECORDS)?;
+        read::headers_under(&held, &records, &prefix(entry, author, facet))
+    }
+
+    /// The records themselves. What is damaged is dropped: it counts as not held, so that a whole one
+    /// can take its place; what a newer one covers is never brought again.
+    pub(crate) fn whole_holding(
+        &self,
+        (entry, author, facets): (EntryId, AuthorId, &[Facet]),
+    ) -> Result<Holding, Error> {
+        let (mut whole, mut damaged) = (Vec::new(), Vec::<HeldKey>::new());
+        {
+            let held = self.transaction.open_table(HELD)?;
+            let records = self.transaction.open_table(RECORDS)?;
+            for facet in facets {
+                let prefix = prefix(entry, author, *facet);
+                for place in read::places_of(&held, &prefix)? {
+                    let (seq, digest) = place?;
+                    match Error::unless_damaged(read::record_at(&records, seq, digest))? {
+                        Some(record) => whole.push(record),
+                        None => damaged.push(key(&[&prefix, digest.as_bytes()])),
+                    }
+                }
+            }
+        }
+        if !damaged.is_empty() {
+            self.drop_held(&damaged)?;
+            if let Some(mut row) = self.view_row(entry)? {
+                let dropped = u32::try_from(damaged.len()).unwrap_or(u32::MAX);
+                row.records = row.records.saturating_sub(dropped);
+                self.put_view_row(entry, &row)?;
+            }
+        }
+        Ok(Holding::from_held(whole.into_iter()))
+    }
+}
+
+#[cfg(test)]
+impl Batch {
+    /// Puts a record in whose author has signed a payload that means nothing.
+    pub(crate) fn put_unreadable(
+        &self,
+        header: &klnode_crdt::header::Header,
+        key_of_author: &klnode_crdt::key::SecretKey,
+    ) -> Result<(), Error> {
+        use crate::store::rows;
+        use crate::store::tables::META_HEAD;
+        use klnode_crdt::digest;
+        use klnode_crdt::record::RawRecord;
+        let payload = b"\xc1".to_vec();
+        let mut header = header.clone();
+        header.payload_digest = digest::of(digest::Context::Payload, &payload);
+        header.payload_bytes = 1;
+        let signed = SignedHeader::seal(header, key_of_author);
+        let (bytes, signature) = (signed.bytes().to_vec(), signed.signature());
+        let row = RawRecord { header: bytes, signature, payload: Some(payload) };
+        let seq = (self.head()?.0 + 1).to_be_bytes();
+        self.put_meta(META_HEAD, &seq)?;
+        let (entry, author) = (signed.header().entry, signed.header().author);
+        let prefix = prefix(entry, author, signed.header().facet);
+        let at: HeldKey = key(&[&prefix, signed.digest().as_bytes()]);
+        self.transaction.open_table(RECORDS)?.insert(&seq, rows::encode(&row).as_slice())?;
+        self.transaction.open_table(HELD)?.insert(&at, &seq)?;
+        self.transaction.open_table(DIGESTS)?.insert(signed.digest().as_bytes(), &seq)?;
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    /// How many records an author has on an entry.
+    pub(crate) fn held_count(&self, at: (EntryId, AuthorId, &[Facet])) -> Result<usize, Error> {
+        Ok(names(self.held()?, at)?.len())
+    }
+
+    /// Whose a record is that is held and whole.
+    pub(crate) fn author_of(&self, digest: Digest) -> Result<Option<AuthorId>, Error> {
+        let seq = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
+        let Some(seq) = seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))) else {
+            return Ok(None);
+        };
+        let header = Error::unless_damaged(read::header_at(self.records()?, seq, digest))?;
+        Ok(header.map(|signed| signed.header().author))
+    }
+}
