@@ -20,7 +20,7 @@ echo "task $task"
 # with 1, and is fine.
 if known=$($klnode search "$goal" --task "$task" --tier summary); then
   echo "known before:"
-  echo "$known" | sed 's/^/  | /'
+  echo "$known" | sed 's/^/  /'
 else
   known=
 fi

@@ -11,7 +11,7 @@ use crate::units::{Days, Fraction, Interval, List, Name, Positive, Switch, Whole
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
-    /// Root tasks with the entry injected, and nothing that speaks for it.
+    /// Root tasks in which the entry was served, and nothing that speaks for it.
     pub archive_after_root_tasks: Whole<1, 1_000_000>,
     /// How long a task may go unfinished.
     pub task_expires_after: Interval,
@@ -83,7 +83,7 @@ pub struct AdmissionWeights {
     pub recency: Fraction,
 }
 
-/// `[gate]`: which entries may be injected.
+/// `[gate]`: which entries may be served to a program.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gate {

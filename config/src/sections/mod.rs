@@ -61,7 +61,7 @@ pub struct Config {
     pub status: StatusThresholds,
     /// Which entries may be retrieved at all.
     pub admission: Admission,
-    /// Which entries may be injected.
+    /// Which entries may be served to a program.
     pub gate: Gate,
     /// What the scanner looks for beside its own rules.
     pub scan: Scan,

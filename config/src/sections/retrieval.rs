@@ -13,9 +13,9 @@ use crate::units::{Days, Factor, Fraction, Name, Positive, SignalWeight, Whole};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retrieval {
-    /// Entries in one injected answer.
+    /// Entries in one answer.
     pub entries_max: Whole<1, 1_000>,
-    /// Tokens in one injected answer.
+    /// Tokens in one answer that is served to a program.
     pub budget_tokens: Whole<1, 1_000_000>,
     /// Tokens in one answer to an executor.
     pub executor_budget_tokens: Whole<1, 1_000_000>,

@@ -112,6 +112,8 @@ pub struct Budget {
     pub failed_signatures_max: Whole<0, 1_000_000>,
     /// Entries never seen before in a window.
     pub new_entries_max: Whole<1, 1_000_000_000>,
+    /// Rows of the store that are gone through for its sake in a window.
+    pub rows_max: Whole<1, 1_000_000_000>,
     /// How long a peer stays away the first time.
     pub back_off: Interval,
     /// The longest it stays away.

@@ -189,9 +189,9 @@ words!(
         Finding = "finding",
         /// A rule for the work.
         Norm = "norm",
-        /// A thing, in the typed graph.
+        /// A thing that other entries speak of.
         Entity = "entity",
-        /// An edge of the typed graph.
+        /// How two things are related.
         Relation = "relation",
         /// A raw signal.
         Signal = "signal",
@@ -199,7 +199,7 @@ words!(
         Friction = "friction",
         /// A raw calibration.
         Calibration = "calibration",
-        /// A document that several people edit.
+        /// A longer text: how something is done.
         Playbook = "playbook",
     }
 );

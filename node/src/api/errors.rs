@@ -183,7 +183,7 @@ impl From<store::Error> for ApiError {
 
 fn store_hint(error: &store::Error) -> Option<&'static str> {
     match error {
-        store::Error::Full => Some("make room; the node goes on by itself"),
+        store::Error::Full | store::Error::NoRoom => Some("make room; the node goes on by itself"),
         store::Error::Damaged { .. } => Some("restore the home from a backup"),
         store::Error::Busy => Some("try again when nothing reads"),
         store::Error::Io(_) | store::Error::Closed | store::Error::Abandoned => None,

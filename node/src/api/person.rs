@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// What carries a signature: milliseconds since 1970, a colon, 128 hex digits.
 pub const HEADER: &str = "klnode-person";
@@ -49,6 +50,9 @@ fn signed(method: &Method, path: &str, body: &[u8], at: WallTime) -> Vec<u8> {
 pub struct Person {
     file: PathBuf,
     since: WallTime,
+    /// Until then what was signed before the start may still be fresh. By a clock that nobody sets:
+    /// the other may have stood ahead at the start.
+    fresh_until: Instant,
     known: Mutex<Known>,
 }
 
@@ -80,7 +84,10 @@ struct Known {
 impl Person {
     /// The person behind the node of a home, from now on.
     pub fn new(layout: &Layout, now: WallTime) -> Self {
-        let person = Self { file: layout.person_file(), since: now, known: Mutex::default() };
+        // It may have been signed ahead of its time, and is good for as long after it.
+        let fresh_until = Instant::now() + PERSON_AGE_MAX * 2;
+        let file = layout.person_file();
+        let person = Self { file, since: now, fresh_until, known: Mutex::default() };
         // What is wrong with the file is told to whoever needs it.
         let _ = person.key(&mut person.known());
         person
@@ -153,7 +160,8 @@ impl Person {
         let (at, now) = (at.as_millis(), now.as_millis());
         let age_max = u64::try_from(PERSON_AGE_MAX.as_millis()).unwrap_or(u64::MAX);
         // What was signed before the start may have been used then.
-        if at.abs_diff(now) > age_max || at < self.since.as_millis() {
+        let may_be_used = at < self.since.as_millis() && Instant::now() < self.fresh_until;
+        if at.abs_diff(now) > age_max || may_be_used {
             return Err(refused("it was signed too long ago, or by another clock"));
         }
         known.used.retain(|(used, _), ()| used.saturating_add(age_max) >= now);
@@ -273,6 +281,22 @@ mod tests {
         for malformed in ["", "1", "1:", "x:00", &header(1, NOW).to_uppercase()[..40]] {
             assert_eq!(posted(&person, malformed), "its signature is malformed", "{malformed}");
         }
+    }
+
+    #[test]
+    fn a_clock_that_stood_ahead_at_the_start_shuts_the_person_out_for_two_minutes_at_most() {
+        let home = tempfile::tempdir().unwrap();
+        write(&home, 1);
+        let day = 24 * 3_600_000;
+        let mut ahead = Person::new(&Layout::new(home.path()), WallTime::from_millis(NOW + day));
+        let old = "it was signed too long ago, or by another clock";
+        assert_eq!(posted(&ahead, &header(1, NOW)), old);
+        let left = ahead.fresh_until.saturating_duration_since(Instant::now());
+        assert!(left <= PERSON_AGE_MAX * 2, "{left:?}");
+        ahead.fresh_until = Instant::now();
+        assert_eq!(posted(&ahead, &header(1, NOW)), "ok");
+        assert_eq!(posted(&ahead, &header(1, NOW)), "its signature was used before");
+        assert_eq!(posted(&ahead, &header(1, NOW - 60_001)), old);
     }
 
     #[test]

@@ -14,8 +14,10 @@ use klnode_crdt::kind::Kind as EntryKind;
 use klnode_crdt::origin::Memory;
 use std::path::Path;
 
-const EVIDENCE_HINT: &str = "say what it rests on, such as --evidence commit:1a2b3c; in a task, or in \
-                             a checkout, it is cited by itself, but for norms";
+/// For people and agents alike: a tool has a field where the command line has a flag.
+const EVIDENCE_HINT: &str = "say what it rests on as evidence, such as commit:1a2b3c (`--evidence` on \
+                             the command line); in a task, or in a checkout, it is cited by itself, \
+                             but for norms";
 
 /// A new entry with everything that its writer left open.
 pub(super) struct Settled {

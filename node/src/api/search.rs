@@ -47,7 +47,7 @@ pub struct Search {
     /// Only these types.
     #[serde(rename = "type", default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
-    /// Only with each of these topics, or one below it.
+    /// Only with each of these tags, or one below it.
     #[serde(rename = "tag", default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Only of these workspaces.
@@ -156,7 +156,7 @@ pub struct Hit {
     pub content: String,
     /// `line`, `summary`, `standard` or `full`.
     pub form: String,
-    /// Topics.
+    /// Tags.
     pub tags: Vec<String>,
     /// Where it lives.
     pub workspace: String,
@@ -381,6 +381,7 @@ fn reason(abstained: &Abstained) -> String {
         ),
         Abstained::NotAsked => "an executor is served when it says that it deviates".into(),
         Abstained::NoWords => "the query has no words".into(),
+        Abstained::Empty => "nothing is stored yet".into(),
     }
 }
 
@@ -408,14 +409,14 @@ fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers
         code: entry.code,
         kind: entry.kind,
         title: entry.title,
-        tags: entry.tags,
+        tags: query::tags(&hit.found),
         workspace: entry.workspace,
         alpha: entry.alpha,
         beta: entry.beta,
         mean: entry.mean,
         observations: entry.observations,
         status: entry.status,
-        citations: entry.citations,
+        citations: query::citations(&hit.found).iter().map(translate::citation).collect(),
         author: entry.author,
         author_name: entry.author_name,
         hop: entry.hop,

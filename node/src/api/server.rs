@@ -12,7 +12,7 @@ use super::portable::marks::MarksKey;
 use super::seats::{Seat, Seats};
 use super::steady::Steady;
 use super::token::{self, Way};
-use super::{account, caller, exchange, routes};
+use super::{account, apart, caller, exchange, routes};
 use crate::engine::{Command, Handle, Receipt};
 use crate::index::Index;
 use crate::query::Reader;
@@ -136,6 +136,7 @@ impl Bound {
             .layer(middleware::from_fn_with_state(Gate::new(limits), Gate::pass))
             .layer(middleware::from_fn(caller::identify))
             .layer(middleware::from_fn_with_state(token, token::guard))
+            .layer(middleware::from_fn(apart::caught))
             .layer(middleware::from_fn(exchange::negotiate))
             .layer(middleware::from_fn_with_state(metrics, account::keep));
         // Every connection holds an end; when the last has gone, all are done.

@@ -131,6 +131,8 @@ pub(super) fn peer(
         peer: key.to_string(),
         name: row.name.clone(),
         state: match row.approval {
+            // One that may talk already may still wait to be what it was offered.
+            Approval::Approved if row.offer.is_some() => "waiting",
             Approval::Approved => "approved",
             Approval::Waiting => "waiting",
             Approval::Refused => "refused",

@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 
 /// Proposals that are listed with an entry; all are counted.
 const PROPOSED_MAX: usize = 100;
+/// Values of contested registers that are listed with an entry.
+const RIVALS_MAX: usize = 32;
 
 fn invalid(message: String) -> ApiError {
     ApiError::new(ErrorKind::Invalid, message, None)
@@ -61,6 +63,7 @@ pub(super) fn new_entry(
         (Register::SUB_TYPE, new.sub_type),
         (Register::POLARITY, new.polarity),
         (Register::DECAY_CLASS, new.decay_class),
+        (Register::OUTCOME, new.outcome),
         (Register::THREAD, new.thread),
     ];
     let sets = [
@@ -92,7 +95,7 @@ pub(super) fn well_formed(text: &str) -> Result<(), ApiError> {
     Err(ApiError::new(ErrorKind::Invalid, format!("{error}; given was `{text}`"), Some(hint)))
 }
 
-/// Refuses a topic with an empty part: no search for it would find the entry.
+/// Refuses a tag with an empty part: no search for it would find the entry.
 fn well_formed_tag(tag: &str) -> Result<(), ApiError> {
     let is_empty = |part: &str| part.trim().is_empty();
     if !tag.split('/').any(is_empty) {
@@ -234,6 +237,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
             .filter(|(_, shown)| !shown.rivals.is_empty())
             .filter_map(|(register, _)| register.name().map(str::to_owned))
             .collect(),
+        rivals: Vec::new(),
         proposals: view.proposals.len(),
         merged: found.merged.iter().map(ToString::to_string).collect(),
         merged_into: found.merged_into.map(|entry| entry.to_string()),
@@ -351,19 +355,40 @@ pub(super) fn whole_entry(
         });
     }
     let (contributions, links) = (contributions?, links(found, reading)?);
-    let of_others = of_others(found, reading)?;
+    let (of_others, rivals) = (of_others(found, reading)?, rivals(found, reading)?);
     let caveats = reading.caveats(found, looked)?.iter().map(ToString::to_string).collect();
     let checked = looked.and_then(|looked| checked(found, looked));
     Ok(types::Entry {
         caveats,
         contributions,
         of_others,
+        rivals,
         proposed,
         proposals,
         links,
         checked,
         ..shown
     })
+}
+
+/// What else is said in registers on which several authors say different things, the newest first.
+fn rivals(found: &Found, reading: &Reading<'_>) -> Result<Vec<types::Proposed>, store::Error> {
+    let named = found.view.registers.iter().filter_map(|(of, shown)| Some((of.name()?, shown)));
+    let mut rivals: Vec<_> = named
+        .flat_map(|(register, shown)| shown.rivals.iter().map(move |value| (register, value)))
+        .collect();
+    rivals.sort_by_key(|(_, value)| std::cmp::Reverse(value.stamp));
+    let told = rivals.into_iter().take(RIVALS_MAX).map(|(register, value)| {
+        let by = reading.standing(value.author)?;
+        Ok(types::Proposed {
+            author: by.author.to_string(),
+            author_name: by.name.clone(),
+            register: register.to_owned(),
+            text: value.text.clone(),
+            at: value.stamp.wall().as_millis(),
+        })
+    });
+    told.collect()
 }
 
 /// Edges of an entry to others, and from what takes its place.
@@ -437,7 +462,7 @@ fn reason(found: &Found) -> String {
     }
 }
 
-fn citation(citation: &Citation) -> types::Citation {
+pub(super) fn citation(citation: &Citation) -> types::Citation {
     types::Citation {
         evidence_type: citation.evidence_type.clone(),
         evidence_ref: citation.evidence_ref.clone(),

@@ -62,6 +62,10 @@ pub struct Status {
     /// Other nodes that may talk, or wait for a word.
     #[serde(default)]
     pub peers: Vec<peers::Peer>,
+    /// How far the clocks of most peers are ahead of this one's, in milliseconds, negative where they
+    /// are behind; absent up to five minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks_ahead: Option<i64>,
     /// Whether nothing but the user's account protects this node: no person's key exists.
     pub is_unprotected: bool,
     /// Milliseconds since 1970, by its clock.
@@ -131,10 +135,13 @@ pub struct NewEntry {
     /// `ephemeral`, `stable` or `permanent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decay_class: Option<String>,
+    /// What a spike came to: `confirmed`, `rejected`, `partial` or `inconclusive`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
     /// The thread it is scoped to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// Topics.
+    /// Tags.
     #[serde(default)]
     pub tags: Vec<String>,
     /// Evidence, each as KIND:REF.
@@ -195,7 +202,7 @@ pub struct Entry {
     pub workspace: String,
     /// Other registers that are set.
     pub registers: std::collections::BTreeMap<String, String>,
-    /// Topics.
+    /// Tags.
     pub tags: Vec<String>,
     /// Evidence.
     pub citations: Vec<Citation>,
@@ -245,6 +252,9 @@ pub struct Entry {
     pub merged_into: Option<String>,
     /// Registers with more than one unreplaced value, by name.
     pub contested: Vec<String>,
+    /// The other values of those registers, the newest first, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rivals: Vec<Proposed>,
     /// Claims by authors whose word is not shown.
     pub proposals: usize,
     /// What must be said along with it, where one entry is shown.
@@ -410,10 +420,10 @@ pub struct Edit {
     /// New values of registers, by name.
     #[serde(default)]
     pub registers: std::collections::BTreeMap<String, String>,
-    /// Topics to add.
+    /// Tags to add.
     #[serde(default)]
     pub add_tags: Vec<String>,
-    /// Topics to withdraw: those this node added.
+    /// Tags to withdraw: those this node added.
     #[serde(default)]
     pub remove_tags: Vec<String>,
     /// Evidence to add, each as KIND:REF. It cannot be taken back, only with the entry.
@@ -467,6 +477,9 @@ pub struct Done {
     pub id: String,
     /// Its citation code; of one that was forgotten before, without its letter.
     pub code: String,
+    /// What its title was, unless it had none or may not be told unasked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The newest position of the feed when it was.
     pub head: u64,
 }

@@ -47,7 +47,7 @@ pub struct Add {
     /// `workspace use`, else main].
     #[arg(long)]
     pub workspace: Option<String>,
-    /// A topic, hierarchical with `/`; may be given more than once.
+    /// A tag, hierarchical with `/`; may be given more than once.
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
     /// Evidence: commit, pr, doc, test, transcript, file, url or run, and where it is.
@@ -76,6 +76,9 @@ pub struct Add {
     /// ephemeral, stable or permanent.
     #[arg(long, value_name = "CLASS")]
     pub decay: Option<String>,
+    /// What a spike came to: confirmed, rejected, partial or inconclusive.
+    #[arg(long)]
+    pub outcome: Option<String>,
 }
 
 impl Add {
@@ -91,7 +94,8 @@ impl Add {
         let path = if self.needs_person() { "/v1/entries/person" } else { "/v1/entries" };
         let new = self.into_entry()?;
         let added: Added = client.send_json(Method::POST, path, &new).await?;
-        let place = match added.current {
+        // Whoever writes elsewhere than in `main` may write for others, and is told every time.
+        let place = match added.current && added.workspace == "main" {
             true => String::new(),
             false => format!("  (in {})", added.workspace),
         };
@@ -143,6 +147,7 @@ impl Add {
         new.task = self.task.or(new.task);
         new.polarity = self.polarity.or(new.polarity);
         new.decay_class = self.decay.or(new.decay_class);
+        new.outcome = self.outcome.or(new.outcome);
         new.tags.extend(self.tags);
         new.evidence.extend(self.evidence);
         new.anchors.extend(self.anchors);

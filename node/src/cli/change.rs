@@ -1,11 +1,13 @@
 //! Verbs that change an entry or this node's marks on it.
 
+use super::harmless::printable;
 use super::read::{escape, path};
 use super::when::moment;
-use super::{Reply, VerbError};
-use crate::api::Client;
+use super::{Ask, Reply, VerbError};
 use crate::api::types::peers::{ReceiptOf, Receipts};
-use crate::api::types::{self, Confirmed, Done, Named, Observed, Outcome, Overlay};
+use crate::api::types::{self, Confirmed, Done, Entry, Named, Observed, Outcome, Overlay};
+use crate::api::{Client, ClientError, Kind};
+use crate::query::Reference;
 use hyper::Method;
 use std::collections::BTreeMap;
 
@@ -23,17 +25,6 @@ impl One {
         let what = if archived { "archived" } else { "back from the archive" };
         let text = format!("{}  {what}\n", named.code);
         Ok(Reply::new(&named, text))
-    }
-
-    pub(super) async fn post(
-        self,
-        client: &Client,
-        verb: &str,
-        what: &str,
-    ) -> Result<Reply, VerbError> {
-        let path = path(&self.entry, &format!("/{verb}"))?;
-        let done: Done = client.send_json(Method::POST, &path, &()).await?;
-        Ok(Reply::new(&done, format!("{}  {what}\n", done.code)))
     }
 }
 
@@ -68,11 +59,36 @@ impl Confirm {
     }
 }
 
+/// What to take back.
+#[derive(Debug, clap::Args)]
+pub struct Retract {
+    /// Its id, its code, or an unambiguous beginning of the code.
+    pub entry: String,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+impl Retract {
+    pub(super) async fn run(self, client: &Client, ask: Ask<'_>) -> Result<Reply, VerbError> {
+        let question = "Take back what this node said about it, here and wherever this arrives?";
+        let entry = match self.yes {
+            true => self.entry,
+            false => agreed(("retract", question), self.entry, client, ask).await?,
+        };
+        let done: Done = client.send_json(Method::POST, &path(&entry, "/retract")?, &()).await?;
+        Ok(gone(&done, "retracted"))
+    }
+}
+
 /// What to forget.
 #[derive(Debug, clap::Args)]
 pub struct Forget {
     /// Its id, its code, or an unambiguous beginning of the code.
     pub entry: String,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
     /// Wait until its text is in no file of the home any more.
     #[arg(long)]
     pub now: bool,
@@ -82,19 +98,69 @@ pub struct Forget {
 }
 
 impl Forget {
-    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+    pub(super) async fn run(self, client: &Client, ask: Ask<'_>) -> Result<Reply, VerbError> {
         if self.status {
             let receipts: Receipts = client.get(&path(&self.entry, "/receipts")?).await?;
             let text = erased(&receipts);
             return Ok(Reply::new(&receipts, text));
         }
+        let question = "Forget it for good, here and wherever this arrives?";
+        let entry = match self.yes {
+            true => self.entry,
+            false => agreed(("forget", question), self.entry, client, ask).await?,
+        };
         let (rest, what) = match self.now {
             true => ("/forget?now=true", "forgotten, and gone from every file here"),
             false => ("/forget", "forgotten"),
         };
-        let done: Done = client.send_json(Method::POST, &path(&self.entry, rest)?, &()).await?;
-        Ok(Reply::new(&done, format!("{}  {what}\n", done.code)))
+        let done: Done = client.send_json(Method::POST, &path(&entry, rest)?, &()).await?;
+        Ok(gone(&done, what))
     }
+}
+
+/// The entry that is meant, once somebody has said yes to what cannot be undone. Where nobody can be
+/// asked, who names it whole means it.
+async fn agreed(
+    (verb, question): (&str, &str),
+    entry: String,
+    client: &Client,
+    ask: Ask<'_>,
+) -> Result<String, VerbError> {
+    let Some(ask) = ask else {
+        // What is no name at all the node tells.
+        if entry.parse::<Reference>().is_ok_and(|name| !name.is_whole()) {
+            return Err(VerbError::Input(format!(
+                "{verb} `{entry}`: it is not the whole code, and nobody can be asked here; \
+                 type all of it, or add --yes"
+            )));
+        }
+        return Ok(entry);
+    };
+    let found: Result<Entry, ClientError> = client.get(&path(&entry, "")?).await;
+    let (id, shown) = match found {
+        Ok(found) => (found.id, format!("{}  {}", found.code, printable(&found.title))),
+        Err(ClientError::Refused(why)) => match why.kind {
+            // Nothing is left to decide.
+            Kind::Forgotten => return Ok(entry),
+            // It can be forgotten all the same.
+            Kind::Failed => (entry.clone(), format!("{}  cannot be read", printable(&entry))),
+            _ => return Err(ClientError::Refused(why).into()),
+        },
+        Err(error) => return Err(error.into()),
+    };
+    match ask(&format!("{shown}\n{question}")) {
+        true => Ok(id),
+        false => {
+            let told = format!("{verb} `{entry}` without a yes: it cannot be undone");
+            Err(VerbError::Unsaid(told))
+        }
+    }
+}
+
+/// That something is gone, and what it was.
+fn gone(done: &Done, what: &str) -> Reply {
+    let title = done.title.as_deref().map(|title| format!(": {}", printable(title)));
+    Reply::new(done, format!("{}  {what}{}\n", done.code, title.unwrap_or_default()))
 }
 
 /// Who has erased a forgotten entry.
@@ -186,13 +252,13 @@ pub struct Edit {
     /// A new summary.
     #[arg(long, allow_hyphen_values = true)]
     pub summary: Option<String>,
-    /// Any other field: sub_type, polarity, decay_class, thread, outcome, failed_work.
+    /// Any other field: type, sub_type, polarity, decay_class, thread, outcome, failed_work.
     #[arg(long = "field", value_name = "NAME=VALUE")]
     pub fields: Vec<String>,
-    /// A topic to add.
+    /// A tag to add.
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
-    /// A topic to withdraw; works for those this node added.
+    /// A tag to withdraw; works for those this node added.
     #[arg(long = "untag", value_name = "TAG")]
     pub untag: Vec<String>,
     /// Evidence to add. It cannot be taken back, only with the entry.
@@ -216,6 +282,10 @@ pub struct Edit {
     /// What need not hold any longer.
     #[arg(long, value_name = "PREDICATE")]
     pub remove_depends_on: Vec<String>,
+    /// As the person behind this node, whose passphrase is asked for: changes what a procedural entry
+    /// says.
+    #[arg(long)]
+    pub as_person: bool,
 }
 
 impl Edit {
@@ -243,7 +313,8 @@ impl Edit {
             remove_depends_on: self.remove_depends_on,
             archived: None,
         };
-        let named: Named = client.send_json(Method::PATCH, &path(&self.entry, "")?, &edit).await?;
+        let path = path(&self.entry, if self.as_person { "/person" } else { "" })?;
+        let named: Named = client.send_json(Method::PATCH, &path, &edit).await?;
         let text = format!("{}  edited\n", named.code);
         Ok(Reply::new(&named, text))
     }

@@ -1,6 +1,6 @@
 //! `klnode connect`: the programs that agents run in, configured, checked and left as they were.
 
-use super::{Reply, VerbError};
+use super::{Ask, Reply, VerbError};
 use crate::surface::connect::clients::{Client, Scope};
 use crate::surface::connect::file::Refusal;
 use crate::surface::connect::{Change, Part, Plan, Program, Standing, Target};
@@ -48,8 +48,8 @@ pub struct Surroundings<'a> {
     pub start: String,
     /// Whose settings.
     pub scope: Scope,
-    /// Asks the person in front of the terminal; no if there is none.
-    pub ask: &'a mut dyn FnMut(&str) -> bool,
+    /// Who can be asked.
+    pub ask: Ask<'a>,
     /// Whether a node answers.
     pub answers: &'a mut dyn FnMut() -> bool,
 }
@@ -148,9 +148,14 @@ impl Args {
             let mut question = text(&rows, &not_found);
             let files = if changes == 1 { "file" } else { "files" };
             let _ = write!(question, "Change {changes} {files}?");
-            if !(around.ask)(&question) {
+            let Some(ask) = around.ask else {
                 let closing = "Nothing was written. Say it with --yes.\n";
                 return Ok(self.reply(rows, not_found, closing).ending(1));
+            };
+            if !ask(&question) {
+                // Whoever was asked has just seen the rest.
+                let told = Told { clients: rows, not_found, node_answers: None };
+                return Ok(Reply::new(&told, "Nothing was written.\n".to_owned()).ending(1));
             }
         }
         let rows = plans.iter().map(|(target, plan)| self.applied(target, plan));
@@ -298,5 +303,52 @@ fn checked(target: &Target) -> Row {
             let problem = format!("{command} cannot be run: connect again with one that can");
             Row { problem: Some(problem), command: Some(command), ..Row::new(target, "broken") }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args() -> Args {
+        Args {
+            clients: vec!["cursor".to_owned()],
+            hooks: false,
+            check: false,
+            undo: false,
+            yes: false,
+            dry_run: false,
+            project: true,
+        }
+    }
+
+    fn around<'a>(
+        folder: PathBuf,
+        ask: Ask<'a>,
+        answers: &'a mut dyn FnMut() -> bool,
+    ) -> Surroundings<'a> {
+        let program = Program { path: "/bin/klnode".into(), home: None, config: None };
+        let (start, scope) = ("klnode".to_owned(), Scope::Project(folder));
+        Surroundings { program, start, scope, ask, answers }
+    }
+
+    #[test]
+    fn whoever_was_asked_and_said_no_does_not_get_the_plan_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut asked, mut answers) = (String::new(), || false);
+        let mut no = |question: &str| {
+            asked.push_str(question);
+            false
+        };
+        let surroundings = around(folder.path().into(), Some(&mut no), &mut answers);
+        let reply = args().run(surroundings).unwrap();
+        assert_eq!((reply.exit_code(), reply.text.as_str()), (1, "Nothing was written.\n"));
+        assert!(reply.json.unwrap().contains("would connect"), "programs get all of it");
+        assert!(asked.contains("would connect") && asked.ends_with("Change 1 file?"), "{asked}");
+        let reply = args().run(around(folder.path().into(), None, &mut answers)).unwrap();
+        assert_eq!(reply.exit_code(), 1);
+        let closing = "Nothing was written. Say it with --yes.\n";
+        assert!(reply.text.contains("would connect"), "{}", reply.text);
+        assert!(reply.text.ends_with(closing), "{}", reply.text);
     }
 }

@@ -45,7 +45,7 @@ pub fn look(
     progress: &mut dyn Progress,
 ) -> Result<Vec<Finding>, VerbError> {
     let mut findings = doctor::home(layout);
-    if !layout.home().is_dir() {
+    if !doctor::is_open(layout) {
         return Ok(findings);
     }
     findings.push(doctor::socket(socket));

@@ -1,12 +1,16 @@
 //! How an entry looks on a terminal.
 
 use super::harmless::{harmless, printable};
-use crate::api::types::{Contribution, Entry};
+use crate::api::types::{Contribution, Entry, Proposed};
 use klnode_crdt::kind::Kind;
 use std::fmt::Write;
 
 /// Between two lines of one value: the second does not pass for another row.
 const NEXT_LINE: &str = "\n              ";
+
+/// Lines that are shown of a value that others would have shown, and characters of each.
+const RIVAL_LINES_MAX: usize = 12;
+const RIVAL_CHARACTERS_MAX: usize = 400;
 
 /// What one author adds, and why no more.
 fn counted(of: &Contribution) -> String {
@@ -55,6 +59,22 @@ fn beside(entry: &Entry) -> Vec<(String, String)> {
     links.chain(promotion).chain(same).chain(shown).chain(flags).collect()
 }
 
+/// What somebody would have shown instead, quoted.
+fn rival(of: &Proposed) -> String {
+    let mut said = format!("{} by {}:", of.register, of.author_name);
+    let text = harmless(of.text.trim_end());
+    for line in text.lines().take(RIVAL_LINES_MAX) {
+        let short: String = line.chars().take(RIVAL_CHARACTERS_MAX).collect();
+        let more = if short.len() < line.len() { "…" } else { "" };
+        let _ = write!(said, "\n{}", format!("| {short}{more}").trim_end());
+    }
+    let left_out = text.lines().count().saturating_sub(RIVAL_LINES_MAX);
+    if left_out > 0 {
+        let _ = write!(said, "\n({left_out} more lines)");
+    }
+    said
+}
+
 /// What must be said of an entry, and what others have to do with it.
 fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
     let line = |field: &str, by: &str, text: &str| {
@@ -63,6 +83,7 @@ fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
     // Who wrote it is said before.
     let caveats = entry.caveats.iter().filter(|caveat| !caveat.starts_with("foreign:"));
     let mut rows: Vec<_> = caveats.map(|caveat| ("caveat", caveat.clone())).collect();
+    rows.extend(entry.rivals.iter().map(|of| ("rival", rival(of))));
     rows.extend(entry.contributions.iter().map(|of| ("counted by", counted(of))));
     if entry.proposals > 0 {
         rows.push(("proposals", entry.proposals.to_string()));
@@ -175,6 +196,29 @@ mod tests {
         let begin = |part: &str| text.lines().filter(|line| line.starts_with(part)).count();
         assert_eq!([begin("code "), begin("status "), begin("author ")], [1, 1, 0], "{text}");
         assert!(text.contains("\n| Fine.\n|\n| code          L-7QKQ2MXA\n"), "{text}");
+    }
+
+    #[test]
+    fn what_else_is_said_in_a_contested_field_is_quoted_line_by_line() {
+        let (lines, long) = ("a line\n".repeat(20), "x".repeat(500));
+        let entry = serde_json::json!({
+            "id": "ab", "code": "L-7F3KQ2MX", "title": "Ours", "content": "c", "type": "lesson",
+            "memory": "semantic", "workspace": "main", "tags": [], "sets": {}, "registers": {},
+            "citations": [], "alpha": 5.0, "beta": 5.0, "mean": 0.5, "observations": 0.0,
+            "status": "candidate", "status_reason": "", "author": "", "contested": ["content"],
+            "rivals": [
+                { "author": "cd", "author_name": "vm", "register": "content", "at": 1,
+                  "text": format!("Theirs.\n\nstatus        verified\n{lines}") },
+                { "author": "cd", "author_name": "vm", "register": "title", "at": 1, "text": long },
+            ],
+            "proposals": 0, "pinned": false, "muted": false, "invalidated": false,
+        });
+        let text = whole(&serde_json::from_value(entry).unwrap());
+        let shown = "\nrival         content by vm:\n              | Theirs.\n              |\n\
+                     \x20             | status        verified\n              | a line\n";
+        assert!(text.contains(shown), "{text}");
+        assert!(text.contains("\n              (11 more lines)\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() < 420), "{text}");
     }
 
     #[test]

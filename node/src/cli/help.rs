@@ -28,8 +28,9 @@ const EXIT_CODES: [(u8, &str); 6] = [
     (0, "It was done, or found, or is in order."),
     (
         1,
-        "It could not be done, or the answer is no: nothing was found, there is no such thing, two \
-         nodes differ, a check failed, lines were refused, something is damaged, nobody said yes.",
+        "It could not be done, or the answer is no: nothing was found, there is no such thing, a \
+         task was finished otherwise before, two nodes differ or one was not reached, a check \
+         failed, lines were refused, something is damaged, nobody said yes.",
     ),
     (2, "What was typed, what was read or the configuration is wrong."),
     (3, "No node is running, or it stopped before it answered."),

@@ -2,7 +2,7 @@
 
 use super::read::part;
 use super::when::moment;
-use super::{Reply, VerbError};
+use super::{Ask, Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::peers::{Invite, Invited, Join, Joined, Workspaces};
 use crate::query::count::entries;
@@ -26,18 +26,19 @@ pub struct InviteArgs {
 }
 
 impl InviteArgs {
-    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+    pub(super) async fn run(self, client: &Client, ask: Ask<'_>) -> Result<Reply, VerbError> {
         // Whoever means a personal one is not asked first: the node refuses it.
         let shared = self.workspace.as_deref().filter(|name| !["main", "local"].contains(name));
         if let (Some(name), false) = (shared, self.yes) {
             let all: Workspaces = client.get("/v1/workspaces").await?;
             let held = all.workspaces.iter().find(|one| one.name == name);
             if let Some(held) = held.map(|one| one.entries).filter(|held| *held > 0) {
-                return Err(VerbError::Unsaid(format!(
-                    "invite into `{name}` without a yes: {} that it has would become visible to \
-                     whoever joins",
-                    entries(held)
-                )));
+                let seen =
+                    format!("{} that it has would become visible to whoever joins", entries(held));
+                if !ask.is_some_and(|ask| ask(&format!("{seen}. Invite into `{name}`?"))) {
+                    let told = format!("invite into `{name}` without a yes: {seen}");
+                    return Err(VerbError::Unsaid(told));
+                }
             }
         }
         let invite = Invite { mine: self.mine, workspace: self.workspace, confirm: self.confirm };
@@ -67,6 +68,9 @@ impl InviteArgs {
 pub struct JoinArgs {
     /// A ticket from `klnode invite`, or a multiaddr that ends in /p2p/….
     pub target: String,
+    /// Do not ask, as with `invite`; so far nothing is asked here.
+    #[arg(long)]
+    pub yes: bool,
 }
 
 impl JoinArgs {

@@ -1,14 +1,15 @@
 //! The command line: what can be typed, and what is said in return.
 //!
-//! Most verbs are thin clients of the running node; `serve`, `config`, `restore`, `service`,
-//! `person`, `identity`, `connect` and `backup verify` need none, `doctor`, `mcp` and `hook` take it as
-//! it is. A verb returns a
-//! [`Reply`]; whether people or programs read it is decided in one place.
+//! Most verbs are thin clients of the running node; `serve`, `config`, `completions`, `man`,
+//! `restore`, `service`, `person`, `identity`, `connect`, `anchors hash` and `backup verify` need
+//! none, nor does `eval` for a set that brings entries; `doctor`, `mcp` and `hook` take it as it is.
+//! A verb returns a [`Reply`]; whether people or programs read it is decided in one place.
 
 mod accept;
 mod add;
 mod anchors;
 mod archive;
+mod around;
 pub mod backup;
 mod briefing;
 mod change;
@@ -18,6 +19,7 @@ pub mod doctor;
 mod entry;
 pub mod eval;
 mod export;
+pub mod failure;
 mod finding;
 pub mod front_matter;
 mod harmless;
@@ -47,6 +49,7 @@ pub mod watch;
 mod when;
 mod workspace;
 
+pub use around::{Around, Ask};
 pub use harmless::harmless;
 
 use crate::api::{Client, ClientError};
@@ -76,18 +79,21 @@ pub struct Cli {
 #[derive(Debug, Args)]
 pub struct Global {
     /// The folder that holds everything of this node
-    /// [default: klnode in the XDG data folder].
-    #[arg(long, global = true, env = "KLNODE_HOME", value_name = "FOLDER")]
+    /// [default: KLNODE_HOME, else klnode in the XDG data folder].
+    // Not read by clap, which would show the flag as typed in every mistake.
+    #[arg(long, global = true, value_name = "FOLDER")]
     pub home: Option<PathBuf>,
     /// The configuration file [default: klnode.toml in the home, if it is there].
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Sets one configuration key, over file and environment.
+    /// Sets one configuration key, over file and environment; a running node keeps its own.
     ///
     /// Example: klnode --set trust.hop_max=2
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// How much to log: off, error, warn, info, debug or trace; `RUST_LOG` overrides it.
+    ///
+    /// At info, what klnode is built on only warns.
     #[arg(long, global = true, value_name = "LEVEL", value_parser = log_level)]
     pub log: Option<String>,
     /// Read the passphrase of the person's key from a file, instead of asking on the terminal.
@@ -124,7 +130,11 @@ pub enum Verb {
     ///
     /// Example: klnode serve --home ~/second
     Serve,
-    /// Show the configuration in force, and where each value comes from.
+    /// Show what a node started like this would use, and where each value comes from.
+    ///
+    /// A node that runs keeps what it was started with. A value comes from the defaults, over them
+    /// the file, over it the environment, over it `--set`. A variable is KLNODE, the sections and
+    /// the key in capitals, joined by two underscores: `KLNODE__TRUST__HOP_MAX=2`.
     ///
     /// Example: klnode config trust
     Config(config::Args),
@@ -245,11 +255,15 @@ pub enum Verb {
     Accept(accept::Accept),
     /// Take back what this node said about an entry. Its text is erased wherever this arrives.
     ///
-    /// Example: klnode retract L-7F3K
-    Retract(change::One),
+    /// Asks first. Where there is no terminal the whole code is needed, or `--yes`.
+    ///
+    /// Example: klnode retract L-7F3KQ2MX
+    Retract(change::Retract),
     /// Forget an entry for good, here and wherever this arrives.
     ///
-    /// Example: klnode forget L-7F3K --now
+    /// Asks first. Where there is no terminal the whole code is needed, or `--yes`.
+    ///
+    /// Example: klnode forget L-7F3KQ2MX --now
     Forget(change::Forget),
     /// Rank an entry up, on this node alone.
     ///
@@ -494,12 +508,8 @@ pub trait Progress {
 }
 
 /// Carries out a verb of the running node.
-pub async fn run(
-    verb: Verb,
-    client: &Client,
-    terminal: Terminal,
-    progress: &mut dyn Progress,
-) -> Result<Reply, VerbError> {
+pub async fn run(verb: Verb, client: &Client, around: Around<'_>) -> Result<Reply, VerbError> {
+    let Around { terminal, ask, program, progress } = around;
     match verb {
         Verb::Serve
         | Verb::Completions(_)
@@ -522,7 +532,7 @@ pub async fn run(
         Verb::Stop => stop::stop(client).await,
         Verb::Add(add) => add.run(client).await,
         Verb::Show(show) => show.run(client, terminal).await,
-        Verb::List(list) => list.run(client, terminal).await,
+        Verb::List(list) => list.run(client, terminal, &program).await,
         Verb::Search(search) => search.run(client, terminal).await,
         Verb::Briefing(briefing) => briefing.run(client).await,
         Verb::Usage(usage) => usage.run(client, terminal).await,
@@ -540,13 +550,13 @@ pub async fn run(
         Verb::Promote(promote) => promote.run(client).await,
         Verb::Supersede(supersede) => supersede.run(client).await,
         Verb::Accept(accept) => accept.run(client).await,
-        Verb::Retract(one) => one.post(client, "retract", "retracted").await,
-        Verb::Forget(forget) => forget.run(client).await,
+        Verb::Retract(retract) => retract.run(client, ask).await,
+        Verb::Forget(forget) => forget.run(client, ask).await,
         Verb::Pin(mark) => mark.run(client, change::Marking::Pin).await,
         Verb::Mute(mark) => mark.run(client, change::Marking::Mute).await,
         Verb::Invalidate(mark) => mark.run(client, change::Marking::Invalidate).await,
         Verb::Annotate(note) => note.run(client).await,
-        Verb::Invite(invite) => invite.run(client).await,
+        Verb::Invite(invite) => invite.run(client, ask).await,
         Verb::Join(join) => join.run(client).await,
         Verb::Peer(verb) => verb.run(client).await,
         Verb::Sync(sync) => sync.run(client).await,

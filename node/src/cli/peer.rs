@@ -323,8 +323,8 @@ fn whole(peer: &Peer) -> String {
         put("address", address.clone());
     }
     put("code", peer.code.clone().unwrap_or_default());
-    if let Some(ahead) = peer.clock_ahead.filter(|ahead| ahead.abs() > 60_000) {
-        put("clock", format!("{} s ahead of this node's", ahead / 1_000));
+    if let Some(ahead) = peer.clock_ahead.filter(|ahead| ahead.unsigned_abs() > 60_000) {
+        put("clock", format!("{} this node's", off_by(ahead)));
     }
     put("known since", format!("{} UTC", moment(peer.since)));
     if let Some(trust) = &peer.trust {
@@ -337,6 +337,12 @@ fn whole(peer: &Peer) -> String {
         put("is taken", filters.ingress.as_ref().map(passes).unwrap_or_default());
     }
     text
+}
+
+/// How far one clock is ahead of another, whose name follows.
+pub(super) fn off_by(ahead_millis: i64) -> String {
+    let which = if ahead_millis < 0 { "behind" } else { "ahead of" };
+    format!("{} s {which}", ahead_millis.unsigned_abs() / 1_000)
 }
 
 /// How far its texts are trusted, and why.
@@ -430,6 +436,12 @@ fn preview(seen: &Preview) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_is_ahead_or_behind_and_never_ahead_by_less_than_nothing() {
+        assert_eq!(off_by(3_600_500), "3600 s ahead of");
+        assert_eq!(off_by(-3_600_500), "3600 s behind");
+    }
 
     #[test]
     fn a_title_takes_one_row_of_a_preview_whatever_is_in_it() {

@@ -1,11 +1,14 @@
 //! `klnode status`, `show` and `list`.
 
-use super::peer::state;
+use super::peer::{off_by, state};
 use super::{Reply, Terminal, VerbError, anchors, entry};
 use crate::api::Client;
 pub(super) use crate::api::escape;
 use crate::api::types::{self, Entry, IndexStatus, Status};
 use crate::query::count::{entries, records};
+use crate::surface::shell;
+use serde::Serialize;
+use std::fmt::Write;
 
 pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
     let status: Status = client.get("/v1/status").await?;
@@ -24,8 +27,9 @@ pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
         true => "  person none: the node is unprotected; `klnode person new` changes that\n",
         false => "",
     };
+    let clock = status.clocks_ahead.map(clock).unwrap_or_default();
     let text = format!(
-        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {}{waiting}\n  index  {}\n{person}{addresses}{peers}",
+        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {}{waiting}\n  index  {}\n{person}{clock}{addresses}{peers}",
         status.version,
         status.node,
         status.home,
@@ -33,6 +37,12 @@ pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
         index(&status.index),
     );
     Ok(Reply::new(&status, text))
+}
+
+/// That this clock disagrees with most: it is likelier than they to be wrong.
+fn clock(ahead_millis: i64) -> String {
+    let off_by = off_by(ahead_millis.saturating_neg());
+    format!("  clock  {off_by} those of most peers: is it set right?\n")
 }
 
 fn index(index: &IndexStatus) -> String {
@@ -67,8 +77,9 @@ impl Show {
         if !self.all && terminal == Terminal::Pipe {
             let Entry { foreign, gate, status, code, .. } = &found;
             may_speak("show", code, (*foreign, gate, status))?;
-            // They are counted: what they say is nobody's whose word is shown.
+            // They are counted, or told by a caveat: what they say is not what is shown.
             found.proposed.clear();
+            found.rivals.clear();
         }
         Ok(Reply::new(&found, entry::whole(&found)))
     }
@@ -123,8 +134,22 @@ pub struct List {
     pub all: bool,
 }
 
+/// A page of a listing, as it is printed.
+#[derive(Serialize)]
+struct Page {
+    #[serde(flatten)]
+    list: types::List,
+    /// Entries of the page that may not speak unasked, which a pipe does not get.
+    left_out: usize,
+}
+
 impl List {
-    pub(super) async fn run(self, client: &Client, terminal: Terminal) -> Result<Reply, VerbError> {
+    pub(super) async fn run(
+        self,
+        client: &Client,
+        terminal: Terminal,
+        program: &str,
+    ) -> Result<Reply, VerbError> {
         let limit = at_least_one(self.limit)?.map(|limit| limit.to_string());
         let which = [
             ("workspace", self.workspace),
@@ -136,10 +161,11 @@ impl List {
         let mut query: Vec<(&str, String)> = Vec::new();
         for (name, value) in which {
             let Some(value) = value else { continue };
-            again.push_str(&format!(" --{name} {value}"));
+            again.push_str(&format!(" --{name} {}", shell::word(&value)));
             query.push((name, value));
         }
         let is_chosen = !query.is_empty();
+        let is_first = self.after.is_none();
         query.extend(limit.map(|limit| ("limit", limit)));
         query.extend(self.after.map(|after| ("after", after)));
         let query: Vec<String> =
@@ -155,16 +181,22 @@ impl List {
         } else if count == 0 {
             text.push_str("Nothing yet. `klnode add --help` shows how to write the first entry.\n");
         }
-        let left_out = count - list.entries.len();
+        let (left_out, mut notes) = (count - list.entries.len(), String::new());
         if left_out > 0 {
             let left_out = entries(left_out as u64);
-            text.push_str(&format!("Left out of a pipe: {left_out} that may not speak unasked.\n"));
+            let _ = writeln!(
+                notes,
+                "Left out of a pipe: {left_out} that may not speak unasked; `--all` lists them."
+            );
         }
         if let Some(last) = list.next.as_ref().and(last) {
             let all = if self.all { " --all" } else { "" };
-            text.push_str(&format!("More with: klnode list{again}{all} --after {last}\n"));
+            let _ = writeln!(notes, "More with: {program} list{again}{all} --after {last}");
         }
-        Ok(Reply::new(&list, text))
+        // Of a later page nobody knows here what the pages before it held.
+        let is_missed = count == 0 && is_chosen && is_first;
+        let reply = Reply::new(&Page { list, left_out }, text).noting(notes);
+        Ok(if is_missed { reply.ending(1) } else { reply })
     }
 }
 
@@ -187,5 +219,17 @@ pub(super) fn at_least_one(limit: Option<usize>) -> Result<Option<usize>, VerbEr
     match limit {
         Some(0) => Err(VerbError::Input("list nothing: -n is 0; it must be 1 or more".to_owned())),
         limit => Ok(limit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_says_which_way_this_clock_is_off() {
+        let told = "  clock  3600 s behind those of most peers: is it set right?\n";
+        assert_eq!(clock(3_600_000), told);
+        assert_eq!(clock(-3_600_000), told.replace("behind", "ahead of"));
     }
 }

@@ -23,7 +23,7 @@ pub enum TaskVerb {
     /// Finish a task: what it was served is credited with success, or blamed for failure.
     ///
     /// Name the entries that were of use; if none is named, the first three served share the
-    /// outcome at half weight. Finishing again adds nothing.
+    /// outcome at half weight. Finishing again adds nothing, and ends with 1 if it says otherwise.
     ///
     /// Example: klnode task finish 01a0c4506c00beeb8da1658eec67f893 --success --used L-7F3KQ2MX
     Finish(Finish),
@@ -163,7 +163,8 @@ impl Finish {
         let done: FinishedTask =
             client.send_json(Method::POST, &path(&task, "/finish")?, &finish).await?;
         let text = finished(&done, outcome);
-        Ok(Reply::new(&done, text))
+        let reply = Reply::new(&done, text);
+        Ok(if overruling(&done, outcome).is_some() { reply.ending(1) } else { reply })
     }
 }
 
@@ -172,7 +173,19 @@ pub(super) fn path(task: &str, rest: &str) -> Result<String, VerbError> {
     Ok(format!("/v1/tasks/{name}{rest}"))
 }
 
+/// The outcome that stands, where it is not the one that was said.
+fn overruling(done: &FinishedTask, said: Outcome) -> Option<Outcome> {
+    done.outcome.filter(|held| done.already && *held != said)
+}
+
 fn finished(done: &FinishedTask, outcome: Outcome) -> String {
+    if let Some(held) = overruling(done, outcome) {
+        let held = match held {
+            Outcome::Success => "a success",
+            Outcome::Failure => "a failure",
+        };
+        return format!("{}  was finished before, as {held}; that stands\n", done.task);
+    }
     if done.already {
         return format!("{}  was finished before; nothing was added\n", done.task);
     }
@@ -285,12 +298,18 @@ mod tests {
         let done = FinishedTask {
             task: "01".repeat(16),
             already: true,
+            outcome: Some(Outcome::Success),
             credits: Vec::new(),
             unserved: Vec::new(),
             archived: Vec::new(),
             codes: BTreeMap::new(),
         };
         let text = finished(&done, Outcome::Success);
+        assert!(text.ends_with("was finished before; nothing was added\n"), "{text}");
+        let text = finished(&done, Outcome::Failure);
+        assert!(text.ends_with("was finished before, as a success; that stands\n"), "{text}");
+        // A node of an earlier version does not tell it.
+        let text = finished(&FinishedTask { outcome: None, ..done }, Outcome::Failure);
         assert!(text.ends_with("was finished before; nothing was added\n"), "{text}");
     }
 
@@ -301,6 +320,7 @@ mod tests {
         let done = FinishedTask {
             task: "01".repeat(16),
             already: false,
+            outcome: Some(Outcome::Success),
             credits: Vec::new(),
             codes: codes.map(|(id, code)| (id.clone(), code.to_owned())).into(),
             unserved: vec![unserved],

@@ -39,7 +39,7 @@ pub struct Scope {
     pub kind: Option<Kind>,
     /// The thread it is scoped to.
     pub thread: Option<String>,
-    /// Its topics.
+    /// Its tags.
     pub tags: Vec<String>,
 }
 
@@ -138,7 +138,7 @@ pub struct Filter {
     pub kinds: Vec<Kind>,
     /// Of one of these memories.
     pub memories: Vec<Memory>,
-    /// With each of these topics, or one below it: `auth` finds `auth/jwt`.
+    /// With each of these tags, or one below it: `auth` finds `auth/jwt`.
     pub tags: Vec<String>,
     /// In this thread.
     pub thread: Option<String>,
@@ -163,7 +163,7 @@ impl Filter {
     }
 }
 
-/// A topic and those above it: `auth` and `auth/jwt` of `auth/jwt`.
+/// A tag and those above it: `auth` and `auth/jwt` of `auth/jwt`.
 pub fn lineage(tag: &str) -> impl Iterator<Item = &str> {
     let above = tag.match_indices('/').map(|(at, _)| &tag[..at]);
     above.chain([tag]).filter(|tag| !tag.is_empty())

@@ -1,9 +1,10 @@
 //! The index's own thread: reads the feed, puts what it says into words and vectors, and keeps up.
 //!
 //! The writer never waits for it and it never asks the writer for anything. Words and vectors each
-//! have a place in the feed of their own, since an embedder may fail where tantivy does not; both
-//! are usually at the same place, and then the feed is read once for both. What is shown otherwise
-//! without a word of the feed, because others are entitled or a text has become due, is read anew.
+//! have a place in the feed of their own, since an embedder may fail, or take its time, where tantivy
+//! does not; with the built-in one both are usually at the same place, and then the feed is read once
+//! for both. What is shown otherwise without a word of the feed, because others are entitled or a text
+//! has become due, is read anew.
 
 use super::document::Document;
 use super::due::Due;
@@ -28,6 +29,9 @@ use tokio::time::Instant;
 
 /// Records of the feed that are taken in at a time.
 const CHUNK_RECORDS_MAX: usize = 4_000;
+/// Records of which an embedder that takes its time makes vectors at a time. Words that have come
+/// meanwhile, and what was forgotten, wait for no more than these.
+const SLOW_RECORDS_MAX: usize = 256;
 /// Changes of text wait so long for others to share a commit; a search reads them meanwhile.
 const GATHER_TIME: Duration = Duration::from_millis(200);
 /// A generation that has been outgrown is replaced when no text has come for so long: during an
@@ -224,25 +228,31 @@ impl Follower {
         Ok(None)
     }
 
-    /// Takes in the feed up to the snapshot. Words go on while the embedder is away.
+    /// Takes in the feed up to the snapshot. Words go on while the embedder is away, and wait for none
+    /// that takes its time: its vectors come after all words, and make way for new ones.
     fn catch_up(&mut self, snapshot: &Snapshot, society: &Society) -> Result<(), IndexError> {
+        let is_instant = self.shared.model.is_instant();
         let mut missing = Ok(());
         while self.keyword_at < snapshot.head() {
             let from = self.keyword_at;
-            let stretch = self.read(snapshot, society, from)?;
+            let stretch = self.read(snapshot, society, from, CHUNK_RECORDS_MAX)?;
             self.erase_meaning(&stretch)?;
             self.put_words(&stretch)?;
             self.keyword_at = stretch.mark.seq;
-            if self.meaning_at == from && missing.is_ok() {
+            if is_instant && self.meaning_at == from && missing.is_ok() {
                 missing = self.put_meaning(&stretch);
             }
             self.publish();
         }
         missing?;
+        let records_max = if is_instant { CHUNK_RECORDS_MAX } else { SLOW_RECORDS_MAX };
         while self.meaning_at < snapshot.head() {
-            let stretch = self.read(snapshot, society, self.meaning_at)?;
+            let stretch = self.read(snapshot, society, self.meaning_at, records_max)?;
             self.put_meaning(&stretch)?;
             self.publish();
+            if !is_instant && *self.wakes.head.borrow() > snapshot.head() {
+                break;
+            }
         }
         Ok(())
     }
@@ -398,8 +408,15 @@ impl Follower {
         Ok(())
     }
 
-    fn read(&self, snapshot: &Snapshot, society: &Society, from: Seq) -> Result<Stretch, Error> {
-        read_stretch(snapshot, self.store.id(), from, society, (self.reading.now)())
+    fn read(
+        &self,
+        snapshot: &Snapshot,
+        society: &Society,
+        from: Seq,
+        records_max: usize,
+    ) -> Result<Stretch, Error> {
+        let now = (self.reading.now)();
+        read_stretch(snapshot, self.store.id(), (from, records_max), society, now)
     }
 }
 
@@ -441,7 +458,7 @@ fn has_text(snapshot: &Snapshot, from: Seq) -> Result<bool, Error> {
 fn read_stretch(
     snapshot: &Snapshot,
     store: StoreId,
-    from: Seq,
+    (from, records_max): (Seq, usize),
     society: &Society,
     now: WallTime,
 ) -> Result<Stretch, Error> {
@@ -457,7 +474,7 @@ fn read_stretch(
         if facet != Facet::Tally {
             documents.insert(change.record.entry(), None);
         }
-        if count + 1 >= CHUNK_RECORDS_MAX {
+        if count + 1 >= records_max {
             upto = change.seq;
             break;
         }

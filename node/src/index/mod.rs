@@ -176,6 +176,12 @@ impl Index {
         self.0.questions.load(Ordering::Relaxed)
     }
 
+    /// Ends every call to an embedder that is under way, and makes each later one fail: the node
+    /// stops, and nobody who waits for a server holds it up.
+    pub fn leave_embedder(&self) {
+        self.0.model.stop();
+    }
+
     /// How far it is.
     pub fn state(&self) -> State {
         self.0.state.borrow().clone()
@@ -274,7 +280,7 @@ impl Running {
     pub fn stop(self) {
         // An error means that the thread has ended already.
         let _ = self.stop.send(());
-        self.index.0.model.stop();
+        self.index.leave_embedder();
         // Others have yet to be stopped, and lose nothing by it: what is here is built again.
         if self.thread.join().is_err() {
             tracing::error!("the index fell over at its end");

@@ -2,7 +2,8 @@
 //!
 //! What the index has taken in is asked of the index. What it has not yet taken in, the tail, is
 //! read from the store and scored by the same formulas: so nothing written before the question is
-//! missed, and an entry does not move when the index takes it.
+//! missed, and an entry does not move when the index takes it. Only what the tail means is left out
+//! where an embedder would have to be waited for: then words find it until the index has its vectors.
 
 use super::question::{Engine, Fallback, Question};
 use crate::index::Index;
@@ -65,7 +66,8 @@ pub(super) struct Candidates {
     pub(super) engines: Engines,
     pub(super) calibration: Calibration,
     pub(super) fallback: Option<Fallback>,
-    pub(super) meaning: Option<Arc<Meaning>>,
+    /// Where the question was asked by meaning.
+    pub(super) meaning: Option<Meant>,
     pub(super) tail_records: u64,
     pub(super) has_words: bool,
     /// The question in words, where it may be looked for word for word.
@@ -76,7 +78,7 @@ pub(super) struct Candidates {
 type Near = Vec<(EntryId, f32)>;
 
 /// The vectors, and the question's own.
-type Meant = (Arc<Meaning>, Vec<f32>);
+pub(super) type Meant = (Arc<Meaning>, Vec<f32>);
 
 /// What one question is looked up with.
 struct Lookup<'a> {
@@ -121,7 +123,7 @@ pub(super) fn find(
         calibration: lookup.calibration(),
         fallback,
         has_words: !lookup.question.is_empty() || lookup.meaning.is_some(),
-        meaning: lookup.meaning.map(|(meaning, _)| meaning),
+        meaning: lookup.meaning,
         phrase: is_fused.then_some(lookup.question),
         tail_records: tail.records,
     })
@@ -284,14 +286,16 @@ impl Lookup<'_> {
     }
 
     fn cosines(&self, documents: &[&Document]) -> Vec<Option<f64>> {
+        let unknown = vec![None; documents.len()];
+        let Some((meaning, vector)) = &self.meaning else { return unknown };
+        if documents.is_empty() || !meaning.embedder.is_instant() {
+            return unknown;
+        }
         let texts: Vec<String> = documents.iter().map(|document| document.meaning()).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let Some((meaning, vector)) = self.meaning.as_ref().filter(|_| !texts.is_empty()) else {
-            return vec![None; documents.len()];
-        };
         match meaning.embedder.embed(&texts) {
             Ok(vectors) => vectors.iter().map(|of| Some(dot(of, vector))).collect(),
-            Err(_) => vec![None; documents.len()],
+            Err(_) => unknown,
         }
     }
 }

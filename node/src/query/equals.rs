@@ -104,9 +104,8 @@ impl Reading<'_> {
         if overlay.is_muted || overlay.is_invalidated {
             return Ok(Hidden::ByHand);
         }
-        let is_archived = view.archived_by.keys().any(|by| self.society.mine.contains(by));
         let uses = Error::unless_damaged(self.snapshot.uses(entry))?.unwrap_or_default();
-        Ok(match (is_archived, uses.is_put_away) {
+        Ok(match (view.archived.is_some(), uses.is_put_away) {
             (false, _) => Hidden::No,
             (true, true) => Hidden::ByRule,
             (true, false) => Hidden::ByHand,
@@ -169,7 +168,7 @@ fn is_equal(one: &View, other: &View) -> bool {
     is_live(one) && is_live(other) && place(one) == place(other)
 }
 
-/// Adds what was observed of another, and its topics.
+/// Adds what was observed of another, and its tags.
 fn take_in(view: &mut View, other: &View) {
     for (author, counts) in &other.counts {
         let sum = view.counts.entry(*author).or_default();

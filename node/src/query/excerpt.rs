@@ -4,9 +4,10 @@
 //! by some fifteen parts in a hundred either way on prose and code: a budget is kept to that. What the
 //! vocabulary does not know (hashes, emoji) costs a token for four bytes.
 
-use super::Found;
 use super::numbers::Numbers;
+use super::{Caveat, Found};
 use crate::index::embed;
+use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
 use klnode_crdt::lww::Register;
@@ -15,6 +16,13 @@ use klnode_scoring::budget::Form;
 
 /// What surrounds an entry's text in an answer: code, status, confidence.
 const LABEL_TOKENS: u32 = 16;
+/// Tags of an entry that a hit shows, and characters of each: there may be many, and long ones. What is
+/// longer is left out whole: half a tag, or half an address, leads nowhere.
+const TAGS_MAX: usize = 8;
+const TAG_CHARACTERS_MAX: usize = 64;
+/// Citations of an entry that a hit shows, and characters of a reference.
+const CITATIONS_MAX: usize = 4;
+const REFERENCE_CHARACTERS_MAX: usize = 300;
 
 /// Title and content.
 pub(super) fn whole(view: &View) -> String {
@@ -39,18 +47,58 @@ pub fn body(view: &View, form: Form, numbers: &Numbers) -> String {
     }
 }
 
-/// What an entry costs in a form.
-pub(super) fn tokens(found: &Found, form: Form, numbers: &Numbers) -> u32 {
-    let count = |text: &str| u32::try_from(embed::count_tokens(text)).unwrap_or(u32::MAX);
-    let title = count(found.view.text(Register::TITLE).unwrap_or_default());
-    let line = title.saturating_add(LABEL_TOKENS);
-    line.saturating_add(count(&body(&found.view, form, numbers)))
+/// The tags that a hit shows.
+pub fn tags(found: &Found) -> Vec<String> {
+    let short = own_tags(found).filter(|tag| fits(tag, TAG_CHARACTERS_MAX));
+    short.take(TAGS_MAX).cloned().collect()
+}
+
+/// The citations that a hit shows.
+pub fn citations(found: &Found) -> Vec<Citation> {
+    let is_short = |of: &&Citation| {
+        fits(&of.evidence_ref, REFERENCE_CHARACTERS_MAX)
+            && [&of.evidence_type, &of.cited_by].iter().all(|text| fits(text, TAG_CHARACTERS_MAX))
+    };
+    own_citations(found).filter(is_short).take(CITATIONS_MAX).cloned().collect()
+}
+
+/// How many more there are.
+pub(super) fn left_out(found: &Found) -> Option<Caveat> {
+    let tags = own_tags(found).count() - tags(found).len();
+    let citations = own_citations(found).count() - citations(found).len();
+    (tags + citations > 0).then_some(Caveat::LeftOut { tags, citations })
+}
+
+fn own_tags(found: &Found) -> impl Iterator<Item = &String> {
+    let tags = found.view.texts.get(&TextSet::TAGS).into_iter().flatten();
+    tags.filter(move |(_, by)| found.speaks(by)).map(|(tag, _)| tag)
+}
+
+fn own_citations(found: &Found) -> impl Iterator<Item = &Citation> {
+    found.view.citations.iter().filter(move |(_, by)| found.speaks(by)).map(|(of, _)| of)
+}
+
+/// What an entry costs in a form, with what must be said along with it.
+pub(super) fn tokens(found: &Found, form: Form, caveats: &[Caveat], numbers: &Numbers) -> u32 {
+    let title = found.view.text(Register::TITLE).unwrap_or_default().to_owned();
+    let cited = citations(found);
+    let cited = cited.iter().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref));
+    let texts = [title, body(&found.view, form, numbers)].into_iter().chain(tags(found));
+    let texts = texts.chain(cited).chain(found.overlay.note.clone());
+    let texts = texts.chain(caveats.iter().map(ToString::to_string));
+    let count = |text: String| u32::try_from(embed::count_tokens(&text)).unwrap_or(u32::MAX);
+    texts.map(count).fold(LABEL_TOKENS, u32::saturating_add)
 }
 
 /// The citation code; without a known type, its digits alone.
 pub fn code(entry: EntryId, view: &View) -> String {
     let kind = view.kind();
     kind.map_or_else(|| kind::code_digits(entry), |kind| kind.code(entry))
+}
+
+/// Whether a text has at most so many characters.
+fn fits(text: &str, characters_max: usize) -> bool {
+    text.chars().nth(characters_max).is_none()
 }
 
 /// At most so many characters, cut at a word, with a sign that something is missing.

@@ -53,7 +53,7 @@ impl Reading<'_> {
             let read = read.get(&placed.candidate.entry)?;
             let kind = match question.audience {
                 Audience::Gated => read.scope.kind.unwrap_or(Kind::Lesson),
-                // Categories are for answers that are injected.
+                // Categories are for answers that are served to a program.
                 Audience::All => Kind::Lesson,
             };
             Some(Item {
@@ -76,31 +76,44 @@ impl Reading<'_> {
         let tokens_max = question.tokens_max.unwrap_or(u32::MAX);
         let pairs: Vec<budget::Rivals> =
             rivalries.iter().map(|rivalry| (rivalry.one, rivalry.two)).collect();
+        let code = |entry| read.get(&entry).map(|read| read.found.code());
+        let order: Vec<EntryId> = items.iter().map(|item| item.entry).collect();
+        let competing = rivals::caveats(&order, rivalries, &code);
         let tokens = |entry: EntryId, form: budget::Form| {
-            read.get(&entry).map_or(0, |read| excerpt::tokens(&read.found, form, numbers))
+            let Some(read) = read.get(&entry) else { return 0 };
+            let mut said = caveats(read, beside.successions);
+            said.extend(competing.get(&entry).into_iter().flatten().cloned());
+            excerpt::tokens(&read.found, form, &said, numbers)
         };
         let fitted = budget::fit(&items, &pairs, (form, tokens_max), &params, tokens);
         answer.tokens = fitted.tokens;
         answer.left_out.splice(0..0, fitted.left_out);
+        let costs: Vec<u32> = fitted.shown.iter().map(|of| tokens(of.entry, of.form)).collect();
+        // Which of them are listed is known only now.
         let order: Vec<EntryId> = fitted.shown.iter().map(|shown| shown.entry).collect();
-        let code = |entry| read.get(&entry).map(|read| read.found.code());
         let mut competing = rivals::caveats(&order, rivalries, &code);
-        for shown in fitted.shown {
+        for (shown, tokens) in fitted.shown.into_iter().zip(costs) {
             let place = ranking.placed.iter().find(|placed| placed.candidate.entry == shown.entry);
             let Some((placed, read)) = place.zip(read.remove(&shown.entry)) else { continue };
             let bonus = bonuses.get(&shown.entry).copied().unwrap_or_default();
-            let successors = beside.successions.of(shown.entry);
-            let mut caveats = own_caveats(&read.found, &read.freshness, &read.looked, successors);
+            let mut caveats = caveats(&read, beside.successions);
             caveats.extend(competing.remove(&shown.entry).unwrap_or_default());
-            let tokens = excerpt::tokens(&read.found, shown.form, numbers);
             let hit = hit(*placed, read, shown.form, bonus, caveats);
             answer.hits.push(Hit { tokens, ..hit });
         }
     }
 }
 
-/// What may be shown: all of an injected answer's, since it is chosen by category; for a person the
-/// best in their order, and what contradicts them.
+/// What must be said along with a hit, whatever is shown beside it.
+fn caveats(read: &Read, successions: &Successions) -> Vec<Caveat> {
+    let successors = successions.of(read.found.entry);
+    let mut caveats = own_caveats(&read.found, &read.freshness, &read.looked, successors);
+    caveats.extend(excerpt::left_out(&read.found));
+    caveats
+}
+
+/// What may be shown: to a program all of an answer's, since it is chosen by category; to a person
+/// the best in their order, and what contradicts them.
 fn choice<'r>(
     question: &Question,
     ranking: &'r Ranking,
@@ -162,8 +175,7 @@ pub(super) fn nearest(
             pin_bonus: 0.0,
             put_below: None,
         };
-        let successors = successions.of(candidate.entry);
-        let caveats = own_caveats(&read.found, &read.freshness, &read.looked, successors);
+        let caveats = caveats(&read, successions);
         Some(hit(placed, read, budget::Form::Line, Bonus::default(), caveats))
     };
     ranking.nearest.iter().take(NEAREST_MAX).filter_map(of).collect()

@@ -5,7 +5,7 @@ use super::gate::{self, Corroboration, Gate};
 use super::reading::Seen;
 use super::standing::Standing;
 use crate::store::Error;
-use crate::store::rows::{OverlayRow, ProvenRow, ViewRow};
+use crate::store::rows::{OverlayRow, ViewRow};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
@@ -62,8 +62,7 @@ pub(super) fn judge(
     let entry = *entry;
     let (today, mine, numbers) =
         (reading.now.day(), &reading.society.mine, &reading.reader.numbers);
-    let archived = view.archived_by.iter().filter(|(author, _)| mine.contains(author));
-    let archived = archived.map(|(_, stamp)| stamp.wall().day()).min();
+    let archived = view.archived.map(|stamp| stamp.wall().day());
     let class = numbers.confidence.decay.class(view.text(Register::DECAY_CLASS));
     let ageing = Ageing { class, archived, now: today };
     let cells: Vec<(AuthorId, Vec<Cell>)> = view
@@ -77,9 +76,9 @@ pub(super) fn judge(
         authors.push(Author { id: *id, standing: reading.voice(*id, workspace)?, cells });
     }
     let confidence = confidence::confidence(&authors, ageing, &numbers.confidence);
-    let local = match author.filter(|author| !author.is_own()) {
-        Some(author) => of_foreign_text(reading, entry, view, author.author, &authors, ageing)?,
-        None => of_own_text(view, &confidence, reading),
+    let local = match author.is_some_and(|author| !author.is_own()) {
+        true => of_foreign_text(reading, entry, view, &authors, ageing)?,
+        false => of_own_text(view, &confidence, reading),
     };
     let newest = |counts: &Counts| counts.successes.iter().filter_map(|cell| cell.day(today)).max();
     let own = view.counts.iter().filter(|(author, _)| mine.contains(author));
@@ -177,20 +176,25 @@ fn of_foreign_text(
     reading: &Reading<'_>,
     entry: EntryId,
     view: &View,
-    author: AuthorId,
     authors: &[Author<'_>],
     ageing: Ageing,
 ) -> Result<Local, Error> {
     let text = Some(view.text_digest());
-    let outcomes = reading.outcomes(author)?;
-    let of_text = outcomes.iter().filter(|row| row.entry == entry && row.text == text);
-    let kept = of_text.clone().filter(|row| row.is_success).count();
-    let is_of_text = |of: &ProvenRow| of.author == author && Some(of.text) == text;
-    let before = reading.snapshot.uses(entry)?.proven.filter(is_of_text);
-    let successes = u32::try_from(kept).unwrap_or(u32::MAX);
-    let successes = successes.saturating_add(before.map_or(0, |before| before.successes));
-    let days = of_text.map(|row| row.day).chain(before.map(|before| before.since));
-    let since = days.min();
+    let proven = reading.snapshot.uses(entry)?.proven.filter(|of| Some(of.text) == text);
+    let (mut successes, mut since) = (0, None);
+    // Whoever counts least here is not always among those for whom it was noted. What was noted for
+    // several of them was seen once.
+    for author in view.text_authors() {
+        let outcomes = reading.outcomes(author)?;
+        let of_text = outcomes.iter().filter(|row| row.entry == entry && row.text == text);
+        let kept = of_text.clone().filter(|row| row.is_success).count();
+        let kept = u32::try_from(kept).unwrap_or(u32::MAX);
+        let before = proven.filter(|of| of.author == author);
+        let before_kept = before.map_or(0, |before| before.successes);
+        successes = kept.saturating_add(before_kept).max(successes);
+        let days = of_text.map(|row| row.day).chain(before.map(|before| before.since));
+        since = days.chain(since).min();
+    }
     let is_since = |cell: &Cell| since.is_some_and(|since| cell.day >= since);
     let own = authors.iter().filter(|author| author.standing == confidence::Standing::Own);
     let own: Vec<(AuthorId, Vec<Cell>)> = own

@@ -1,11 +1,13 @@
 //! What stands against a new norm: norms where it would go that say the opposite.
 
-use super::candidates::{self, SearchError, dot};
+use super::candidates::{self, Meant, SearchError, dot};
 use super::question::Question;
 use super::rivals::{RELATED_MIN, polarity};
 use super::{Found, Reading, excerpt};
 use crate::index::Index;
 use crate::index::document::{Filter, Scope};
+use crate::store::Error;
+use crate::store::rows::Seq;
 use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::kind::Kind;
 use klnode_crdt::view::View;
@@ -16,8 +18,8 @@ use std::collections::BTreeSet;
 const COMPARED_MAX: usize = 40;
 
 impl Reading<'_> {
-    /// Norms of a workspace that say the opposite of an entry. Where no embedder can tell how near
-    /// two texts are, opposite norms on the same topics count: a gate that cannot see stays shut.
+    /// Norms of a workspace that say the opposite of an entry. Where it cannot be told how near two
+    /// texts are, opposite norms with the same tags count: a gate that cannot see stays shut.
     pub fn opposing_norms(
         &self,
         index: &Index,
@@ -32,6 +34,8 @@ impl Reading<'_> {
         let filter =
             Filter { workspaces: vec![workspace], kinds: vec![Kind::Norm], ..Filter::default() };
         let question = Question { filter, ..Question::new(text.clone(), COMPARED_MAX) };
+        // Before the vectors are looked at: they hold at least what they held then.
+        let upto = index.state().vectors;
         let found =
             candidates::find(index, (self.snapshot, &self.society), &question, self.now, &|_| {
                 Ok(false)
@@ -45,11 +49,10 @@ impl Reading<'_> {
             if !is_norm || !other.judged.standing.status.is_retrieved() {
                 continue;
             }
-            let near = found.meaning.as_ref().and_then(|meaning| {
-                let texts = [text.as_str(), &excerpt::whole(&other.view)];
-                let vectors = meaning.embedder.embed(&texts).ok()?;
-                Some(meaning.calibration.meaning(dot(vectors.first()?, vectors.get(1)?)))
-            });
+            let near = match &found.meaning {
+                Some(meant) => self.near(meant, (&text, &other), upto)?,
+                None => None,
+            };
             let their_tags: BTreeSet<String> = theirs.tags.into_iter().collect();
             let ours = Subject { polarity: side, tags: &tags };
             let against = Subject { polarity: polarity(&other.view), tags: &their_tags };
@@ -61,5 +64,25 @@ impl Reading<'_> {
             }
         }
         Ok(opposing)
+    }
+
+    /// How near a text is to an entry, where that is known. Nobody waits for an embedder to read the
+    /// entry: where that takes its time, the vectors know, if they hold the entry as it is now.
+    fn near(
+        &self,
+        (meaning, vector): &Meant,
+        (text, other): (&str, &Found),
+        upto: Option<Seq>,
+    ) -> Result<Option<f64>, Error> {
+        let cosine = if meaning.embedder.is_instant() {
+            let vectors = meaning.embedder.embed(&[text, &excerpt::whole(&other.view)]);
+            vectors.ok().and_then(|vectors| Some(dot(vectors.first()?, vectors.get(1)?)))
+        } else if Some(self.snapshot.text_seq(other.entry)?) <= upto {
+            let cosines = meaning.vectors.cosines_of(&[other.entry], vector);
+            cosines.ok().and_then(|cosines| cosines.into_iter().next().flatten()).map(f64::from)
+        } else {
+            None
+        };
+        Ok(cosine.map(|cosine| meaning.calibration.meaning(cosine)))
     }
 }

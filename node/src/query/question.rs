@@ -172,6 +172,13 @@ pub enum Caveat {
         /// Citations.
         citations: usize,
     },
+    /// There is no room in a hit for so many more tags and citations.
+    LeftOut {
+        /// Tags.
+        tags: usize,
+        /// Citations.
+        citations: usize,
+    },
     /// Somebody else wrote the text.
     Foreign {
         /// What the author is called here.
@@ -209,19 +216,26 @@ impl fmt::Display for Caveat {
             Self::Proposals(1) => out.write_str("1 proposal by others"),
             Self::Proposals(count) => write!(out, "{count} proposals by others"),
             Self::OfOthers { tags, citations } => {
-                let more = |count: usize, name: &str| match count {
-                    0 => None,
-                    1 => Some(format!("1 more {name}")),
-                    count => Some(format!("{count} more {name}s")),
-                };
-                let parts = [more(*tags, "tag"), more(*citations, "citation")];
-                let parts: Vec<String> = parts.into_iter().flatten().collect();
-                write!(out, "{} of others", parts.join(" and "))
+                write!(out, "{} of others", more(*tags, *citations))
+            }
+            Self::LeftOut { tags, citations } => {
+                write!(out, "left out here: {}", more(*tags, *citations))
             }
             Self::Foreign { by } => write!(out, "foreign: by {by}"),
             Self::Uncorroborated => out.write_str("uncorroborated: nobody here has seen it work"),
         }
     }
+}
+
+/// So many more tags, and citations.
+fn more(tags: usize, citations: usize) -> String {
+    let more = |count: usize, name: &str| match count {
+        0 => None,
+        1 => Some(format!("1 more {name}")),
+        count => Some(format!("{count} more {name}s")),
+    };
+    let parts = [more(tags, "tag"), more(citations, "citation")];
+    parts.into_iter().flatten().collect::<Vec<String>>().join(" and ")
 }
 
 /// One hit.
@@ -272,6 +286,8 @@ pub enum Abstained {
     NotAsked,
     /// The question has no words.
     NoWords,
+    /// The node holds nothing yet.
+    Empty,
 }
 
 /// An answer.
@@ -301,6 +317,6 @@ pub struct Answer {
     pub index_lag: u64,
     /// Vectors are being made.
     pub rebuild: Option<Progress>,
-    /// Whether the best hit is hardly relevant.
+    /// Whether the first hit is hardly relevant.
     pub is_weak: bool,
 }

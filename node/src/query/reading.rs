@@ -15,7 +15,7 @@ use crate::store::tasks::{TaskRow, TaskState};
 use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
-use klnode_crdt::view::{ProposedElement, View};
+use klnode_crdt::view::{Entitlement, ProposedElement, View};
 use klnode_scoring::scan::share::Border;
 use klnode_scoring::status::Writer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,6 +190,12 @@ impl Reading<'_> {
         let entitlement = self.society.entitlement(row.workspace);
         let view = self.snapshot.entry(entry)?.to_entry().view(self.now, &entitlement);
         Ok(Some((row, view)))
+    }
+
+    /// An entry as this person has it, whatever fellow members say.
+    pub fn placed(&self, entry: EntryId) -> Result<View, Error> {
+        let entitlement = Entitlement { mine: self.society.mine.clone(), members: BTreeSet::new() };
+        Ok(self.snapshot.entry(entry)?.to_entry().view(self.now, &entitlement))
     }
 
     /// Who answers for the text that is shown. Of several others who wrote parts of it, whoever counts

@@ -79,6 +79,12 @@ impl FromStr for Reference {
 }
 
 impl Reference {
+    /// Whether it is an id or all digits of a code, not a beginning.
+    pub fn is_whole(&self) -> bool {
+        // A code is the first 40 bits.
+        self.first[..5] == self.last[..5]
+    }
+
     /// The one entry it names.
     pub fn resolve(&self, snapshot: &Snapshot) -> Result<EntryId, ReferenceError> {
         let mut found = Vec::new();
@@ -115,6 +121,7 @@ mod tests {
             let reference: Reference = text.parse().unwrap();
             let bytes = entry.as_bytes();
             assert!(reference.first <= *bytes && *bytes <= reference.last, "{text}");
+            assert_eq!(reference.is_whole(), text.len() > 5, "{text}");
         }
         let other: Reference = "L-22222222".parse().unwrap();
         assert!(*entry.as_bytes() < other.first);

@@ -79,13 +79,22 @@ pub(super) fn find(
     numbers: &Numbers,
     now: WallTime,
 ) -> Vec<Rivalry> {
-    let Some(meaning) = found.meaning.as_ref() else { return Vec::new() };
+    let Some((meaning, _)) = found.meaning.as_ref() else { return Vec::new() };
     let sided = placed.iter().take(COMPARED_MAX).filter_map(|placed| {
         let read = read.get(&placed.candidate.entry)?;
         Sided::of(&read.found, &read.scope.tags, read.vouched)
     });
     let sided: Vec<Sided<'_>> = sided.collect();
-    among(&sided, &*meaning.embedder, &meaning.calibration, numbers, now)
+    let (embedder, calibration) = (&*meaning.embedder, &meaning.calibration);
+    if embedder.is_instant() {
+        return among(&sided, embedder, calibration, numbers, now);
+    }
+    // Whoever asks does not wait for an embedder to read the hits: the index has what it said of them.
+    let near = |one: EntryId, two: EntryId| {
+        let cosine = meaning.vectors.cosine_between(one, two);
+        cosine.map(|cosine| calibration.meaning(f64::from(cosine)))
+    };
+    rivalries(opposed(&sided, numbers), near, numbers, now)
 }
 
 /// All pairs of these that contradict each other.
@@ -96,11 +105,7 @@ pub(super) fn among(
     numbers: &Numbers,
     now: WallTime,
 ) -> Vec<Rivalry> {
-    let pairs = sided.iter().enumerate().flat_map(|(at, one)| {
-        let others = sided[at + 1..].iter().filter(|two| one.may_contradict(two, numbers));
-        others.map(move |two| (one, two))
-    });
-    let pairs: Vec<_> = pairs.collect();
+    let pairs = opposed(sided, numbers);
     let texts: BTreeMap<EntryId, String> = pairs
         .iter()
         .flat_map(|(one, two)| [one, two])
@@ -113,9 +118,33 @@ pub(super) fn among(
     // An embedder that is away says nothing about what is alike: then nothing is known to compete.
     let Ok(vectors) = embedder.embed(&whole) else { return Vec::new() };
     let vectors: BTreeMap<EntryId, Vec<f32>> = texts.keys().copied().zip(vectors).collect();
+    let near = |one: EntryId, two: EntryId| {
+        Some(calibration.meaning(dot(vectors.get(&one)?, vectors.get(&two)?)))
+    };
+    rivalries(pairs, near, numbers, now)
+}
+
+/// Two that contradict if their texts are about the same thing.
+type Opposed<'s, 'f> = (&'s Sided<'f>, &'s Sided<'f>);
+
+fn opposed<'s, 'f>(sided: &'s [Sided<'f>], numbers: &Numbers) -> Vec<Opposed<'s, 'f>> {
+    let pairs = sided.iter().enumerate().flat_map(|(at, one)| {
+        let others = sided[at + 1..].iter().filter(|two| one.may_contradict(two, numbers));
+        others.map(move |two| (one, two))
+    });
+    pairs.collect()
+}
+
+/// Those of the pairs that contradict, by how near their texts are. What is not known to be near does
+/// not compete.
+fn rivalries(
+    pairs: Vec<Opposed<'_, '_>>,
+    near: impl Fn(EntryId, EntryId) -> Option<f64>,
+    numbers: &Numbers,
+    now: WallTime,
+) -> Vec<Rivalry> {
     let rivals = pairs.into_iter().filter_map(|(one, two)| {
-        let cosine = dot(&vectors[&one.entry()], &vectors[&two.entry()]);
-        let near = calibration.meaning(cosine);
+        let near = near(one.entry(), two.entry())?;
         let is_found = matches!(one.against(two, near, numbers), Contradiction::Found { .. });
         let (a, b) = (one.claim(numbers, now), two.claim(numbers, now));
         let resolution = conflict::resolve(&a, &b, &numbers.conflict);

@@ -4,7 +4,7 @@ use super::anchors::{self, Looked};
 use super::candidates::{self, Candidate, Candidates, SearchError};
 use super::fill::{Beside, Bonus, NEAREST_MAX, nearest};
 use super::gate::Gate;
-use super::question::{Abstained, Answer, Audience, Question};
+use super::question::{Abstained, Answer, Audience, Hit, Question};
 use super::rivals;
 use super::vouched::Vouched;
 use super::{Cancel, Found, GitCheckout, Reader, Reading};
@@ -37,6 +37,8 @@ const LOOKS_MAX: usize = 4;
 const PAIRED_MAX: usize = 10;
 /// A hit needs this share of the relevance that the best one needs.
 const HIT_SHARE: f64 = 0.6;
+/// What comes first and has less than this share of it is a weak match.
+const WEAK_SHARE: f64 = 1.1;
 
 /// A candidate that was read and may answer.
 pub(super) struct Read {
@@ -110,10 +112,14 @@ impl Reading<'_> {
         if !is_answer {
             answer.abstained = Some(Abstained::NothingRelevant { score, score_min });
         }
-        answer.is_weak = is_answer && score < score_min * 1.1;
+        let held = || store::Error::unless_damaged(self.society.entries(self.snapshot));
+        if read.is_empty() && held()? == Some(0) {
+            answer.abstained = Some(Abstained::Empty);
+        }
         answer.nearest = nearest(&ranking, &mut read, &successions);
         let beside = Beside { rivalries: &rivalries, successions: &successions };
         self.fill(&mut answer, question, &ranking, read, &bonuses, &beside);
+        answer.is_weak = is_weak(&answer.hits, score_min);
         Ok(answer)
     }
 
@@ -434,6 +440,18 @@ fn is_untried_in(read: &BTreeMap<EntryId, Read>, entry: EntryId) -> bool {
 
 fn put_untried_last(ranking: &mut Ranking, read: &BTreeMap<EntryId, Read>) {
     ranking.placed.sort_by_key(|placed| is_untried_in(read, placed.candidate.entry));
+}
+
+/// Whether what comes first hardly answers. Where it comes first only because what nobody has tried
+/// stands below it, and that alone made an answer, nothing was predicted: nobody puts others' entries to
+/// shame by writing.
+fn is_weak(hits: &[Hit], score_min: f64) -> bool {
+    let Some(first) = hits.first() else { return false };
+    let answers = |hit: &Hit| {
+        let is_beside = !is_untried(&hit.found) || is_untried(&first.found);
+        is_beside && hit.relevance.value >= score_min
+    };
+    first.relevance.value < score_min * WEAK_SHARE && hits.iter().any(answers)
 }
 
 /// Whether entries of a status may answer.

@@ -18,17 +18,18 @@ pub(super) fn connect(
     global: &Global,
 ) -> Result<Reply, Failure> {
     let scope = if args.project { project()? } else { user()? };
-    let client = Client::new(&config.api.socket.in_home(home.path()));
+    let client = Client::new(&home.socket(config));
     let mut answers = || {
         let asked = runtime()
             .map(|runtime| runtime.block_on(client.get::<serde_json::Value>("/v1/status")).is_ok());
         asked.unwrap_or(false)
     };
+    let mut ask = offline::ask;
     let around = Surroundings {
         program: program(home, global)?,
         start: start_command::of(global),
         scope,
-        ask: &mut offline::ask,
+        ask: if offline::is_attended(global) { Some(&mut ask) } else { None },
         answers: &mut answers,
     };
     Ok(args.run(around)?)

@@ -14,7 +14,7 @@ pub(super) fn eval(args: Args, home: &Home, config: &Config) -> Result<Reply, Fa
     let set = Set::read(&args.file)?;
     let mut bar = Bar::default();
     if !set.has_entries() {
-        let client = Client::new(&config.api.socket.in_home(home.path()));
+        let client = Client::new(&home.socket(config));
         return Ok(runtime()?.block_on(args.run(set, &client, &mut bar))?);
     }
     let scratch = Scratch::new()?;

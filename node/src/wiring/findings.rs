@@ -4,6 +4,7 @@
 //! What is due stands in the store, so nothing is lost when the node stops in between, and whatever
 //! was left is taken up at the next start.
 
+use super::guarded;
 use crate::engine::{Handle, Rejection};
 use crate::index::Index;
 use crate::query::{CompareError, Comparer, Reader};
@@ -11,9 +12,11 @@ use klnode_crdt::time::WallTime;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+/// What the log calls it.
+const WHO: &str = "the comparing of findings";
 /// After a failure it is tried again so much later.
 const RETRY_TIME: Duration = Duration::from_secs(10);
 /// Vectors that are in the making are asked for again so much later.
@@ -46,10 +49,7 @@ pub(super) fn start(setup: Setup) -> Running {
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("klnode-findings".into())
-        .spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
-            runtime.expect("a timer needs nothing").block_on(setup.run(stopped));
-        })
+        .spawn(move || setup.work(stopped))
         .expect("the system has room for one more thread");
     Running { stop, thread }
 }
@@ -69,17 +69,31 @@ pub(super) struct Stopping(JoinHandle<()>);
 impl Stopping {
     /// Waits until it has.
     pub(super) fn wait(self) {
-        if let Err(panic) = self.0.join() {
-            std::panic::resume_unwind(panic);
-        }
+        guarded::join(WHO, self.0);
     }
 }
 
 impl Setup {
-    async fn run(self, mut stop: oneshot::Receiver<()>) {
+    /// Compares until told to stop. What a panic left undone is still due, and is read again.
+    fn work(self, mut stop: oneshot::Receiver<()>) {
         let mut unsettled = self.engine.unsettled();
+        guarded::persist(WHO, |pause| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            let runtime = runtime.expect("a timer needs nothing");
+            let first = Instant::now() + pause;
+            runtime.block_on(self.run(&mut stop, &mut unsettled, first));
+        });
+    }
+
+    /// The same from a moment on, or from when something happens.
+    async fn run(
+        &self,
+        stop: &mut oneshot::Receiver<()>,
+        unsettled: &mut watch::Receiver<u64>,
+        first: Instant,
+    ) {
         let mut comparer = Comparer::default();
-        let mut wake = Some(Instant::now());
+        let mut wake = Some(first);
         loop {
             let pause = async {
                 match wake {
@@ -88,7 +102,7 @@ impl Setup {
                 }
             };
             tokio::select! {
-                _ = &mut stop => break,
+                _ = &mut *stop => break,
                 changed = unsettled.changed() => if changed.is_err() { break },
                 () = pause => {}
             }
@@ -133,4 +147,59 @@ enum Failed {
     Compare(#[from] CompareError),
     #[error("{0}")]
     Write(#[from] Rejection),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::home::Home;
+    use super::super::node::{Network, Node, now};
+    use super::*;
+    use crate::engine::{Command, FindingAct};
+    use crate::store::findings::FindingKey;
+    use klnode_config::Config;
+    use klnode_crdt::ids::TaskId;
+    use std::sync::{Condvar, Mutex};
+
+    /// How often the clock below was asked.
+    static ASKED: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());
+
+    /// A clock that falls over when it is first asked.
+    fn falling() -> WallTime {
+        let times = {
+            let mut asked = ASKED.0.lock().unwrap();
+            *asked += 1;
+            *asked
+        };
+        ASKED.1.notify_all();
+        assert!(times > 1, "it falls over");
+        now()
+    }
+
+    #[track_caller]
+    fn wait_until_asked(times: u32) {
+        let (asked, patience) = (ASKED.0.lock().unwrap(), Duration::from_secs(60));
+        let waited = ASKED.1.wait_timeout_while(asked, patience, |asked| *asked < times);
+        assert!(!waited.unwrap().1.timed_out(), "never asked {times} times");
+    }
+
+    #[test]
+    fn findings_are_compared_after_a_panic_too_and_the_stop_is_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::resolve(Some(folder.path().join("home"))).unwrap();
+        home.prepare().unwrap();
+        let config = Config::default();
+        let node = Node::open(&home, &config).unwrap();
+        let (service, running) = node.start(&home, &config, Network::None).unwrap();
+        let (engine, index, reader) = (service.engine, service.index, service.reader);
+        let comparing = start(Setup { engine: engine.clone(), index, reader, now: falling });
+        wait_until_asked(1);
+        // Even one that is refused wakes it before the pause is over.
+        let finding = FindingKey { task: TaskId::from_bytes([1; 16]), number: 1 };
+        let dismissal = FindingAct::Dismiss(finding, "there is none".to_owned());
+        let refused = engine.submit_blocking(Command::Finding(Box::new(dismissal)));
+        assert!(refused.is_err(), "{refused:?}");
+        wait_until_asked(2);
+        comparing.tell().wait();
+        running.stop();
+    }
 }

@@ -1,18 +1,20 @@
 //! The node's home: one folder with everything it owns, open to nobody else.
 
 use crate::store::{Layout, write_private};
+use klnode_config::Config;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::key::SecretKey;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// Why the home cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HomeError {
-    #[error("find a home: neither HOME nor XDG_DATA_HOME is set")]
+    #[error("find a home: neither HOME nor XDG_DATA_HOME is an absolute path")]
     NoHome,
     #[error("use the home {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
@@ -20,6 +22,8 @@ pub(super) enum HomeError {
     Claimed { path: PathBuf },
     #[error("use the home {path}: it belongs to another user")]
     NotOurs { path: PathBuf },
+    #[error("use the home {path}: it is a file")]
+    NotAFolder { path: PathBuf },
     #[error(
         "use the home {path}: others may look into it (mode {mode:o}), and it holds what is not klnode's"
     )]
@@ -43,7 +47,10 @@ const TOKEN_DIGITS: usize = 64;
 /// A home folder. It exists from [`Home::prepare`] on.
 #[derive(Clone, Debug)]
 pub(super) struct Home {
+    /// From the root, so that whoever is told it finds it from any folder.
     path: PathBuf,
+    /// As it was typed.
+    typed: PathBuf,
 }
 
 impl Home {
@@ -51,21 +58,35 @@ impl Home {
     pub(super) fn resolve(named: Option<PathBuf>) -> Result<Self, HomeError> {
         let data = || std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
         let user = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
+        // One from the current folder would be another home in every folder.
         let absolute = |path: &PathBuf| path.is_absolute();
-        let path = named
-            .or_else(|| data().filter(absolute).or_else(user).map(|data| data.join("klnode")))
-            .ok_or(HomeError::NoHome)?;
-        Ok(Self { path })
+        let usual = || data().filter(absolute).or_else(|| user().filter(absolute));
+        let typed =
+            named.or_else(|| usual().map(|data| data.join("klnode"))).ok_or(HomeError::NoHome)?;
+        // Without a current folder there is nothing better than what was typed.
+        let path = std::path::absolute(&typed).unwrap_or_else(|_| typed.clone());
+        Ok(Self { path, typed })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it lies, from the root, if `klnode` alone would not find it.
+    /// Where the node listens. What is too long for a socket from the root may fit as it was typed.
+    pub(super) fn socket(&self, config: &Config) -> PathBuf {
+        let socket = config.api.socket.in_home(&self.path);
+        match SocketAddr::from_pathname(&socket) {
+            Ok(_) => socket,
+            Err(_) => config.api.socket.in_home(&self.typed),
+        }
+    }
+
+    /// Where it lies, from the root, if `klnode` alone would not find it, or would not wherever the
+    /// variable that names a home is not set as here.
     pub(super) fn unusual(&self) -> io::Result<Option<PathBuf>> {
         let path = std::path::absolute(&self.path)?;
-        let is_usual = Self::resolve(None).is_ok_and(|usual| usual.path == path);
+        let is_default = Self::resolve(None).is_ok_and(|usual| usual.path == path);
+        let is_usual = is_default && in_environment().is_none();
         Ok((!is_usual).then_some(path))
     }
 
@@ -74,14 +95,28 @@ impl Home {
         Layout::new(&self.path)
     }
 
+    /// Whether it can be ours: a folder of this user, or none yet.
+    pub(super) fn check(&self) -> Result<(), HomeError> {
+        let path = self.path.clone();
+        match fs::metadata(&self.path) {
+            Ok(found) if !found.is_dir() => Err(HomeError::NotAFolder { path }),
+            Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
+                Err(HomeError::NotOurs { path })
+            }
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(HomeError::Io { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes the folder if it is not there, and closes it to others.
     pub(super) fn prepare(&self) -> Result<(), HomeError> {
         let io = |source| HomeError::Io { path: self.path.clone(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.path).map_err(io)?;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
+        self.check()?;
+        made.map_err(io)?;
         let metadata = fs::metadata(&self.path).map_err(io)?;
-        if metadata.uid() != fs::metadata("/proc/self").map_or(metadata.uid(), |me| me.uid()) {
-            return Err(HomeError::NotOurs { path: self.path.clone() });
-        }
         let mode = metadata.permissions().mode() & 0o7777;
         if mode & 0o077 != 0 {
             if !self.is_klnodes().map_err(io)? {
@@ -198,27 +233,51 @@ impl Home {
 
     /// What callers over TCP must show: read, or drawn when it is first needed.
     pub(super) fn token(&self) -> Result<Zeroizing<String>, HomeError> {
-        let path = self.layout().token_file();
-        let io = |source| HomeError::Io { path: path.clone(), source };
-        match fs::read_to_string(&path).map(Zeroizing::new) {
-            Ok(text) => {
-                let token = text.trim();
-                let fits = token.len() == TOKEN_DIGITS
-                    && token.bytes().all(|digit| digit.is_ascii_hexdigit());
-                let token = fits.then(|| Zeroizing::new(token.to_owned()));
-                token.ok_or(HomeError::BadToken { path: path.clone() })
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let mut bytes = Zeroizing::new([0; TOKEN_DIGITS / 2]);
-                entropy(&mut bytes[..]);
-                let token = Zeroizing::new(data_encoding::HEXLOWER.encode(&bytes[..]));
-                let line = Zeroizing::new(format!("{}\n", *token));
-                write_private(&path, line.as_bytes()).map_err(io)?;
-                Ok(token)
-            }
-            Err(error) => Err(io(error)),
+        if let Some(token) = self.token_in_place()? {
+            return Ok(token);
         }
+        let path = self.layout().token_file();
+        self.draw_token(&path).map_err(|source| HomeError::Io { path: path.clone(), source })?;
+        let gone = || HomeError::Io { path, source: io::ErrorKind::NotFound.into() };
+        self.token_in_place()?.ok_or_else(gone)
     }
+
+    fn token_in_place(&self) -> Result<Option<Zeroizing<String>>, HomeError> {
+        let path = self.layout().token_file();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => Zeroizing::new(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(HomeError::Io { path, source }),
+        };
+        let token = text.trim();
+        let fits =
+            token.len() == TOKEN_DIGITS && token.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let token = fits.then(|| Zeroizing::new(token.to_owned()));
+        token.map(Some).ok_or(HomeError::BadToken { path })
+    }
+
+    /// Draws one, unless somebody else has by now: a node and a server for agents may start at the
+    /// same moment, and both must know the same.
+    fn draw_token(&self, path: &Path) -> io::Result<()> {
+        let mut bytes = Zeroizing::new([0; TOKEN_DIGITS / 2]);
+        entropy(&mut bytes[..]);
+        let digits = Zeroizing::new(data_encoding::HEXLOWER.encode(&bytes[..]));
+        let line = Zeroizing::new(format!("{}\n", *digits));
+        let drawn = path.with_extension(format!("{}.drawn", std::process::id()));
+        write_private(&drawn, line.as_bytes())?;
+        match fs::hard_link(&drawn, path) {
+            Ok(()) => fs::remove_file(&drawn)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::remove_file(&drawn)?,
+            // Not every file system has links.
+            Err(_) => fs::rename(&drawn, path)?,
+        }
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+/// The home that the environment names.
+pub(super) fn in_environment() -> Option<PathBuf> {
+    std::env::var_os("KLNODE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// Random bytes from the operating system.
@@ -247,10 +306,43 @@ pub(super) fn hint(error: &HomeError) -> (u8, Option<&'static str>) {
             (1, Some("stop the other node, or start this one with another --home"))
         }
         HomeError::Io { .. } => (1, Some("`klnode doctor` says what is wrong with the home")),
-        HomeError::NotOurs { .. } => (1, None),
+        HomeError::NotOurs { .. } => {
+            (1, Some("ask as that user, or name a home of your own with --home"))
+        }
+        HomeError::NotAFolder { .. } => (2, Some("name a folder with --home")),
         HomeError::Shared { .. } => (
             2,
             Some("name a folder of its own, as with --home FOLDER/klnode; or chmod 700 this one"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_told_from_the_root_and_its_socket_fits_as_it_was_typed() {
+        let here = std::env::current_dir().unwrap();
+        let home = Home::resolve(Some("second".into())).unwrap();
+        assert_eq!(home.path(), here.join("second"));
+        let config = Config::default();
+        let deep = Home { path: Path::new("/").join("d".repeat(120)), typed: "second".into() };
+        assert_eq!(deep.socket(&config), Path::new("second/klnode.sock"));
+        let short = Home { path: "/srv/second".into(), ..deep };
+        assert_eq!(short.socket(&config), Path::new("/srv/second/klnode.sock"));
+    }
+
+    #[test]
+    fn whoever_draws_a_token_second_takes_the_one_that_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::resolve(Some(folder.path().to_owned())).unwrap();
+        let first = home.token().unwrap();
+        // As by a process that looked before there was one.
+        home.draw_token(&home.layout().token_file()).unwrap();
+        assert_eq!(*home.token().unwrap(), *first);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left over");
+        let mode = fs::metadata(home.layout().token_file()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 }

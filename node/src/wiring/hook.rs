@@ -3,7 +3,7 @@
 //! All work is done on a thread of its own, which the deadline leaves behind: neither a pipe that
 //! nobody closes nor a node that does not answer holds the agent up.
 
-use super::home::Home;
+use super::home::{Home, in_environment};
 use super::node::now;
 use super::{Failure, configuration, runtime};
 use crate::api::Client;
@@ -27,8 +27,7 @@ fn words() -> impl Iterator<Item = OsString> {
 /// A hook that was called in the usual way, done; nothing if something else was typed.
 pub(super) fn quick(started: Instant) -> Option<ExitCode> {
     let Quick { args, home, config } = hook::quick(words())?;
-    let set = |value: &OsString| !value.is_empty();
-    let home = home.or_else(|| std::env::var_os("KLNODE_HOME").filter(set).map(PathBuf::from));
+    let home = home.or_else(in_environment);
     run(&args, home, config.as_deref(), &[], started);
     Some(ExitCode::SUCCESS)
 }
@@ -72,7 +71,7 @@ pub(super) fn run(
         layout: layout.clone(),
         now: SystemTime::now(),
     };
-    let client = Client::new(&config.api.socket.in_home(home.path()));
+    let client = Client::new(&home.socket(config));
     let (done, waiting) = mpsc::channel();
     std::thread::spawn(move || {
         // Nobody waits any more after the deadline.

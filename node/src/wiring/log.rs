@@ -14,10 +14,13 @@ use tracing_subscriber::EnvFilter;
 /// Starts it, as verbose as flags and configuration say.
 pub(super) fn start(config: &Config, global: &Global) {
     let level = global.log.as_deref().unwrap_or(config.log.level.as_str());
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(level)));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(io::stderr().is_terminal())
+        // It would tell of them on standard error, and panic where that cannot be written.
+        .log_internal_errors(false)
         .with_writer(|| Redacting(io::stderr()));
     match config.log.format {
         LogFormat::Text => log.init(),
@@ -25,18 +28,29 @@ pub(super) fn start(config: &Config, global: &Global) {
     }
 }
 
-/// Writes lines without their secrets. A line comes in one piece.
+/// What a level is to what klnode is built on: unless somebody looks closer, how it is doing says
+/// nothing to whoever runs a node.
+fn directives(level: &str) -> &str {
+    match level {
+        "info" => "warn,klnode=info",
+        level => level,
+    }
+}
+
+/// Writes lines without their secrets. A line comes in one piece. One that cannot be written is
+/// lost: a full disk, or a terminal that has gone away, ends nobody's work.
 struct Redacting<W>(W);
 
 impl<W: Write> Write for Redacting<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        self.0.write_all(redacted(&text).as_bytes())?;
+        let _ = self.0.write_all(redacted(&text).as_bytes());
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        let _ = self.0.flush();
+        Ok(())
     }
 }
 
@@ -55,5 +69,21 @@ mod tests {
             written,
             "WARN cannot store [redacted: aws-access-key-id] here\nINFO started home=/home/k\n"
         );
+    }
+
+    #[test]
+    fn libraries_only_warn_unless_somebody_looks_closer() {
+        assert_eq!(directives("info"), "warn,klnode=info");
+        for level in ["off", "warn", "debug", "klnode=debug"] {
+            assert_eq!(directives(level), level);
+        }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_written_is_lost_and_no_error() {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut log = Redacting(full);
+        log.write_all(b"INFO started\n").unwrap();
+        log.flush().unwrap();
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn mcp(
     config: &Config,
     global: &Global,
 ) -> Result<(), Failure> {
-    let client = Client::new(&config.api.socket.in_home(home.path()));
+    let client = Client::new(&home.socket(config));
     let may_start = args.start || config.mcp.start_node.is_on();
     let starter = may_start.then(|| starter(home, global)).transpose()?;
     let around =

@@ -1,11 +1,13 @@
 //! Where the parts meet the machine: environment, clock, signals, exit codes.
 //!
-//! The rest of the library reads no environment, no clock and no terminal; all of that is here.
+//! Environment, wall clock, signals, terminal and exit codes are read here alone. Elsewhere only spans
+//! are measured (`Instant`), and `add`, `import` and `export` use the standard streams.
 
 mod connect;
 mod embedder;
 mod eval;
 mod findings;
+mod guarded;
 mod home;
 mod hook;
 mod log;
@@ -21,7 +23,7 @@ mod upkeep;
 use crate::api::{self, Client, ClientError};
 use crate::cli::backup::BackupVerb;
 use crate::cli::watch::{Lines, Watch};
-use crate::cli::{self, Cli, Global, Terminal, Verb, VerbError};
+use crate::cli::{self, Around, Cli, Global, Terminal, Verb, VerbError};
 use crate::index::IndexError;
 use crate::index::embed::EmbedError;
 use crate::store;
@@ -74,6 +76,23 @@ impl Failure {
         matches!(error, ClientError::NoNode { .. } | ClientError::Ended | ClientError::Stopped)
     }
 
+    /// What kind it is, for programs: as the node has said, else after the exit code.
+    fn kind(&self) -> serde_json::Value {
+        let kind = match self.way_out().0 {
+            2 => "invalid",
+            3 => "no_node",
+            4 => "refused",
+            130 => "interrupted",
+            _ => "failed",
+        };
+        match self {
+            Self::Verb(VerbError::Client(ClientError::Refused(detail))) => {
+                serde_json::json!(detail.kind)
+            }
+            _ => kind.into(),
+        }
+    }
+
     /// The one table from kinds to exit codes and ways out.
     fn way_out(&self) -> (u8, Option<&str>) {
         match self {
@@ -119,6 +138,7 @@ impl Failure {
             Self::Serve(api::ServeError::TooLong { .. }) => {
                 (2, Some("choose a shorter --home, or set api.socket to a short absolute path"))
             }
+            Self::Serve(api::ServeError::Io { .. }) => (1, Some("`klnode doctor` looks closer")),
             Self::Serve(_) => (1, None),
             Self::Network(_) => (1, Some("see `klnode config network.listen`")),
             Self::Home(error) => home::hint(error),
@@ -156,22 +176,30 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return hook::mistake(&error),
     };
-    let Cli { verb, global } = cli;
+    let Cli { verb, mut global } = cli;
+    global.home = global.home.or_else(home::in_environment);
     match run(verb.unwrap_or(Verb::Serve), &global, started) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             let (code, hint) = failure.way_out();
             let start = || format!("start one with `{}`", start_command::of(&global));
             let hint = hint.map(str::to_owned).or_else(|| failure.wants_node().then(start));
-            let mut stderr = io::stderr().lock();
+            let told = told(&failure, hint.as_deref(), &global);
             // Nothing is left to tell if this cannot be told.
-            let _ = writeln!(stderr, "klnode: cannot {}", cli::harmless(failure.to_string()));
-            if let Some(hint) = hint {
-                let _ = writeln!(stderr, "  hint: {}", cli::harmless(hint));
-            }
+            let _ = io::stderr().lock().write_all(told.as_bytes());
             ExitCode::from(code)
         }
     }
+}
+
+/// What is said of a failure: to people in words, to programs on one line.
+fn told(failure: &Failure, hint: Option<&str>, global: &Global) -> String {
+    let message = format!("cannot {failure}");
+    if global.json {
+        return cli::failure::line(failure.kind(), &message, hint);
+    }
+    let hint = hint.map(|hint| format!("  hint: {}\n", cli::harmless(hint)));
+    format!("klnode: {}\n{}", cli::harmless(message), hint.unwrap_or_default())
 }
 
 /// Does what was asked, and returns how to end.
@@ -185,7 +213,7 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
         (Ok(layered), _) => layered,
         // What is wrong with it is part of their answer.
         (Err(wrong), Verb::Doctor) => return answer(offline::doctor(&home, Err(&wrong))?, global),
-        (Err(wrong), Verb::Config(args)) => return answer(defaults(args, &wrong)?, global),
+        (Err(wrong), Verb::Config(args)) => return answer(defaults(args, &wrong, global)?, global),
         (Err(wrong), _) => return Err(wrong),
     };
     match verb {
@@ -202,8 +230,10 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
             let reply = connect::connect(args, &home, layered.config(), global)?;
             answer(reply, global)
         }
-        Verb::Restore(args) => answer(offline::restore(args, &home)?, global),
-        Verb::Identity(verb) => answer(offline::identity(&verb, &home, layered.config())?, global),
+        Verb::Restore(args) => answer(offline::restore(args, &home, global)?, global),
+        Verb::Identity(verb) => {
+            answer(offline::identity(&verb, &home, layered.config(), global)?, global)
+        }
         Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, global),
         Verb::Person(verb) => answer(person::run(&verb, &home, global)?, global),
         Verb::Doctor => answer(offline::doctor(&home, Ok(&layered))?, global),
@@ -213,6 +243,7 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
         Verb::Watch(watch) => {
             let client = client(&layered, &home);
             let lines = if global.json { Lines::Json } else { Lines::Text };
+            note_unused(global);
             runtime()?.block_on(follow(watch, &client, lines)).map(|()| 0)
         }
         mut verb => {
@@ -227,17 +258,40 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
             }
             let terminal =
                 if io::stdout().is_terminal() { Terminal::Person } else { Terminal::Pipe };
-            let mut bar = Bar::default();
-            let reply = runtime()?.block_on(cli::run(verb, &client, terminal, &mut bar));
+            let (mut bar, mut ask) = (Bar::default(), offline::ask);
+            let around = Around {
+                terminal,
+                ask: if offline::is_attended(global) { Some(&mut ask) } else { None },
+                program: start_command::program(global),
+                progress: &mut bar,
+            };
+            let reply = runtime()?.block_on(cli::run(verb, &client, around));
             drop(bar);
-            answer(reply?, global)
+            let reply = reply?;
+            note_unused(global);
+            answer(reply, global)
         }
     }
 }
 
 /// The command line as a client of the running node.
 fn client(layered: &Layered, home: &Home) -> Client {
-    Client::new(&layered.config().api.socket.in_home(home.path())).named("cli", None)
+    Client::new(&home.socket(layered.config())).named("cli", None)
+}
+
+/// Says what was set for a verb of the running node, which keeps what it was started with. Where it
+/// listens is for the verb to know, too. A program is told nothing beside an answer.
+fn note_unused(global: &Global) {
+    if global.json {
+        return;
+    }
+    let keys =
+        global.set.iter().filter_map(|assignment| Some(assignment.split_once('=')?.0.trim()));
+    for key in keys.filter(|key| *key != "api.socket") {
+        let note = cli::harmless(format!("klnode: --set {key} acts where the node is started\n"));
+        // Nothing is left to tell if this cannot be told.
+        let _ = io::stderr().lock().write_all(note.as_bytes());
+    }
 }
 
 /// How wide the terminal is; none where there is none, or where it does not say.
@@ -283,25 +337,37 @@ fn configuration(home: &Home, named: Option<&Path>, set: &[String]) -> Result<La
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
                 && named.is_none() => {}
-        Err(source) => return Err(Failure::ConfigFile { path, source }),
+        Err(source) => {
+            // Whose home it is says more than that this file of it cannot be read.
+            if named.is_none() {
+                home.check()?;
+            }
+            return Err(Failure::ConfigFile { path, source });
+        }
     }
     Ok(layers.resolve()?)
 }
 
 /// Every key with its meaning, where what was set cannot be read.
-fn defaults(args: &cli::config::Args, wrong: &Failure) -> Result<cli::Reply, Failure> {
+fn defaults(
+    args: &cli::config::Args,
+    wrong: &Failure,
+    global: &Global,
+) -> Result<cli::Reply, Failure> {
     let (code, _) = wrong.way_out();
-    let why = format!("klnode: cannot {wrong}\n  hint: correct it; shown are the defaults\n");
+    let why = told(wrong, Some("correct it; shown are the defaults"), global);
     let reply = cli::config::show_defaults(args, &Layers::new().resolve()?, (why, code));
     reply.ok_or_else(|| Failure::NoSuchKey(args.key.clone().unwrap_or_default()))
 }
 
-/// Prints an answer, and what there is to say beside it.
+/// Prints an answer, and what there is to say beside it. To a program that is only what went wrong.
 fn answer(reply: cli::Reply, global: &Global) -> Result<u8, Failure> {
     let (code, notes) = (reply.exit_code(), reply.notes().to_owned());
     print(&reply.render(global))?;
-    // Nothing is left to tell if this cannot be told.
-    let _ = io::stderr().lock().write_all(notes.as_bytes());
+    if !global.json || code != 0 {
+        // Nothing is left to tell if this cannot be told.
+        let _ = io::stderr().lock().write_all(notes.as_bytes());
+    }
     Ok(code)
 }
 

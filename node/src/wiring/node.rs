@@ -200,6 +200,7 @@ fn replication(
             bytes_max: budget.bytes_max.as_usize() as u64,
             records_max: u64::from(budget.records_max.get()),
             new_entries_max: u64::from(budget.new_entries_max.get()),
+            rows_max: u64::from(budget.rows_max.get()),
             faults_max: u64::from(budget.failed_signatures_max.get()),
             back_off_ms: ms(&budget.back_off),
             back_off_max_ms: ms(&budget.back_off_max),

@@ -22,7 +22,11 @@ pub(super) fn verify(file: &Path) -> Result<Reply, Failure> {
     Ok(quietly(|bar| cli::backup::verify(file, now(), bar))?)
 }
 
-pub(super) fn restore(args: cli::restore::Args, home: &Home) -> Result<Reply, Failure> {
+pub(super) fn restore(
+    args: cli::restore::Args,
+    home: &Home,
+    global: &Global,
+) -> Result<Reply, Failure> {
     home.prepare()?;
     let mut bits = [0; 8];
     entropy(&mut bits);
@@ -31,7 +35,7 @@ pub(super) fn restore(args: cli::restore::Args, home: &Home) -> Result<Reply, Fa
         boot: Boot(u64::from_be_bytes(bits)),
         now: now(),
         claim: &mut || claim(home, "restore into"),
-        ask: &mut ask,
+        ask: &mut |question: &str| is_attended(global) && ask(question),
     };
     Ok(quietly(|bar| args.run(around, bar))?)
 }
@@ -40,6 +44,7 @@ pub(super) fn identity(
     verb: &IdentityVerb,
     home: &Home,
     config: &Config,
+    global: &Global,
 ) -> Result<Reply, Failure> {
     let IdentityVerb::Adopt(adopt) = verb;
     let path = home.layout().store_file();
@@ -52,7 +57,8 @@ pub(super) fn identity(
     let store = guarded(home, || open_store(home, config))?;
     let before = store.snapshot()?.author()?;
     let found = home.key_in_place()?.map(|key| key.author());
-    adopt.confirm((before, found), &mut ask)?;
+    let mut agrees = |question: &str| is_attended(global) && ask(question);
+    adopt.confirm((before, found), &mut agrees)?;
     let now = home.key()?.author();
     store.hand_over(now)?;
     Ok(cli::identity::adopted(before, now))
@@ -62,7 +68,7 @@ pub(super) fn identity(
 /// looked at by the defaults.
 pub(super) fn doctor(home: &Home, set: Result<&Layered, &Failure>) -> Result<Reply, Failure> {
     let defaults = Layers::new().resolve()?;
-    let socket = set.unwrap_or(&defaults).config().api.socket.in_home(home.path());
+    let socket = home.socket(set.unwrap_or(&defaults).config());
     let client = Client::new(&socket);
     let mut bar = Bar::default();
     let asked = runtime()?.block_on(cli::doctor::ask(&client, &mut bar))?;
@@ -71,7 +77,10 @@ pub(super) fn doctor(home: &Home, set: Result<&Layered, &Failure>) -> Result<Rep
         Some(findings) => findings,
         None => quietly(|bar| cli::doctor::look(&home.layout(), &socket, now(), bar))?,
     };
-    findings.push(cli::doctor::settings(set.map_err(ToString::to_string)));
+    // What is wrong with the home itself was said.
+    if !matches!(set, Err(Failure::Home(_))) {
+        findings.push(cli::doctor::settings(set.map_err(ToString::to_string)));
+    }
     Ok(cli::doctor::reply(&findings))
 }
 
@@ -96,11 +105,13 @@ fn claim(home: &Home, what: &str) -> Result<File, VerbError> {
     })
 }
 
-/// Asks a question on the terminal; where there is none, nobody says yes.
+/// Whether somebody sits in front of a terminal, and can be asked. Who wants JSON is a program.
+pub(super) fn is_attended(global: &Global) -> bool {
+    !global.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a question on the terminal of somebody who can be asked.
 pub(super) fn ask(question: &str) -> bool {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return false;
-    }
     let mut stderr = io::stderr().lock();
     let asked = write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush());
     let mut answer = String::new();
@@ -127,7 +138,9 @@ pub(super) fn backup_way_out(error: &BackupError) -> (u8, Option<&'static str>) 
         BackupError::Newer { .. } => (1, Some("upgrade klnode")),
         BackupError::NotOne { .. } => (2, Some("`klnode backup FILE` makes one")),
         BackupError::Exists { .. } => (2, Some("--force replaces it")),
-        BackupError::Foreign { .. } => (2, Some("choose another name")),
+        BackupError::Foreign { .. } | BackupError::NotAFile { .. } => {
+            (2, Some("choose another name"))
+        }
         BackupError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => (2, None),
         BackupError::Io { .. } | BackupError::Store(_) => (1, None),
     }

@@ -38,22 +38,26 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     let (service, running) = guarded(home, || node.start(home, config, Network::Real))?;
     let addresses = runtime.block_on(addresses(&service));
     let program = start_command::program(global);
-    print(&lines.banner(&addresses, bound.tcp_address(), &program))?;
+    // Whoever cannot be told is served all the same.
+    let _ = print(&lines.banner(&addresses, bound.tcp_address(), &program));
     let tcp = bound.tcp_address().map(tracing::field::display);
     tracing::info!(home = %home.path().display(), tcp, "started");
-    let told = Arc::clone(&service.stop);
+    let (told, index) = (Arc::clone(&service.stop), service.index.clone());
     let stop = async move {
         tokio::select! {
             () = stop => {}
             () = told.notified() => {}
         }
+        // Requests under way may wait for it, and the end for them.
+        index.leave_embedder();
     };
     let served = runtime.block_on(bound.serve(service, api_limits(config), stop));
     drop(runtime);
     running.stop();
     tracing::info!("stopped");
     served?;
-    print("Stopped; everything that was acknowledged is on disk.\n")
+    let _ = print("Stopped; everything that was acknowledged is on disk.\n");
+    Ok(())
 }
 
 /// Answers take microseconds; two threads keep one long listing from holding up the rest.
@@ -89,7 +93,7 @@ pub(super) fn guarded<T>(
 }
 
 async fn bind(home: &Home, config: &Config) -> Result<Bound, Failure> {
-    let bound = Bound::bind(&config.api.socket.in_home(home.path())).await?;
+    let bound = Bound::bind(&home.socket(config)).await?;
     match config.api.tcp {
         LocalTcp::Off => Ok(bound),
         LocalTcp::At(address) => Ok(bound.bind_tcp(address, Token::new(home.token()?)).await?),
@@ -151,14 +155,35 @@ async fn addresses(service: &Service) -> Vec<String> {
 /// How long the banner waits for addresses.
 const ADDRESSES_PATIENCE: Duration = Duration::from_millis(200);
 
-/// Done when the process is told to stop.
+/// Done when the process is told to stop. A terminal that closes tells it, too.
 pub(super) fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut hangup = match outlives_terminal() {
+        true => None,
+        false => Some(signal(SignalKind::hangup())?),
+    };
     Ok(async move {
+        let hung_up = async {
+            match &mut hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hung_up => {}
         }
     })
+}
+
+/// Whether it was started to go on when its terminal closes, as by `nohup`: then that signal is
+/// ignored, which listening for it would undo. Where that cannot be told it is not listened for.
+fn outlives_terminal() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    // The first bit is of the first signal, which this one is.
+    ignored.is_none_or(|set| set & 1 == 1)
 }

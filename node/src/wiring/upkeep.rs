@@ -1,6 +1,7 @@
 //! Upkeep on a thread of its own: looks now and then whether enough has changed, works in short
 //! passes with pauses between them, and ends when told.
 
+use super::guarded;
 use crate::api::upkeep::{Mode, one_pass};
 use crate::engine::{Command, Handle};
 use crate::index::Index;
@@ -12,10 +13,16 @@ use klnode_crdt::time::WallTime;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+/// Who fell over, if it did.
+const WHO: &str = "upkeep";
 /// Pauses between two passes while questions come: they need the same cores and caches.
 const PAUSES_MAX: u32 = 10;
+/// After the store was written anew it is left alone for so many times as long as that took.
+const REWRITE_REST: u32 = 20;
+/// How far apart attempts to write it anew are at most, after one that failed.
+const REWRITE_PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
 /// How it is driven.
 pub(super) struct Setup {
@@ -40,11 +47,17 @@ pub(super) struct Running {
 /// Starts the thread.
 pub(super) fn start(setup: Setup, engine: &Handle, index: &Index, upkeep: &Arc<Upkeep>) -> Running {
     let (stop, stopped) = mpsc::channel();
-    let keeper =
-        Keeper { setup, engine: engine.clone(), index: index.clone(), upkeep: upkeep.clone() };
+    let mut keeper = Keeper {
+        setup,
+        engine: engine.clone(),
+        index: index.clone(),
+        upkeep: upkeep.clone(),
+        pace: Pace::default(),
+    };
     let thread = std::thread::Builder::new()
         .name("klnode-upkeep".into())
-        .spawn(move || keeper.run(&stopped))
+        // It looks only after a while, after a panic as at the start.
+        .spawn(move || guarded::persist(WHO, |_| keeper.run(&stopped)))
         .expect("the system has room for one more thread");
     Running { stop, thread }
 }
@@ -54,9 +67,7 @@ impl Running {
     pub(super) fn stop(self) {
         // An error means that the thread has ended already.
         let _ = self.stop.send(());
-        if let Err(panic) = self.thread.join() {
-            std::panic::resume_unwind(panic);
-        }
+        guarded::join(WHO, self.thread);
     }
 }
 
@@ -65,10 +76,42 @@ struct Keeper {
     engine: Handle,
     index: Index,
     upkeep: Arc<Upkeep>,
+    pace: Pace,
+}
+
+/// When the store is written anew without anybody waiting for it: all of it is copied, and whoever
+/// writes waits meanwhile.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Not before then.
+    next: Option<Instant>,
+    /// How long it waits after the last attempt, if that failed.
+    pause: Duration,
+    /// Whether it was said that there is no room.
+    is_told: bool,
+}
+
+impl Pace {
+    fn is_due(&self, now: Instant) -> bool {
+        self.next.is_none_or(|next| next <= now)
+    }
+
+    /// Whoever has something forgotten again and again does not have all of it copied each time.
+    fn succeeded(&mut self, now: Instant, took: Duration) {
+        self.pause = Duration::ZERO;
+        self.next = Some(now + took.saturating_mul(REWRITE_REST));
+    }
+
+    /// Says how long it is left alone.
+    fn failed(&mut self, now: Instant, pause_min: Duration) -> Duration {
+        self.pause = self.pause.saturating_mul(2).min(REWRITE_PAUSE_MAX).max(pause_min);
+        self.next = Some(now + self.pause);
+        self.pause
+    }
 }
 
 impl Keeper {
-    fn run(self, stopped: &Receiver<()>) {
+    fn run(&mut self, stopped: &Receiver<()>) {
         // A node that has just started has others to serve first.
         while is_going(stopped, self.setup.look_interval) {
             for service in Service::ALL {
@@ -84,18 +127,36 @@ impl Keeper {
 
     /// Has the store written anew if something was erased since, once nobody asks. False once it is
     /// told to stop.
-    fn wipe(&self, stopped: &Receiver<()>) -> bool {
-        let has_erased = || self.engine.store().snapshot()?.has_erased();
-        if !has_erased().unwrap_or_default() {
+    fn wipe(&mut self, stopped: &Receiver<()>) -> bool {
+        let has_erased = self.engine.store().snapshot().and_then(|snapshot| snapshot.has_erased());
+        if !has_erased.unwrap_or_default() || !self.pace.is_due(Instant::now()) || !self.has_room()
+        {
             return true;
         }
         if !self.rest(stopped) {
             return false;
         }
-        if let Err(error) = self.engine.submit_blocking(Command::Rewrite) {
-            tracing::warn!(%error, "the store could not be written anew, which is tried again");
+        let began = Instant::now();
+        match self.engine.submit_blocking(Command::Rewrite) {
+            Ok(_) => self.pace.succeeded(Instant::now(), began.elapsed()),
+            Err(error) => {
+                let pause = self.pace.failed(Instant::now(), self.setup.look_interval);
+                tracing::warn!(%error, ?pause, "the store could not be written anew for now");
+            }
         }
         true
+    }
+
+    /// Whether there is room to write the store anew; says once if there is not.
+    fn has_room(&mut self) -> bool {
+        let has_room = self.engine.store().has_room();
+        if !has_room && !self.pace.is_told {
+            tracing::warn!(
+                "what was forgotten stays in the file of the store until there is room for a copy"
+            );
+        }
+        self.pace.is_told = !has_room;
+        has_room
     }
 
     /// Works on one service as long as there is a reason to. False once it is told to stop.
@@ -156,4 +217,61 @@ impl Keeper {
 /// Waits; false once it is told to stop.
 fn is_going(stopped: &Receiver<()>, wait: Duration) -> bool {
     matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::home::Home;
+    use super::super::node::{Network, Node, now};
+    use super::*;
+    use klnode_config::Config;
+    use std::sync::{Condvar, Mutex};
+
+    #[test]
+    fn failures_come_further_and_further_apart_and_a_long_copy_is_followed_by_a_long_rest() {
+        let (began, look, second) =
+            (Instant::now(), Duration::from_secs(30), Duration::from_secs(1));
+        let mut pace = Pace::default();
+        assert!(pace.is_due(began));
+        let pauses: Vec<u64> = (0..9).map(|_| pace.failed(began, look).as_secs()).collect();
+        assert_eq!(pauses, [30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
+        assert!(!pace.is_due(began + second * 3_599) && pace.is_due(began + second * 3_600));
+        pace.succeeded(began, second * 6);
+        assert!(!pace.is_due(began + second * 119) && pace.is_due(began + second * 120));
+        assert_eq!(pace.failed(began, look), look, "it begins anew");
+    }
+
+    /// How often the clock below was asked.
+    static ASKED: (Mutex<u32>, Condvar) = (Mutex::new(0), Condvar::new());
+
+    /// A clock that falls over when it is first asked.
+    fn falling() -> WallTime {
+        let times = {
+            let mut asked = ASKED.0.lock().unwrap();
+            *asked += 1;
+            *asked
+        };
+        ASKED.1.notify_all();
+        assert!(times > 1, "it falls over");
+        now()
+    }
+
+    #[test]
+    fn upkeep_goes_on_after_a_panic_and_the_stop_is_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::resolve(Some(folder.path().join("home"))).unwrap();
+        home.prepare().unwrap();
+        let config = Config::default();
+        let node = Node::open(&home, &config).unwrap();
+        let (service, running) = node.start(&home, &config, Network::None).unwrap();
+        let moment = Duration::from_millis(1);
+        let setup = Setup { pause: moment, look_interval: moment, now: falling };
+        let upkeep = start(setup, &service.engine, &service.index, &service.upkeep);
+        let (asked, patience) = (ASKED.0.lock().unwrap(), Duration::from_secs(60));
+        let waited = ASKED.1.wait_timeout_while(asked, patience, |asked| *asked < 2).unwrap();
+        assert!(!waited.1.timed_out(), "it looks no more");
+        drop(waited);
+        upkeep.stop();
+        running.stop();
+    }
 }

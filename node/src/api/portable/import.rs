@@ -25,7 +25,6 @@ use crate::store::{Error, Snapshot};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use klnode_crdt::charter;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::origin::Origin;
@@ -346,10 +345,6 @@ impl Reader {
         key: String,
         number: u64,
     ) -> Result<Read, Unreadable> {
-        // Who belongs to a workspace is told by signed records, or by what needs the person.
-        if format == charter::FORMAT {
-            return Err(format!("source: `{format}` is of no other program").into());
-        }
         let (said, context) = (line.clone(), self.context(number));
         let mut new = line.into_entry(self.author, self.now, &context).map_err(short)?;
         let source = self.source(&new, format, key)?;
@@ -361,7 +356,7 @@ impl Reader {
                         the passphrase";
             return Err(told.to_owned().into());
         }
-        if self.query.dry_run || self.query.strict {
+        if (self.query.dry_run || self.query.strict) && !self.is_said(entry)? {
             self.rehearsed(&new, &source)?;
         }
         if !is_repeated {

@@ -74,7 +74,7 @@ impl From<BackupError> for ApiError {
             BackupError::Exists { .. } => {
                 Self::new(Kind::Invalid, message, Some("--force replaces it"))
             }
-            BackupError::Foreign { .. } => {
+            BackupError::Foreign { .. } | BackupError::NotAFile { .. } => {
                 Self::new(Kind::Invalid, message, Some("choose another name"))
             }
             _ => Self::new(Kind::Failed, message, None),

@@ -104,7 +104,7 @@ pub struct Line {
     /// That it comes from a failed piece of work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_work: Option<String>,
-    /// Topics.
+    /// Tags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Places in a checkout that it speaks of.
@@ -257,7 +257,9 @@ impl Line {
 
     /// What a view shows, without records.
     pub fn of(entry: EntryId, view: &View) -> Self {
-        let text = |register| view.text(register).map(str::to_owned);
+        // What was taken away is not there.
+        let text =
+            |register| view.text(register).filter(|text| !text.is_empty()).map(str::to_owned);
         let set = |set| view.texts.get(&set).map_or(Vec::new(), |of| of.keys().cloned().collect());
         let cited = |is_context: bool| {
             let citations = view.citations.keys().filter(|of| of.is_context == is_context);
@@ -297,7 +299,7 @@ impl Line {
             evidence: cited(false),
             context: cited(true),
             links: view.links.keys().filter_map(link).collect(),
-            archived: !view.archived_by.is_empty(),
+            archived: view.archived.is_some(),
             observed: observed(view),
             ..Self::default()
         }
@@ -305,12 +307,16 @@ impl Line {
 
     /// Reads a line; an error names the field.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        // A list of values would be taken for the fields in their order.
+        if bytes.trim_ascii_start().first() != Some(&b'{') {
+            return Err("is no JSON object".to_owned());
+        }
         let error = match serde_json::from_slice(bytes) {
             Ok(line) => return Ok(line),
             Err(error) => error,
         };
         let Ok(fields) = serde_json::from_slice::<serde_json::Map<_, _>>(bytes) else {
-            return Err(format!("is no JSON object: {error}"));
+            return Err(format!("is no JSON object: {}", in_column(&error)));
         };
         // All fields are optional: the one that does not read alone is the one that is wrong.
         let reads = |field: &(String, serde_json::Value)| {
@@ -326,7 +332,7 @@ impl Line {
                 Ok(_) => {}
             }
         }
-        Err(error.to_string())
+        Err(in_column(&error))
     }
 
     /// What a plain line is called where it comes from: its key or id, else a digest of its text,
@@ -358,7 +364,7 @@ impl Line {
         context: &str,
     ) -> Result<engine::NewEntry, String> {
         let cited_by = cited_by.to_string();
-        let extra = [(Register::OUTCOME, self.outcome), (Register::FAILED_WORK, self.failed_work)];
+        let failed_work = self.failed_work.map(|text| (Register::FAILED_WORK, text));
         let (links, external_keys) = (self.links, self.external_keys);
         let new = NewEntry {
             title: self.title.ok_or("title: it is missing")?,
@@ -370,6 +376,7 @@ impl Line {
             sub_type: self.sub_type,
             polarity: self.polarity,
             decay_class: self.decay_class,
+            outcome: self.outcome,
             thread: self.thread,
             tags: self.tags,
             evidence: self.evidence,
@@ -381,7 +388,7 @@ impl Line {
         };
         let mut new = translate::new_entry(new, &cited_by, now)
             .map_err(|error| error.into_detail().message)?;
-        new.registers.extend(extra.into_iter().filter_map(|(at, text)| Some((at, text?))));
+        new.registers.extend(failed_work);
         new.claims.extend(external_keys.into_iter().map(|k| Claim::Add(TextSet::EXTERNAL_KEYS, k)));
         for link in links {
             new.claims.push(Claim::Link(parse_link(&link)?));
@@ -417,6 +424,15 @@ fn observed(view: &View) -> Option<Observed> {
     Some(observed).filter(|observed| *observed != Observed::default())
 }
 
+/// What is wrong with a line, and where in it. Which line it is says whoever knows the file.
+fn in_column(error: &serde_json::Error) -> String {
+    let (text, column) = (error.to_string(), error.column());
+    match text.strip_suffix(&format!(" at line {} column {column}", error.line())) {
+        Some(what) => format!("{what}, in column {column}"),
+        None => text,
+    }
+}
+
 /// Whether a line may have a field of that name: any value but one of the wrong type tells.
 fn is_field(name: &str) -> bool {
     let alone = serde_json::Map::from_iter([(name.to_owned(), serde_json::Value::Null)]);
@@ -433,4 +449,22 @@ fn parse_link(text: &str) -> Result<Link, String> {
         let known = RELATIONS.map(|(_, name)| name).join(", ");
         format!("links: `{text}` is not RELATION:ID with one of {known}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_object_is_told_so_and_the_number_of_its_line_is_left_to_others() {
+        let told = |line: &str| Line::parse(line.as_bytes()).unwrap_err();
+        for line in ["[]", " [\"id\"]", "nonsense", "5", "\"text\""] {
+            assert_eq!(told(line), "is no JSON object", "{line}");
+        }
+        let broken = told(r#"{"title": nonsense}"#);
+        assert!(broken.starts_with("is no JSON object: expected ident, in column "), "{broken}");
+        let twice = told(r#"{"title": "a", "title": "b"}"#);
+        assert!(twice.starts_with("duplicate field `title`, in column "), "{twice}");
+        assert!(Line::parse(b" {}").is_ok());
+    }
 }

@@ -14,15 +14,17 @@ use crate::api::types::{
     Added, ConfirmQuery, Confirmed, Done, Edit, Entry, ForgetQuery, Named, NewEntry, Observe,
     Observed, Outcome, Overlay, ShareFlag, ShowQuery,
 };
-use crate::engine::{Command, Confirmation, Marks, Receipt, TaskAct, TaskDone};
-use crate::query::complaint;
+use crate::engine::{Command, Confirmation, Marks, Receipt, Rejection, TaskAct, TaskDone, edited};
+use crate::query::{Found, Gate, complaint};
 use axum::extract::{Path, State};
 use klnode_crdt::claims::Claims;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
+use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::outcome;
+use klnode_scoring::status::Status;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -123,7 +125,7 @@ pub(super) async fn show(
     Ok(Answer(shown))
 }
 
-/// Changes an entry.
+/// Changes an entry; what a procedural one says only where this node has no person's key.
 #[utoipa::path(patch, path = "/v1/entries/{entry}", request_body = Edit,
     responses((status = 200, body = Named)))]
 pub(super) async fn edit(
@@ -132,11 +134,34 @@ pub(super) async fn edit(
     Path(entry): Path<String>,
     Body(edit): Body<Edit>,
 ) -> Answered<Named> {
+    let approval = service.person.unsigned();
+    changed(service, caller, &entry, edit, approval).await
+}
+
+/// Changes an entry as the person behind this node; what a procedural one says, too.
+#[utoipa::path(patch, path = "/v1/entries/{entry}/person", request_body = Edit,
+    responses((status = 200, body = Named)))]
+pub(super) async fn edit_as_person(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(entry): Path<String>,
+    Body(edit): Body<Edit>,
+) -> Answered<Named> {
+    changed(service, caller, &entry, edit, Approval::Given).await
+}
+
+async fn changed(
+    service: Service,
+    caller: Caller,
+    entry: &str,
+    edit: Edit,
+    approval: Approval,
+) -> Answered<Named> {
     let claims = translate::edit(edit, &service.author.to_string(), (service.now)())?;
-    let entry = resolve_for_change(&service, &entry).await?;
+    let entry = resolve_for_change(&service, entry).await?;
     let working = service.clone();
     let claims = apart(move |_| {
-        check_edit(&working, entry, &claims)?;
+        check_edit(&working, entry, &claims, approval)?;
         Ok(claims)
     });
     let claims = claims.await?;
@@ -145,9 +170,18 @@ pub(super) async fn edit(
 }
 
 /// Whoever takes back what this node never added would change nothing, and is told; so is whoever
-/// changes what nobody says any more.
-fn check_edit(service: &Service, entry: EntryId, claims: &[Claim]) -> Result<(), ApiError> {
+/// changes what nobody says any more, or makes a norm that another opposes, or has a procedural entry
+/// say something else without the person.
+pub(super) fn check_edit(
+    service: &Service,
+    entry: EntryId,
+    claims: &[Claim],
+    approval: Approval,
+) -> Result<(), ApiError> {
     let snapshot = service.snapshot()?;
+    if snapshot.tombstone(entry)?.is_some() {
+        return Err(Rejection::Forgotten(kind::code_digits(entry)).into());
+    }
     let held = snapshot.entry(entry)?.to_entry();
     let own = held.claims.get(&service.author);
     if held.claims.values().all(Claims::is_empty) {
@@ -165,7 +199,33 @@ fn check_edit(service: &Service, entry: EntryId, claims: &[Claim]) -> Result<(),
         let hint = "`klnode show` lists what it has; what others added is theirs to withdraw";
         return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
     }
-    Ok(())
+    let needs_person = held.origin.as_ref().is_some_and(|of| !approval.covers(of.memory()));
+    if needs_person && claims.iter().any(is_reworded) {
+        let code = held.code(entry);
+        let message = format!(
+            "change what entry {code} says without the person behind this node: it is procedural"
+        );
+        let hint = "`klnode edit --as-person` asks for the passphrase";
+        return Err(ApiError::new(Kind::Refused, message, Some(hint)));
+    }
+    let takes_side =
+        |claim: &Claim| matches!(claim, Claim::Set(Register::TYPE | Register::POLARITY, _));
+    if !claims.iter().any(takes_side) {
+        return Ok(());
+    }
+    let found = service.reader.read(&snapshot, entry, (service.now)())?;
+    match found.and_then(|found| edited(&found.view, claims)) {
+        Some(after) => promotion::may_be_norm(service, Some(entry), &after),
+        None => Ok(()),
+    }
+}
+
+/// Whether an entry says something else after a claim.
+fn is_reworded(claim: &Claim) -> bool {
+    let Claim::Set(at, _) = claim else { return false };
+    let said =
+        [Register::TITLE, Register::CONTENT, Register::SUMMARY, Register::TYPE, Register::POLARITY];
+    said.contains(at)
 }
 
 /// Counts an observation; in a task once for each entry, outside any task once for each entry, caller
@@ -344,7 +404,7 @@ pub(super) async fn forget(
     let is_forgotten = service.snapshot()?.tombstone(entry)?.is_some();
     let forgotten = if is_forgotten && now {
         // Nothing is left to decide, only to wait for.
-        told(&service, entry, kind::code_digits(entry))?
+        told(&service, entry, kind::code_digits(entry), None)?
     } else {
         done(&service, caller, entry, Command::Forget { entry }).await?
     };
@@ -412,10 +472,25 @@ async fn done(
 ) -> Answered<Done> {
     // Afterwards it may have no text to be named by.
     let Answer(Named { code, .. }) = named(service, entry).await?;
+    let title = title(service.clone(), entry).await;
     service.submit(caller, command).await?;
-    told(service, entry, code)
+    told(service, entry, code, title)
 }
 
-fn told(service: &Service, entry: EntryId, code: String) -> Answered<Done> {
-    Ok(Answer(Done { id: entry.to_string(), code, head: service.snapshot()?.head().0 }))
+/// The title of an entry, where that can be read and may be told: whoever hears it may be an agent.
+async fn title(service: Service, entry: EntryId) -> Option<String> {
+    let is_told = |found: &Found| {
+        let is_rejected = found.judged.standing.status == Status::Rejected;
+        !found.is_foreign() || (found.gate() != Gate::Shut && !is_rejected)
+    };
+    let told = apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let found = service.reader.read(&snapshot, entry, (service.now)())?.filter(is_told);
+        Ok(found.and_then(|found| found.view.text(Register::TITLE).map(str::to_owned)))
+    });
+    told.await.unwrap_or_default()
+}
+
+fn told(service: &Service, entry: EntryId, code: String, title: Option<String>) -> Answered<Done> {
+    Ok(Answer(Done { id: entry.to_string(), code, title, head: service.snapshot()?.head().0 }))
 }

@@ -1,6 +1,7 @@
 //! What becomes of entries beside each other: one takes another's place, a proposal is accepted, a
 //! thread is put away.
 
+use super::entries::check_edit;
 use super::{not_held, resolve_for_change};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
@@ -95,8 +96,13 @@ pub(super) async fn accept(
 ) -> Answered<Accepted> {
     let entry = resolve_for_change(&service, &entry).await?;
     let working = service.clone();
-    let taken = apart(move |_| taken(&working, entry, &ask)).await?;
-    let (code, accepted, claims) = taken;
+    let approval = service.person.unsigned();
+    let taken = apart(move |_| {
+        let taken = taken(&working, entry, &ask)?;
+        check_edit(&working, entry, &taken.2, approval)?;
+        Ok(taken)
+    });
+    let (code, accepted, claims) = taken.await?;
     service.submit(caller, Command::Claim { entry, claims }).await?;
     Ok(Answer(Accepted { id: entry.to_string(), code, accepted }))
 }
@@ -194,7 +200,7 @@ fn find_author(reading: &Reading<'_>, found: &Found, name: &str) -> Result<Autho
     }
 }
 
-/// Archives every entry of a thread, or brings back what this node archived of it.
+/// Archives every entry of a thread, or brings back what is archived of it.
 #[utoipa::path(post, path = "/v1/threads/archive", request_body = ArchiveThread,
     responses((status = 200, body = ArchivedThread)))]
 pub(super) async fn archive_thread(
@@ -220,7 +226,7 @@ pub(super) async fn archive_thread(
     Ok(Answer(ArchivedThread { thread, entries }))
 }
 
-/// The entries of a thread of which this node's word is to change.
+/// The entries of a thread that are to be put away, or brought back.
 fn of_thread(
     service: &Service,
     ask: &ArchiveThread,
@@ -246,7 +252,7 @@ fn of_thread(
             continue;
         };
         let view = held.to_entry().view((service.now)(), &entitlement);
-        let is_archived = view.archived_by.contains_key(&service.author);
+        let is_archived = view.archived.is_some();
         if view.text(Register::THREAD) == Some(&ask.thread) && is_archived == ask.undo {
             entries.push(entry);
         }

@@ -58,6 +58,7 @@ fn operator() -> OpenApiRouter<Service> {
     let mut router = OpenApiRouter::default()
         .routes(routes!(entries::confirm_as_person))
         .routes(routes!(entries::create_as_person))
+        .routes(routes!(entries::edit_as_person))
         .merge(portable::guarded())
         .routes(routes!(peers::invite))
         .routes(routes!(peers::join))

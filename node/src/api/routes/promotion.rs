@@ -13,7 +13,7 @@ use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::api::translate;
 use crate::api::types::{Promote, Promoted};
-use crate::engine::{self, Command, NewEntry, Receipt, SourceKey};
+use crate::engine::{self, Command, NewEntry, Receipt, Rejection, SourceKey};
 use crate::query::{Found, Reading};
 use axum::extract::{Path, State};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
@@ -23,6 +23,7 @@ use klnode_crdt::kind::{self, Kind as EntryKind};
 use klnode_crdt::limits::SET_ELEMENTS_MAX;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
+use klnode_crdt::record::Record;
 use klnode_crdt::view::{Entitlement, State as Shown, View};
 use klnode_crdt::writer::Claim;
 use std::collections::BTreeSet;
@@ -30,13 +31,8 @@ use std::collections::BTreeSet;
 /// What goes along with the text.
 const SETS: [TextSet; 4] =
     [TextSet::TAGS, TextSet::ANCHORS, TextSet::VERIFY_STEPS, TextSet::DEPENDS_ON];
-const REGISTERS: [Register; 5] = [
-    Register::SUMMARY,
-    Register::POLARITY,
-    Register::DECAY_CLASS,
-    Register::OUTCOME,
-    Register::FAILED_WORK,
-];
+const REGISTERS: [Register; 4] =
+    [Register::SUMMARY, Register::POLARITY, Register::DECAY_CLASS, Register::FAILED_WORK];
 
 /// Promotes an entry: to its workspace out of a thread, or to another workspace. To procedural only
 /// where this node has no person's key.
@@ -141,6 +137,9 @@ fn plan(
         let hint = "say what it rests on, such as --evidence commit:1a2b3c";
         return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
     }
+    if kind == EntryKind::Finding {
+        may_be_finding(&new)?;
+    }
     if kind == EntryKind::Norm {
         let opposing = reading.opposing_norms(&service.index, &found.view, target)?;
         pass_gate("promote", &reading, &opposing, (Some(source), target))?;
@@ -187,6 +186,10 @@ fn remade(
     let sub_type = text(Register::SUB_TYPE);
     let sub_type = sub_type.filter(|name| kind.sub_types().contains(&name.as_str()));
     registers.extend(sub_type.map(|name| (Register::SUB_TYPE, name)));
+    // So is an outcome that of a spike.
+    let outcome = text(Register::OUTCOME);
+    let outcome = outcome.filter(|name| kind == EntryKind::Spike && !name.is_empty());
+    registers.extend(outcome.map(|name| (Register::OUTCOME, name)));
     let mut claims = Vec::new();
     for set in SETS {
         let elements = view.texts.get(&set).into_iter().flat_map(|of| of.keys());
@@ -228,6 +231,15 @@ pub(super) fn may_be_written(
         let hint = "`klnode add --memory procedural` asks for the passphrase";
         return Err(ApiError::new(Kind::Refused, message, Some(hint)));
     }
+    may_be_norm(service, None, new)
+}
+
+/// Says no to a norm beside one that says the opposite; `source` is the entry that is edited into it.
+pub(super) fn may_be_norm(
+    service: &Service,
+    source: Option<EntryId>,
+    new: &NewEntry,
+) -> Result<(), ApiError> {
     if new.kind != EntryKind::Norm {
         return Ok(());
     }
@@ -235,14 +247,29 @@ pub(super) fn may_be_written(
     let reading = service.reader.at(&snapshot, (service.now)())?;
     let shown = as_shown(service, new)?;
     let opposing = reading.opposing_norms(&service.index, &shown, new.workspace)?;
-    pass_gate("write", &reading, &opposing, (None, new.workspace))
+    pass_gate("write", &reading, &opposing, (source, new.workspace))
+}
+
+/// Says what a finding lacks, and what mends it: it may be older than the rule.
+fn may_be_finding(new: &NewEntry) -> Result<(), ApiError> {
+    match rehearsed(new) {
+        Err(wrong @ Rejection::Invalid { .. }) => {
+            let hint = "`klnode edit` mends it: --content, --anchor, --verify";
+            Err(ApiError::new(Kind::Invalid, wrong.to_string(), Some(hint)))
+        }
+        // Anything else the writer tells.
+        _ => Ok(()),
+    }
+}
+
+/// The record of a new entry, under a name that is nobody's, like the key it is signed with.
+fn rehearsed(new: &NewEntry) -> Result<Record, Rejection> {
+    engine::rehearse(new, &SourceKey { format: "new".into(), key: "new".into() })
 }
 
 /// A new entry as it would be shown.
 fn as_shown(service: &Service, new: &NewEntry) -> Result<View, ApiError> {
-    // Under a name that is nobody's, like the key it is signed with.
-    let source = SourceKey { format: "new".into(), key: "new".into() };
-    let record = engine::rehearse(new, &source)?;
+    let record = rehearsed(new)?;
     let entitlement = Entitlement { mine: [record.author()].into(), members: BTreeSet::new() };
     Ok(Entry::assemble([&record].into_iter()).view((service.now)(), &entitlement))
 }

@@ -149,11 +149,14 @@ pub(super) async fn finish(
         Outcome::Failure => Verdict::Failure,
     };
     let quality = quality.unwrap_or(QUALITY_DEFAULT);
-    let outcome = outcome::Outcome { verdict, quality };
-    let act = TaskAct::Finish(task, Finish { outcome, used, cost, rounds, strategy });
-    let (already, done) = match service.about_task(caller, act).await? {
-        TaskDone::Finished(done) => (false, done),
-        _ => (true, engine::Finished::default()),
+    let judged = outcome::Outcome { verdict, quality };
+    let act = TaskAct::Finish(task, Finish { outcome: judged, used, cost, rounds, strategy });
+    let (before, done) = match service.about_task(caller, act).await? {
+        TaskDone::Finished(done) => (None, done),
+        TaskDone::FinishedBefore { is_success } => {
+            (Some(ended(is_success)), engine::Finished::default())
+        }
+        _ => return Err(ApiError::new(Kind::Failed, "tell what became of the task", None)),
     };
     let ids = |entries: &[EntryId]| entries.iter().map(EntryId::to_string).collect();
     let uncredited = done.unserved.iter().chain(&done.archived).copied().collect();
@@ -162,7 +165,8 @@ pub(super) async fn finish(
     let credits = done.credits.iter().zip(names);
     Ok(Answer(FinishedTask {
         task: task.to_string(),
-        already,
+        already: before.is_some(),
+        outcome: Some(before.unwrap_or(outcome)),
         credits: credits.map(|(credit, name)| credited(credit, name)).collect(),
         unserved: ids(&done.unserved),
         archived: ids(&done.archived),
@@ -178,6 +182,10 @@ fn credited(credit: &Credit, Named { id, code }: Named) -> Credited {
         rank: credit.rank,
         named: credit.reason == Reason::Named,
     }
+}
+
+fn ended(is_success: bool) -> Outcome {
+    if is_success { Outcome::Success } else { Outcome::Failure }
 }
 
 /// A task by its name.
@@ -230,7 +238,6 @@ impl Service {
 
     fn task(&self, task: TaskId, row: &TaskRow, now: WallTime) -> Task {
         let end = row.end.as_ref();
-        let outcome = |is_success| if is_success { Outcome::Success } else { Outcome::Failure };
         Task {
             task: task.to_string(),
             agent: row.agent.clone(),
@@ -240,7 +247,7 @@ impl Service {
             state: self.state(row, now).name().to_owned(),
             begun: row.begun.as_millis(),
             finished: end.map(|end| end.at.as_millis()),
-            outcome: end.map(|end| outcome(end.is_success)),
+            outcome: end.map(|end| ended(end.is_success)),
             quality: end.map(|end| end.quality),
             cost: end.and_then(|end| end.cost),
             rounds: end.and_then(|end| end.rounds),

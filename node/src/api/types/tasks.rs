@@ -140,6 +140,9 @@ pub struct FinishedTask {
     pub task: String,
     /// Whether it was finished before: then nothing was added.
     pub already: bool,
+    /// The outcome that stands: the first that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
     /// What was added to which entry.
     pub credits: Vec<Credited>,
     /// What was named as used and not served in the task, by id: it earns nothing.

@@ -92,6 +92,10 @@ impl Embedder for StaticEmbedder {
         Ok(texts.iter().map(|text| self.vector(text)).collect())
     }
 
+    fn is_instant(&self) -> bool {
+        true
+    }
+
     fn refit(&self, texts: &mut dyn Iterator<Item = String>) -> Option<Arc<dyn Embedder>> {
         Some(Arc::new(self.with_weights(self.weights_of(texts))))
     }

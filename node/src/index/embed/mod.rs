@@ -52,6 +52,13 @@ pub trait Embedder: fmt::Debug + Send + Sync {
         Ok(vectors.pop().expect("an embedder gives one vector for each text"))
     }
 
+    /// Whether vectors are made here and at once. For such a one a question embeds whatever it comes
+    /// upon; any other is asked for the question's own vector and nothing else, since nobody can tell
+    /// how long the rest would take.
+    fn is_instant(&self) -> bool {
+        false
+    }
+
     /// The next generation: this embedder after it has learnt from all texts of the store, or none
     /// where there is nothing to learn and one generation lasts for ever.
     fn refit(&self, _texts: &mut dyn Iterator<Item = String>) -> Option<Arc<dyn Embedder>> {
@@ -124,7 +131,7 @@ mod tests {
     fn the_built_in_embedder_is_opened_with_nothing_at_hand() {
         let embedder = open(Settings::BuiltIn).unwrap();
         assert!(embedder.identity().starts_with("klnode-static-"), "{}", embedder.identity());
-        assert_eq!(embedder.dims(), Ok(256));
+        assert_eq!((embedder.dims(), embedder.is_instant()), (Ok(256), true));
         assert_eq!(embedder.embed(&["a word", "another"]).unwrap().len(), 2);
     }
 

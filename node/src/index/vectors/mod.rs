@@ -355,6 +355,13 @@ impl Vectors {
         Ok(entries.iter().map(cosine).collect())
     }
 
+    /// The cosine of two entries; none where one of them has no row.
+    pub fn cosine_between(&self, one: EntryId, two: EntryId) -> Option<f32> {
+        let state = self.shared.read();
+        let (one, two) = (state.rows.row_of(one)?, state.rows.row_of(two)?);
+        Some(state.rows.codes.cosine_between(one, two))
+    }
+
     /// The cosines of pairs of these entries, as far as they have rows, the same each time: what
     /// unrelated texts look like to the model.
     pub fn sample_cosines(&self, pairs: usize, of: &[EntryId]) -> Vec<f64> {

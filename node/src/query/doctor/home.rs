@@ -1,26 +1,20 @@
 //! Questions about the folder: who can read it, what was left in it, whether there is room.
 
 use super::Finding;
-use crate::store::Layout;
+use crate::store::{Layout, ROOM_BYTES_MIN, free_bytes};
 use klnode_crdt::person::LockedKey;
 use rustix::fs::{Access, access};
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Less room than this, and writes are about to fail.
-const ROOM_BYTES_MIN: u64 = 64 * 1024 * 1024;
-
 /// Everything about the folder that can be seen without opening the store.
 pub fn home(layout: &Layout) -> Vec<Finding> {
-    let folder = match fs::metadata(layout.home()) {
-        Ok(folder) if folder.is_dir() => folder,
-        _ => {
-            let says = format!("there is no home at {}", layout.home().display());
-            return vec![Finding::fail("home", says, "`klnode` makes one; is --home right?")];
-        }
+    let folder = match folder(layout) {
+        Ok(folder) => folder,
+        Err(barred) => return vec![barred],
     };
     let mut findings = vec![
         owned("home", layout.home(), &folder),
@@ -33,6 +27,40 @@ pub fn home(layout: &Layout) -> Vec<Finding> {
         findings.push(owned("store file", &layout.store_file(), &store));
     }
     findings
+}
+
+/// Whether there is a folder that this user can look into. In any other whatever is there would be
+/// taken for missing.
+pub fn is_open(layout: &Layout) -> bool {
+    folder(layout).is_ok()
+}
+
+/// The folder; or the one thing that can be said of it.
+fn folder(layout: &Layout) -> Result<Metadata, Finding> {
+    let (path, name) = (layout.home(), layout.home().display());
+    let fail = |says: String, way_out: String| Err(Finding::fail("home", says, way_out));
+    let folder = match fs::metadata(path) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let way_out = "`klnode` makes one; is --home right?";
+            return fail(format!("there is no home at {name}"), way_out.into());
+        }
+        Err(error) => {
+            let way_out = "see who owns the folders above it; is --home right?";
+            return fail(format!("{name} cannot be looked at: {error}"), way_out.into());
+        }
+    };
+    if !folder.is_dir() {
+        return fail(format!("{name} is a file"), "name a folder with --home".into());
+    }
+    if folder.uid() != rustix::process::geteuid().as_raw() {
+        let way_out = "ask as that user, or name a home of your own with --home";
+        return fail(format!("{name} belongs to another user"), way_out.into());
+    }
+    match access(path, Access::READ_OK | Access::EXEC_OK) {
+        Ok(()) => Ok(folder),
+        Err(error) => fail(format!("{name} cannot be read: {error}"), format!("chmod 700 {name}")),
+    }
 }
 
 /// Whether the node can write there, and nobody else.
@@ -103,8 +131,8 @@ fn person(layout: &Layout) -> Finding {
 
 fn room(layout: &Layout) -> Finding {
     let store = fs::metadata(layout.store_file()).map_or(0, |store| store.len());
-    let free = match rustix::fs::statvfs(layout.home()) {
-        Ok(room) => room.f_bavail.saturating_mul(room.f_frsize),
+    let free = match free_bytes(layout.home()) {
+        Ok(free) => free,
         Err(error) => {
             let says = format!("the room left is not known: {error}");
             return Finding::warn("room", says, "look with `df`");
@@ -114,8 +142,11 @@ fn room(layout: &Layout) -> Finding {
     let says = format!("{} MiB are left, the store takes {} MiB", mib(free), mib(store));
     match free {
         free if free < ROOM_BYTES_MIN => Finding::fail("room", says, "make room on this disk"),
-        // After a disk fault the node goes on from a copy of the store.
-        free if free < store => Finding::warn("room", says, "make room for a copy of the store"),
+        // After a disk fault the node goes on from a copy of the store, and by a copy what was
+        // forgotten leaves the file.
+        free if free < store.saturating_add(ROOM_BYTES_MIN) => {
+            Finding::warn("room", says, "make room for a copy of the store")
+        }
         _ => Finding::ok("room", says),
     }
 }
@@ -136,8 +167,14 @@ fn leftovers(layout: &Layout) -> Finding {
 
 /// The socket of a home on which no node answers.
 pub fn socket(path: &Path) -> Finding {
-    let Ok(metadata) = fs::symlink_metadata(path) else {
-        return Finding::ok("socket", "no node is running");
+    let shut = |error: io::Error| {
+        let says = format!("{} cannot be reached: {error}", path.display());
+        Finding::fail("socket", says, "see who owns it, and the folders above it")
+    };
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return shut(error),
+        Err(_) => return Finding::ok("socket", "no node is running"),
     };
     if !metadata.file_type().is_socket() {
         let says = format!("{} is no socket", path.display());
@@ -149,6 +186,7 @@ pub fn socket(path: &Path) -> Finding {
             format!("somebody listens on {} and does not answer", path.display()),
             "see who: `lsof` or `ss -xlp`",
         ),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => shut(error),
         Err(_) => Finding::warn(
             "socket",
             format!("a node that was killed left {} behind", path.display()),

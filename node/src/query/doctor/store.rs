@@ -92,8 +92,15 @@ pub fn store_file(
     watch: Watch<'_>,
 ) -> Result<Vec<Finding>, Error> {
     let path = layout.store_file();
-    if !path.exists() {
-        return Ok(vec![Finding::ok("store", "there is none yet; the first start makes it")]);
+    match path.try_exists() {
+        Ok(true) => {}
+        Ok(false) => {
+            return Ok(vec![Finding::ok("store", "there is none yet; the first start makes it")]);
+        }
+        Err(error) => {
+            let says = format!("{} cannot be looked at: {error}", path.display());
+            return Ok(vec![Finding::fail("store", says, "see who owns it")]);
+        }
     }
     let opened = FrozenMedium::store(&path)
         .map_err(|error| match error {

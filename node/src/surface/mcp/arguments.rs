@@ -85,7 +85,7 @@ pub struct Search {
     /// Only this type.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Only with this topic.
+    /// Only with this tag.
     pub tag: Option<String>,
     /// Only of this workspace.
     pub workspace: Option<String>,
@@ -115,12 +115,14 @@ pub struct Remember {
     /// Evidence, each as KIND:REF.
     #[serde(default)]
     pub evidence: Vec<String>,
-    /// Topics.
+    /// Tags.
     #[serde(default)]
     pub tags: Vec<String>,
     /// What must hold for it to be valid.
     #[serde(default)]
     pub depends_on: Vec<String>,
+    /// What a spike came to.
+    pub outcome: Option<String>,
     /// Where it goes.
     pub workspace: Option<String>,
 }

@@ -108,6 +108,12 @@ impl Asking<'_> {
     }
 
     async fn remember(&self, remember: Remember) -> Result<Answer, Trouble> {
+        // It needs anchors and steps, for which every agent would pay in every conversation.
+        if remember.kind.as_deref() == Some("finding") {
+            let message = "remember a finding: it needs anchors and steps to verify it by";
+            let hint = "`klnode task finding` records one in a task, with both";
+            return Err(Trouble::new(message).hinting(hint));
+        }
         let work = self.work(None);
         let new = NewEntry {
             title: remember.title,
@@ -116,6 +122,7 @@ impl Asking<'_> {
             tags: remember.tags,
             evidence: remember.evidence,
             depends_on: remember.depends_on,
+            outcome: remember.outcome,
             workspace: remember.workspace,
             task: work.task.clone(),
             checkout: self.session.checkout().cloned(),

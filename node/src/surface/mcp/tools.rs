@@ -68,10 +68,11 @@ fn remember() -> Tool {
     let input = json!({
         "title": text("One line"),
         "content": text("What was learned, and when it applies"),
-        "type": one_of(&["lesson", "skill", "experience", "spike", "finding", "norm", "signal"]),
+        "type": one_of(&["lesson", "skill", "experience", "spike", "norm", "signal"]),
         "evidence": list("KIND:REF, as commit:1a2b3c4; kinds: commit pr doc test file url run"),
-        "tags": list("Topics, as auth/jwt"),
+        "tags": list("Tags, as auth/jwt"),
         "depends_on": list("What must hold, as dep:cargo:tokio>=1.40 or path:src/lib.rs"),
+        "outcome": text("Of a spike: confirmed, rejected, partial or inconclusive"),
         "workspace": {"type": "string"},
     });
     let output = json!({"id": string(), "code": string()});
