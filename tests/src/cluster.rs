@@ -39,6 +39,8 @@ const TICK_MS: u64 = 10_000;
 const PUPPET_TICK_MS: u64 = 50;
 /// When an ask counts as lost.
 const PATIENCE_MS: u64 = 3_000;
+/// All releases are examined again so often.
+pub(crate) const SWEEP_MS: u64 = 600_000;
 
 /// What travels.
 #[derive(Clone, Debug)]
@@ -116,7 +118,7 @@ fn replica(node: Node) -> Replica<InHand> {
     let reader = Arc::new(Reader::new(own, Numbers::new(&config)));
     let examiner = Examiner::new(reader, &config.filter);
     let settings = Settings { scrub_ms: 60_000, ..Settings::default() };
-    let setup = Setup { own, examiner, settings, sweep_ms: 600_000 };
+    let setup = Setup { own, examiner, settings, sweep_ms: SWEEP_MS };
     Replica::new(InHand { engine: node.engine, now: node.now }, setup)
 }
 
@@ -260,13 +262,19 @@ impl Cluster {
 
     /// Sets what a node takes from a peer; what was refused is asked for again.
     pub fn set_ingress(&mut self, at: usize, from: usize, change: impl FnOnce(&mut Filter)) {
-        let society = self.society(at);
-        let peer = self.author(from);
-        let row = society.peers.get(&peer).expect("acquainted").clone();
-        let mut filter = self.replica(at).examiner().ingress(&row, &society);
+        let mut filter = self.ingress(at, from);
         change(&mut filter);
+        let peer = self.author(from);
+        let row = self.society(at).peers.get(&peer).expect("acquainted").clone();
         self.put_peer(at, peer, PeerRow { ingress: Some(filter), ..row });
         self.readmit(at);
+    }
+
+    /// What a node takes from a peer.
+    pub fn ingress(&mut self, at: usize, from: usize) -> Filter {
+        let (society, peer) = (self.society(at), self.author(from));
+        let row = society.peers.get(&peer).expect("acquainted");
+        self.replica(at).examiner().ingress(row, &society)
     }
 
     /// Blocks an author on a node, or no longer; then what was refused is asked for again.
@@ -288,12 +296,12 @@ impl Cluster {
     fn readmit(&mut self, at: usize) {
         for other in 0..self.count() {
             let peer = self.author(other);
-            let Some(cursor) = self.snapshot(at).cursor(peer).expect("readable") else { continue };
-            let acts = vec![
-                PeerAct::Readmit(Offerer { peer, store: cursor.store }),
-                PeerAct::Rewind(peer),
-            ];
-            self.replica(at).note(acts).expect("noted");
+            let offers = self.snapshot(at).offers_of(peer).expect("readable");
+            if offers.is_empty() {
+                continue;
+            }
+            let acts = offers.into_iter().map(PeerAct::Readmit).chain([PeerAct::Rewind(peer)]);
+            self.replica(at).note(acts.collect()).expect("noted");
             if other != at && self.network.is_linked(at, other) {
                 self.happen(at, Event::Connected(peer));
             }
@@ -304,6 +312,16 @@ impl Cluster {
     pub fn refusals(&mut self, at: usize, from: usize) -> Vec<(Digest, String)> {
         let rows = self.snapshot(at).refusals(self.offer(from)).expect("readable");
         rows.map(|row| row.expect("readable")).map(|row| (row.digest, row.reason)).collect()
+    }
+
+    /// The same, each with the author, if its header can be read.
+    pub fn refused_for(&mut self, at: usize, from: usize) -> Vec<(Option<AuthorId>, String)> {
+        let rows = self.snapshot(at).refusals(self.offer(from)).expect("readable");
+        let with_author = rows.map(|row| row.expect("readable")).map(|row| {
+            let signed = SignedHeader::read_back(&row.header, row.signature).ok();
+            (signed.map(|signed| signed.header().author), row.reason)
+        });
+        with_author.collect()
     }
 
     /// Of which entries a node has refused records of another's store.
@@ -335,7 +353,8 @@ impl Cluster {
         let owner = members[0];
         let nonce = Nonce::from_bytes([7; 16]);
         let id = WorkspaceId::of(self.author(owner), nonce);
-        let row = |since| WorkspaceRow { name: "team".into(), since, is_current: false };
+        let row =
+            |since| WorkspaceRow { name: "team".into(), since, is_current: false, owner: None };
         for at in members {
             let since = self.now(*at);
             self.replica(*at).note(vec![PeerAct::NameWorkspace(id, row(since))]).expect("noted");
@@ -407,6 +426,7 @@ impl Cluster {
             Action::Ask(peer, id, frame) => {
                 let to = self.at_of(peer);
                 let frame = self.asked(at, to, frame);
+                self.network.note(&frame);
                 self.sent.push(Sent { from: at, to, frame: frame.clone() });
                 self.network.timer(at, self.network.now_ms() + PATIENCE_MS, Wire::Timeout(to, id));
                 self.network.send(at, to, Wire::Ask(id, frame));
@@ -415,6 +435,7 @@ impl Cluster {
                 let Some((to, id)) = self.members[at].exchanges.remove(&exchange) else { return };
                 let frame = self.answered(at, to, frame);
                 self.records += traffic::records_of(&frame);
+                self.network.note(&frame);
                 self.sent.push(Sent { from: at, to, frame: frame.clone() });
                 self.network.send(at, to, Wire::Answer(id, frame));
             }
@@ -520,6 +541,22 @@ impl Cluster {
     pub fn digests(&mut self, at: usize, entry: EntryId) -> BTreeSet<Digest> {
         let records = self.snapshot(at).entry_records(entry).expect("readable");
         records.iter().map(Record::digest).collect()
+    }
+
+    /// The same, with whether the payload is there.
+    pub fn payloads(&mut self, at: usize, entry: EntryId) -> BTreeMap<Digest, bool> {
+        let records = self.snapshot(at).entry_records(entry).expect("readable");
+        records.iter().map(|record| (record.digest(), record.payload().is_some())).collect()
+    }
+
+    /// Takes into the trace what each node holds.
+    pub(crate) fn note_holdings(&mut self) {
+        for at in 0..self.count() {
+            for (entry, digests) in self.holdings(at) {
+                self.network.note(entry.as_bytes());
+                digests.iter().for_each(|digest| self.network.note(digest.as_bytes()));
+            }
+        }
     }
 
     /// Everything a node holds, by entry.

@@ -122,7 +122,8 @@ impl Shared {
 
     /// Tells a node who belongs to it, and what it is called.
     pub fn tell(&self, node: &mut Node) {
-        let row = WorkspaceRow { name: "team".into(), since: START, is_current: false };
+        let row =
+            WorkspaceRow { name: "team".into(), since: START, is_current: false, owner: None };
         node.note(vec![PeerAct::NameWorkspace(self.id, row)]);
         for record in self.held.records() {
             node.ingest(record.clone(), self.owner.author());

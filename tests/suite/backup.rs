@@ -11,10 +11,12 @@ use redb::{Database, TableDefinition};
 use serde_json::Value;
 use std::fs;
 use std::ops::ControlFlow;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
 const ADD: [&str; 5] = ["add", "--evidence", "run:1", "--content", "c"];
 
@@ -409,6 +411,31 @@ fn a_backup_replaces_no_file_but_another_backup() {
     back_up(&home, &file);
     back_up(&home, &file);
     assert!(sound(&file));
+}
+
+#[test]
+fn a_backup_to_a_pipe_is_refused_and_waits_for_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let node = Node::start(1, 1);
+    let (author, store) = (node.author(), node.engine.store().id());
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let (tell, told) = mpsc::channel();
+    let path = pipe.clone();
+    // Who opened the pipe would never come back.
+    std::thread::spawn(move || {
+        let about = backup::About { node: author, store, now: START, klnode: "test", key: None };
+        for existing in [Existing::Keep, Existing::Replace] {
+            let written = backup::write(&snapshot, &path, existing, &about, &mut watch());
+            tell.send(written.unwrap_err().to_string()).unwrap();
+        }
+    });
+    let expected = format!("write the backup {}: what is there is no plain file", pipe.display());
+    for _ in 0..2 {
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)).unwrap(), expected);
+    }
+    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo(), "it is left alone");
 }
 
 #[test]

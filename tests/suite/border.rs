@@ -456,8 +456,8 @@ fn what_was_refused_because_too_much_waited_comes_once_there_is_room() {
     };
     let judge = |at: usize| if at == 0 { admit_all() } else { wary() };
     let mut nodes = Cluster::judged(6, 2, Knobs::calm(), judge);
-    let from = Stranger::new(2).author();
-    let bring = |nodes: &mut Cluster, records: Vec<Record>| {
+    let bring = |nodes: &mut Cluster, peer: u32, records: Vec<Record>| {
+        let from = Stranger::new(peer).author();
         let arrivals = records.into_iter().map(|record| Arrival { record, from });
         match nodes.run(1, Command::Ingest(arrivals.collect())) {
             Ok(Receipt::Ingested(ingested)) => ingested,
@@ -465,9 +465,9 @@ fn what_was_refused_because_too_much_waited_comes_once_there_is_room() {
         }
     };
     for first in (0..WAITING_MAX).step_by(500) {
-        bring(&mut nodes, (first..first + 500).map(odd).collect());
+        bring(&mut nodes, 2 + first / 1_000, (first..first + 500).map(odd).collect());
     }
-    let again = bring(&mut nodes, vec![odd(1)]);
+    let again = bring(&mut nodes, 2, vec![odd(1)]);
     assert!(matches!(again[..], [Ingested::Quarantined(_)]), "it waits already: {again:?}");
     nodes.pair(0, 1, true);
     let entry = nodes.create(0, lesson("comes too late"));

@@ -121,6 +121,28 @@ fn blame_goes_to_whoever_wrote_what_was_served_though_it_was_taken_back() {
 }
 
 #[test]
+fn what_helped_under_its_creators_old_title_was_seen_to_work_whoever_answers_for_it() {
+    let mut team = Team::gather();
+    let entry = shared_entry(&mut team);
+    let Team { node, alice, bob, .. } = &mut team;
+    rewrite(bob, entry, "Mended.");
+    bob.send_to(node);
+    node.succeed(entry);
+    let found = node.found(entry);
+    let answers = found.author.as_ref().map(|author| author.author);
+    assert_eq!(answers, Some(alice.author()), "nothing of hers has helped, so she counts least");
+    assert_eq!(found.judged.local_successes, 1);
+    assert!(found.is_corroborated());
+    let joint = team.node.create_in(team.shared.id, "of several");
+    team.exchange();
+    rewrite(&mut team.bob, joint, "His.");
+    team.alice.retitle(joint, "Hers");
+    team.exchange();
+    team.node.succeed(joint);
+    assert_eq!(team.node.found(joint).judged.local_successes, 1, "it was seen once");
+}
+
+#[test]
 fn of_several_texts_in_one_task_each_is_blamed_and_none_is_said_to_have_helped() {
     let mut team = Team::gather();
     let (mixed, same) = (shared_entry(&mut team), shared_entry(&mut team));

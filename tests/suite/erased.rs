@@ -1,10 +1,15 @@
 //! What was forgotten is in no file of the home: not in pages that nothing uses, not in the index,
-//! whatever its size, and whether or not somebody waits for it. Real processes.
+//! whatever its size, and whether or not somebody waits for it or reads it. Mostly real processes.
 
 use crate::backup::lies_in;
 use crate::pairing::eventually;
 use crate::portable::{json, printed, run};
 use crate::process::{klnode, start, started, told};
+use klnode::engine::{Command, Engine, Receipt};
+use klnode::store::rows::Seq;
+use klnode::store::{FileMedium, Options, Store};
+use klnode_crdt::ids::StoreId;
+use klnode_tests::node::{START, lesson, setup};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -99,4 +104,39 @@ fn a_text_forgotten_just_before_a_crash_is_in_no_file_once_somebody_waits_for_it
     printed(&run(&home, &["forget", &gone, "--now"]));
     assert_eq!(lies_in(&home, SECRET), None);
     assert!(fs::metadata(home.join("store.redb")).unwrap().len() > 0);
+}
+
+#[test]
+fn whoever_reads_while_the_store_is_written_anew_reads_on_what_is_in_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.redb");
+    // Little is kept in memory: most of what is read comes from the file.
+    let mut options = Options::new(StoreId::from_bytes([5; 16]));
+    options.cache_bytes_max = 1024 * 1024;
+    let open = || Store::open(Box::new(FileMedium::new(&path)), &options);
+    let mut engine = Engine::start(open().unwrap(), setup(1, 1), START).unwrap();
+    let create = |number: u32| {
+        let mut new = lesson(&format!("entry {number}"));
+        new.content = secret(20_000);
+        Command::Create(Box::new(new))
+    };
+    let made = engine.step(&(0..200).map(create).collect::<Vec<_>>(), START);
+    let reader = engine.store().snapshot().unwrap();
+    let records = reader.counts().unwrap().records;
+    let forget = made.into_iter().map(|receipt| match receipt {
+        Ok(Receipt::Created(entry)) => Command::Forget { entry },
+        other => panic!("{other:?}"),
+    });
+    for answer in engine.step(&forget.collect::<Vec<_>>(), START) {
+        answer.expect("forgotten");
+    }
+    engine.step(&[Command::Rewrite], START).remove(0).expect("written anew");
+    assert_eq!(lies_in(folder.path(), SECRET), None);
+    let read = reader.changes_since(Seq(0)).unwrap().collect::<Result<Vec<_>, _>>();
+    assert_eq!(read.expect("whoever reads goes on").len() as u64, records);
+    // Nor does whoever reads keep the file from its next owner.
+    let late = engine.store().snapshot().unwrap();
+    drop(engine);
+    assert_eq!(open().expect("closed").snapshot().unwrap().forgotten_count().unwrap(), 200);
+    drop((reader, late));
 }

@@ -260,13 +260,49 @@ fn quarantine_is_bounded_over_all_authors_and_entries() {
     let waiting =
         |node: &Node| node.engine.store().snapshot().unwrap().quarantine().unwrap().count();
     for first in (0..WAITING_MAX + 500).step_by(500) {
-        bring(&mut careful, (first..first + 500).map(odd).collect(), key(5).author());
+        let peer = Stranger::new(100 + first / 1_000).author();
+        bring(&mut careful, (first..first + 500).map(odd).collect(), peer);
     }
     assert_eq!(waiting(&careful), WAITING_MAX as usize);
     // What the operator throws away makes room.
     careful.run(Command::Reject(odd(1).digest())).unwrap();
     bring(&mut careful, vec![odd(WAITING_MAX), odd(WAITING_MAX + 1)], key(5).author());
     assert_eq!(waiting(&careful), WAITING_MAX as usize);
+}
+
+#[test]
+fn one_peer_takes_a_share_of_the_quarantine_and_leaves_the_rest_to_others() {
+    const OF_PEER_MAX: u64 = 1_000;
+    let judge = |_: &Record, _: Source| Verdict::Quarantine("odd".into());
+    let mut careful = Node::start_judged(2, 2, Box::new(judge));
+    let odd = |number: u64, counter: u64| {
+        let mut id = [7; EntryId::LEN];
+        id[..8].copy_from_slice(&number.to_be_bytes());
+        let place = Place { generation: Generation(1), boot: Boot(1) };
+        let (entry, stamp, absorbs) = (EntryId::from_bytes(id), Hlc::from_bits(1), Vec::new());
+        let at = Position { entry, place, counter, stamp, absorbs };
+        let claims = klnode_crdt::claims::Claims::default();
+        Record::seal(at, Payload::Claims { origin: None, claims }, &key(9)).unwrap()
+    };
+    let (flood, other) = (key(5).author(), key(6).author());
+    bring(&mut careful, (0..OF_PEER_MAX - 1).map(|number| odd(number, 1)).collect(), flood);
+    let two = [OF_PEER_MAX, OF_PEER_MAX + 1].map(|number| odd(number, 1));
+    bring(&mut careful, two.to_vec(), flood);
+    let waits = |node: &Node, record: &Record| {
+        let snapshot = node.engine.store().snapshot().unwrap();
+        snapshot.quarantined().unwrap().contains(&record.digest())
+    };
+    assert_eq!(two.each_ref().map(|record| waits(&careful, record)), [true, false]);
+    // Another peer has room, what replaces something needs none, and what goes makes some.
+    careful.ingest(two[1].clone(), other);
+    careful.ingest(odd(3, 2), flood);
+    assert!(waits(&careful, &two[1]) && waits(&careful, &odd(3, 2)));
+    assert!(!waits(&careful, &odd(3, 1)));
+    let next = odd(OF_PEER_MAX + 2, 1);
+    assert!(matches!(careful.ingest(next.clone(), flood), Ingested::Refused(_)));
+    careful.run(Command::Reject(odd(5, 1).digest())).unwrap();
+    careful.ingest(next.clone(), flood);
+    assert!(waits(&careful, &next));
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! The index beside a feed that is held in the test's hand: what was forgotten while vectors are
-//! made anew, and what is damaged.
+//! made anew, what is damaged, and an embedder that takes its time.
 
 use crate::portable::{json, settle};
 use crate::process::start;
-use klnode::engine::Command;
+use klnode::engine::{Command, NewEntry};
 use klnode::index::embed::{EmbedError, Embedder};
 use klnode::index::{self, Setup, State, Wakes, vectors};
-use klnode::query::{Audience, TAIL_RECORDS_MAX};
+use klnode::query::{Answer, Audience, Cancel, Caveat, Question, TAIL_RECORDS_MAX};
 use klnode::store::rows::Seq;
-use klnode_crdt::ids::EntryId;
-use klnode_tests::node::{Node, START};
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::{EntryId, WorkspaceId};
+use klnode_crdt::kind::Kind;
+use klnode_crdt::lww::Register;
+use klnode_crdt::writer::Claim;
+use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::served::PATIENCE;
 use klnode_tests::society::{Indexed, Team};
 use serde_json::Value;
@@ -17,6 +21,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
+use tempfile::TempDir;
 use tokio::sync::watch;
 
 /// An embedder that waits before texts with certain words.
@@ -78,6 +83,48 @@ impl Embedder for Gated {
     }
 }
 
+/// An index of a node's store, with a model in the test's hand.
+struct Held {
+    running: index::Running,
+    head: watch::Sender<Seq>,
+    _society: watch::Sender<u64>,
+    folder: TempDir,
+}
+
+impl Held {
+    fn start(node: &Node, model: &Arc<Gated>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            folder: folder.path().to_owned(),
+            model: Arc::clone(model) as Arc<dyn Embedder>,
+            limits: vectors::Limits { hnsw_entries_min: 1_000, hnsw_dead_fraction_max: 0.1 },
+            own: node.author(),
+            now: || START,
+        };
+        let (head, followed) = watch::channel(node.engine.head());
+        let (society, seen) = watch::channel(0);
+        let wakes = Wakes { head: followed, society: seen };
+        let running = index::start(setup, node.engine.store().clone(), wakes).unwrap();
+        Self { running, head, _society: society, folder }
+    }
+
+    /// Tells it of the node's newest commit.
+    fn follow(&self, node: &Node) {
+        self.head.send_replace(node.engine.head());
+    }
+
+    fn ask(&self, node: &Node, text: &str) -> Answer {
+        let snapshot = node.engine.store().snapshot().unwrap();
+        let (index, question) = (self.running.index(), Question::new(text, 5));
+        node.reader().search(&index, &snapshot, &question, node.now, &Cancel::default()).unwrap()
+    }
+}
+
+/// What an answer names, as a hit or as what came near.
+fn named(answer: &Answer) -> Vec<EntryId> {
+    answer.hits.iter().chain(&answer.nearest).map(|hit| hit.found.entry).collect()
+}
+
 /// Waits until the index is as it should be.
 fn wait(index: &index::Index, what: &str, is_so: impl Fn(&State) -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -94,41 +141,106 @@ fn holds(file: &Path, entry: EntryId) -> bool {
 
 #[test]
 fn what_is_forgotten_while_vectors_are_made_anew_does_not_come_back_with_them() {
-    let folder = tempfile::tempdir().unwrap();
     let mut node = Node::start(1, 1);
     let kept = node.create("alpha");
     let secret = node.create("secret");
-    let (publish, head) = watch::channel(node.engine.head());
     let model = Arc::new(Gated::default());
     model.close("alpha");
-    let setup = Setup {
-        folder: folder.path().to_owned(),
-        model: Arc::clone(&model) as Arc<dyn Embedder>,
-        limits: vectors::Limits { hnsw_entries_min: 1_000, hnsw_dead_fraction_max: 0.1 },
-        own: node.author(),
-        now: || START,
-    };
-    let (_introduce, society) = watch::channel(0);
-    let wakes = Wakes { head, society };
-    let running = index::start(setup, node.engine.store().clone(), wakes).unwrap();
-    let index = running.index();
+    let held = Held::start(&node, &model);
+    let index = held.running.index();
     model.wait_for("alpha");
     node.run(Command::Forget { entry: secret }).unwrap();
     node.create("later");
     model.close("later");
-    publish.send_replace(node.engine.head());
+    held.follow(&node);
     let upto = node.engine.head();
     wait(&index, "the words take in what was forgotten", |state| state.wiped >= upto);
     model.open("alpha");
     // The new vectors are in place, and what came after them is about to be made.
     model.wait_for("later");
-    let file = folder.path().join("vectors.bin");
+    let file = held.folder.path().join("vectors.bin");
     assert!(holds(&file, kept), "the others have theirs");
     assert!(!holds(&file, secret), "what was wiped is in the file again");
     model.open("later");
     wait(&index, "the vectors catch up", |state| state.vectors >= Some(upto));
     assert_eq!(index.meaning().unwrap().vectors.len(), 2);
-    running.stop();
+    held.running.stop();
+}
+
+#[test]
+fn words_do_not_wait_for_an_embedder_that_takes_its_time() {
+    let mut node = Node::start(1, 1);
+    let model = Arc::new(Gated::default());
+    let held = Held::start(&node, &model);
+    let index = held.running.index();
+    model.close("amber");
+    model.close("birch");
+    node.create("amber");
+    // More than vectors are made of at a time.
+    for number in 0..300 {
+        node.create(&format!("filler {number}"));
+    }
+    node.create("birch");
+    held.follow(&node);
+    model.wait_for("amber");
+    let state = index.state();
+    assert_eq!((state.keyword, state.vectors), (node.engine.head(), Some(Seq(0))));
+    assert_eq!(held.ask(&node, "filler").index_lag, 0, "nothing is read past the words");
+    node.create("cedar");
+    held.follow(&node);
+    model.open("amber");
+    model.wait_for("birch");
+    assert_eq!(index.state().keyword, node.engine.head(), "new words go before old vectors");
+    model.open("birch");
+    let upto = node.engine.head();
+    wait(&index, "the vectors catch up", |state| state.vectors == Some(upto));
+    held.running.stop();
+}
+
+#[test]
+fn a_question_waits_for_no_embedder_to_read_what_is_new() {
+    let mut node = Node::start(1, 1);
+    let model = Arc::new(Gated::default());
+    let held = Held::start(&node, &model);
+    model.close("amber");
+    let amber = node.create("amber lantern");
+    let answer = held.ask(&node, "lantern");
+    assert_eq!((named(&answer), answer.index_lag), (vec![amber], 1));
+    assert_eq!(answer.fallback, None, "the question has its vector");
+    held.running.stop();
+}
+
+#[test]
+fn what_says_the_opposite_is_found_without_waiting_for_an_embedder() {
+    let mut node = Node::start(1, 1);
+    let model = Arc::new(Gated::default());
+    let held = Held::start(&node, &model);
+    let index = held.running.index();
+    let sided = |kind: Kind, polarity: &str, title: &str| NewEntry {
+        kind,
+        registers: vec![(Register::POLARITY, polarity.into())],
+        claims: vec![Claim::Add(TextSet::TAGS, "retry".into())],
+        ..lesson(title)
+    };
+    let always = node.create_new(sided(Kind::Lesson, "positive", "retry always"));
+    let never = node.create_new(sided(Kind::Norm, "negative", "amber retry never"));
+    held.follow(&node);
+    let upto = node.engine.head();
+    wait(&index, "the vectors are made", |state| state.vectors == Some(upto));
+    model.close("amber");
+    let answer = held.ask(&node, "retry");
+    let hit = answer.hits.iter().find(|hit| hit.found.entry == never).unwrap();
+    let rivals = hit.caveats.iter().filter_map(|caveat| match caveat {
+        Caveat::CompetesWith { entry, .. } => Some(*entry),
+        _ => None,
+    });
+    assert_eq!(rivals.collect::<Vec<_>>(), [always]);
+    let (snapshot, reader) = (node.engine.store().snapshot().unwrap(), node.reader());
+    let reading = reader.at(&snapshot, node.now).unwrap();
+    let of = node.view(always);
+    let opposing = reading.opposing_norms(&index, &of, WorkspaceId::MAIN).unwrap();
+    assert_eq!(opposing.iter().map(|norm| norm.entry).collect::<Vec<_>>(), [never]);
+    held.running.stop();
 }
 
 /// The model that a fresh index of a node's store comes to, with what it has learnt there.

@@ -158,6 +158,29 @@ fn a_retraction_is_not_undone_by_a_clone() {
 }
 
 #[test]
+fn a_retraction_erases_what_every_life_of_its_author_has_said() {
+    let (mut home, mut peer) = (Node::start(1, 1), Node::start(2, 3));
+    let entry = home.create("a plan");
+    let mut clone = home.clone_home(2);
+    home.retitle(entry, "zqsecret of the one life");
+    clone.retitle(entry, "zqsecret of the other");
+    exchange(&mut home, &mut peer);
+    exchange(&mut clone, &mut peer);
+    exchange(&mut home, &mut peer);
+    for node in [&home, &peer] {
+        let bytes = format!("{:?}", node.records(entry));
+        assert!(bytes.contains("zqsecret of the one life"));
+        assert!(bytes.contains("zqsecret of the other"));
+    }
+    home.run(Command::Retract { entry }).expect("retracted");
+    exchange(&mut home, &mut peer);
+    for node in [&home, &peer] {
+        let bytes = format!("{:?}", node.records(entry));
+        assert!(!bytes.contains("zqsecret"), "{bytes}");
+    }
+}
+
+#[test]
 fn retracting_keeps_the_counts_and_the_claims_of_others() {
     let mut home = Node::start(1, 1);
     let mut peer = Node::start(2, 2);
@@ -193,6 +216,31 @@ fn a_copy_more_than_a_thousand_starts_old_still_loses_nothing() {
     exchange(&mut restored, &mut peer);
     assert_eq!(restored.successes(entry), 1 + 1_100 + 4);
     assert_eq!(peer.successes(entry), 1 + 1_100 + 4);
+    assert_eq!(exchange(&mut restored, &mut peer), 0);
+}
+
+#[test]
+fn a_copy_more_than_a_thousand_starts_old_still_loses_nothing_that_was_claimed() {
+    let mut home = Node::start(1, 1);
+    let mut peer = Node::start(2, 2);
+    let entry = home.create("ancient");
+    let ancient = home.medium.disk().fork();
+    let tag = |text: &str| Claim::Add(TextSet::TAGS, text.into());
+    for boot in 0..1_100 {
+        home = home.restart(20_000 + boot);
+        home.claim(entry, tag("since"));
+    }
+    exchange(&mut home, &mut peer);
+    let mut restored = Node::start_on(ancient, 1, 5, START).expect("the copy opens");
+    restored.claim(entry, tag("copy"));
+    exchange(&mut restored, &mut peer);
+    exchange(&mut restored, &mut peer);
+    for node in [&restored, &peer] {
+        let view = node.view(entry);
+        let tags: Vec<&String> = view.texts[&TextSet::TAGS].keys().collect();
+        assert_eq!(tags, ["copy", "since"]);
+        assert_eq!(view.text(Register::TITLE), Some("ancient"));
+    }
     assert_eq!(exchange(&mut restored, &mut peer), 0);
 }
 

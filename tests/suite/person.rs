@@ -48,7 +48,8 @@ const EVERYBODYS: [&str; 28] = [
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 13] = [
+const OPERATORS: [&str; 14] = [
+    "patch /v1/entries/{entry}/person",
     "patch /v1/workspaces/{name}",
     "post /v1/entries/person",
     "post /v1/entries/{entry}/confirm/person",
@@ -398,4 +399,26 @@ fn whoever_types_what_is_to_be_procedural_is_asked_for_the_passphrase() {
     assert!(told(&without).contains("--as-person asks for the passphrase"), "{}", told(&without));
     let with = home.with("right", &[&import[..], &["--as-person"]].concat());
     assert!(printed(&with).starts_with("1 taken"), "{}", told(&with));
+}
+
+#[test]
+fn what_a_procedural_entry_says_is_changed_by_the_person_alone() {
+    let home = Home::start();
+    let words = ["--title", "Sign releases", "--content", "Always.", "--evidence", "doc:policy"];
+    let add = |more: &[&str]| {
+        let added = home.type_in(&[&["add", "--json"][..], &words, more].concat());
+        let added: Value = serde_json::from_str(&printed(&added)).unwrap();
+        added["code"].as_str().unwrap().to_owned()
+    };
+    let (ours, fact) = (add(&["--memory", "procedural"]), add(&[]));
+    printed(&home.type_in(&["edit", &ours, "--title", "Sign every release"]));
+    write_key(&home.path);
+    let edit = ["edit", &ours, "--content", "Never."];
+    refused(&home.type_in(&edit), "without the person behind this node: it is procedural");
+    refused(&home.type_in(&["edit", &ours, "--field", "polarity=negative"]), "without the person");
+    printed(&home.type_in(&["edit", &ours, "--tag", "release"]));
+    printed(&home.type_in(&["edit", &fact, "--content", "Never."]));
+    let signed = [&edit[..], &["--as-person"]].concat();
+    refused(&home.type_in(&signed), "there is no terminal to ask for its passphrase on");
+    printed(&home.with("right", &signed));
 }

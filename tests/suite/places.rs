@@ -370,7 +370,7 @@ fn without_evidence_an_entry_cites_its_task_or_the_commit_that_is_checked_out() 
     assert_eq!(cited("shop", &["--task", &task]), (format!("run:task/{task}"), false));
     assert_eq!(cited("shop", &["--evidence", "doc:d"]), ("doc:d".to_owned(), false));
     let here = ground.path(".");
-    refused(&node, &here, &words, 2, "hint: say what it rests on, such as --evidence commit:");
+    refused(&node, &here, &words, 2, "hint: say what it rests on as evidence, such as commit:");
     let norm = [&words[..], &["--type", "norm"]].concat();
     refused(&node, &ground.path("shop"), &norm, 2, "citations are missing");
     done(&node, &here, &["task", "finish", &task, "--success"]);

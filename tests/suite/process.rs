@@ -271,3 +271,55 @@ fn a_damaged_home_is_told_apart_and_left_as_it_is() {
     assert_eq!(output.status.code(), Some(1));
     assert!(told(&output).contains("it is damaged"), "{}", told(&output));
 }
+
+#[test]
+fn an_error_is_one_line_of_json_where_json_is_asked_for() {
+    let home = tempfile::tempdir().unwrap();
+    let error = |arguments: &[&str], code: i32| {
+        let output = klnode(home.path()).args(arguments).arg("--json").output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", told(&output));
+        assert!(output.stdout.is_empty() && told(&output).lines().count() == 1);
+        let line: serde_json::Value = serde_json::from_slice(&output.stderr).expect("JSON");
+        let text = |name: &str| line["error"][name].as_str().unwrap_or_default().to_owned();
+        ["kind", "message", "hint"].map(text)
+    };
+    let [kind, message, hint] = error(&["status"], 3);
+    assert_eq!(kind, "no_node");
+    assert!(message.starts_with("cannot reach the node: none is running on "), "{message}");
+    assert!(hint.starts_with("start one with `klnode --home "), "{hint}");
+    let (_node, _) = start(home.path());
+    let [kind, message, hint] = error(&["show", "SESAME22"], 1);
+    assert!(kind == "not_found" && message.starts_with("cannot "), "{kind}: {message}");
+    assert_eq!(hint, "`klnode list` shows what this node holds");
+}
+
+#[test]
+fn the_log_of_a_node_is_its_own_unless_a_library_warns() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = klnode(home.path());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (node, _) = started(command);
+    signal(&node.0, "TERM");
+    let log = told(&node.finish());
+    assert!(log.contains(" INFO klnode::wiring::serve: started "), "{log}");
+    assert!(!log.contains(" INFO libp2p"), "{log}");
+}
+
+#[test]
+fn a_key_that_is_set_for_a_verb_of_the_running_node_is_told_to_act_elsewhere() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let status = |set: &str| {
+        let output = klnode(home.path()).args(["--set", set, "status"]).output().unwrap();
+        assert!(output.status.success(), "{}", told(&output));
+        told(&output)
+    };
+    let note = "klnode: --set trust.hop_max acts where the node is started\n";
+    assert_eq!(status("trust.hop_max=2"), note);
+    assert_eq!(status("api.socket=klnode.sock"), "");
+    let set = ["--set", "trust.hop_max=2", "status", "--json"];
+    assert_eq!(told(&klnode(home.path()).args(set).output().unwrap()), "");
+    let help = klnode(home.path()).args(["config", "--help"]).output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(help.contains("KLNODE__TRUST__HOP_MAX=2"), "{help}");
+}

@@ -47,7 +47,7 @@ fn drawn_schedules_end_equal_lose_nothing_leak_nothing_and_fall_silent() {
 }
 
 /// What once went wrong, in as few steps as it took: what it was, the seed, how many nodes.
-const ONCE_WRONG: [(&str, u64, usize, &[Step]); 6] = [
+const ONCE_WRONG: [(&str, u64, usize, &[Step]); 8] = [
     (
         "an old copy is put back, and the reader begins anew for another reason",
         38,
@@ -151,7 +151,40 @@ const ONCE_WRONG: [(&str, u64, usize, &[Step]); 6] = [
             Step::Pass(185),
         ],
     ),
+    (
+        "a peer says of what is held already that its creator is near, and nobody looks again",
+        329,
+        6,
+        &[
+            Step::Add(4),
+            Step::Pass(498),
+            Step::Pass(428),
+            Step::Member(35_809),
+            Step::Member(61_543),
+            Step::Add(4),
+            Step::Pass(504),
+        ],
+    ),
+    (
+        "the same, where what is taken changes in between",
+        430_120,
+        6,
+        &[
+            Step::Add(3),
+            Step::Pass(309),
+            Step::Observe(4, 3_640),
+            Step::Pass(582),
+            Step::Add(4),
+            Step::Member(13_833),
+            Step::Block(0, 19_497),
+            Step::Member(35_255),
+            Step::Ingress(44_354),
+        ],
+    ),
 ];
+
+/// Seeds that once went wrong and could hardly be made shorter: records were sent after all were equal.
+const ONCE_WRONG_WHOLE: [u64; 2] = [450_870, 452_723];
 
 #[test]
 fn schedules_that_once_went_wrong_go_right() {
@@ -159,6 +192,11 @@ fn schedules_that_once_went_wrong_go_right() {
         let plan = Plan { seed, nodes, steps: steps.to_vec() };
         if let Err(violation) = run(&plan) {
             panic!("{name}: {}", violation.what);
+        }
+    }
+    for seed in ONCE_WRONG_WHOLE {
+        if let Err(violation) = run(&Plan::draw(seed, Size::SMALL)) {
+            panic!("seed {seed}: {}", violation.what);
         }
     }
 }

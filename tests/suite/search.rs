@@ -221,6 +221,36 @@ fn an_answer_keeps_to_its_budget_and_says_what_did_not_fit() {
 }
 
 #[test]
+fn a_hit_shows_a_few_of_its_tags_and_citations_and_they_cost() {
+    let node = Asked::new();
+    let topics = ["topic"; 20].join(" ");
+    let mut tags: Vec<String> = (10..30).map(|number| format!("{number} topic")).collect();
+    let mut cited: Vec<String> = (10..19).map(|number| format!("doc:{number} {topics}")).collect();
+    // They would come first, and are too long to be shown whole.
+    tags.push(format!("00 {topics}"));
+    cited.push(format!("doc:{}", "0".repeat(301)));
+    let mut more = Vec::new();
+    more.extend(tags.iter().flat_map(|tag| ["--tag", tag.as_str()]));
+    more.extend(cited.iter().flat_map(|evidence| ["--evidence", evidence.as_str()]));
+    node.add("Rotate the zqkeys", "Every month.", &more);
+    let ask = ["search", "rotate zqkeys", "--engine", "keyword"];
+    let answer = node.json(&ask);
+    let hit = &answer["hits"][0];
+    assert_eq!(hit["tags"], json!(tags[..8]));
+    let shown = hit["citations"].as_array().unwrap().iter();
+    let shown: Vec<String> =
+        shown.map(|one| format!("doc:{}", one["evidence_ref"].as_str().unwrap())).collect();
+    assert_eq!(shown, cited[..4]);
+    let left_out = json!("left out here: 13 more tags and 7 more citations");
+    assert!(hit["caveats"].as_array().unwrap().contains(&left_out), "{hit}");
+    assert!(answer["tokens"].as_u64().unwrap() > 100, "{}", answer["tokens"]);
+    let printed = node.run(&ask).stdout;
+    assert!(printed.len() < 2_000, "{}", String::from_utf8_lossy(&printed));
+    let shown = node.json(&["show", hit["code"].as_str().unwrap()]);
+    assert_eq!(shown["tags"].as_array().unwrap().len(), 21, "whole where it is asked for by name");
+}
+
+#[test]
 fn what_has_no_words_costs_tokens_too() {
     let node = Asked::new();
     let digests = "7f3ab209".repeat(5_000);
@@ -474,4 +504,13 @@ fn an_explanation_says_how_much_of_a_question_is_names() {
         let answer = node.json(&["search", query, "--engine", engine, "--explain"]);
         assert_eq!(answer["hits"][0]["explain"]["names"], json!(expect), "{query}: {answer}");
     }
+}
+
+#[test]
+fn a_node_that_holds_nothing_says_so() {
+    let node = Asked::new();
+    let asked = || String::from_utf8(node.run(&["search", "rotate keys"]).stdout).unwrap();
+    assert!(asked().starts_with("Nothing found: nothing is stored yet.\n"), "{}", asked());
+    node.add("An old note", "Something about gardens.", &[]);
+    assert!(asked().starts_with("Nothing found: checked, nothing relevant: "), "{}", asked());
 }

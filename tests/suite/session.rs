@@ -363,10 +363,9 @@ fn a_watcher_sees_what_comes_in_and_ends_as_it_is_told() {
     assert_eq!(json.0.wait().unwrap().code(), Some(3));
     let mut told = String::new();
     json.0.stderr.take().expect("piped").read_to_string(&mut told).unwrap();
-    assert!(
-        told.starts_with("klnode: cannot follow the node any longer: it has stopped"),
-        "{told}"
-    );
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let stopped = "cannot follow the node any longer: it has stopped";
+    assert_eq!(told["error"]["message"], stopped, "{told}");
 }
 
 #[test]
@@ -471,8 +470,8 @@ fn what_is_typed_is_taken_as_it_is_meant() {
     assert!(finished.1.contains(&dashed) && finished.1.contains(&marked), "{finished:?}");
     let unmap = answer(home, &["workspace", "unmap", "--help"]).1;
     assert!(unmap.contains("Also take back") && !unmap.contains("Also tell"), "{unmap}");
-    let none = answer(home, &["search", "Wall finds it", "--all", "--budget", "0"]);
-    assert!(none.0 == 1 && none.1.contains(" found, and none fits.\n"), "{none:?}");
+    let none = answer(home, &["search", "Wall finds it", "--all", "--budget", "1"]);
+    assert!(none.0 == 1 && none.1.contains(" found, and none fits; --budget N, now 1.\n"));
 }
 
 #[test]
@@ -489,8 +488,9 @@ fn what_cannot_be_meant_is_refused_with_a_sentence() {
     let (good, cost) = ([&finish[..], &good].concat(), [&finish[..], &cost].concat());
     let promoted = format!("promote entry {code}: it is in `main` already");
     let taken = ["peer", "filter", "nobody", "--from-peer", "--status", "active"];
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
         (&taken, "cannot be used with"),
+        (&["search", "anything", "--budget", "0"], "0 is not in 1.."),
         (&["archive", &code, "--workspace", "main"], "cannot be used with"),
         (&["unarchive", &code, "--workspace", "main"], "cannot be used with"),
         (&good, number),

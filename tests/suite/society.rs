@@ -5,6 +5,7 @@ use crate::process::{start, told};
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command, NewEntry, PeerAct, SourceKey};
 use klnode::query::{Corroboration, Gate};
+use klnode::store::peers::Society;
 use klnode::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
@@ -368,7 +369,7 @@ fn full_workspace(late: &Stranger) -> Node {
     let mut node = Node::start(1, 1);
     let nonce = Nonce::from_bytes([7; 16]);
     let team = WorkspaceId::of(node.author(), nonce);
-    let row = WorkspaceRow { name: "team".into(), since: START, is_current: false };
+    let row = WorkspaceRow { name: "team".into(), since: START, is_current: false, owner: None };
     node.note(vec![PeerAct::NameWorkspace(team, row)]);
     let members = (0..64).map(|number| Stranger::new(number).author().to_string());
     let members = members.map(|member| Claim::Add(TextSet::MEMBERS, member));
@@ -386,6 +387,49 @@ fn full_workspace(late: &Stranger) -> Node {
     let offer = Some(Offer::Member(team, "team".into()));
     node.meet(late.author(), PeerRow { approval: Approval::Waiting, offer, ..paired("late") });
     node
+}
+
+#[test]
+fn a_charter_is_the_same_whether_its_owner_is_known_or_looked_for_among_all_who_speak() {
+    let mut node = Node::start(1, 1);
+    let nonce = Nonce::from_bytes([7; 16]);
+    let team = WorkspaceId::of(node.author(), nonce);
+    let row = |owner| {
+        let row = WorkspaceRow { name: "team".into(), since: START, is_current: false, owner };
+        PeerAct::NameWorkspace(team, row)
+    };
+    node.note(vec![row(None)]);
+    let [admin, member, stranger] = [1, 2, 3].map(Stranger::new);
+    node.create_new(NewEntry {
+        workspace: team,
+        memory: Memory::Episodic,
+        kind: Kind::Signal,
+        claims: vec![
+            Claim::Add(TextSet::OWNER_NONCES, nonce.to_string()),
+            Claim::Add(TextSet::ADMINS, admin.author().to_string()),
+        ],
+        citations: Vec::new(),
+        source: Some(SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() }),
+        ..lesson("team")
+    });
+    let entry = charter::entry(team);
+    let lists = |who: &Stranger| Claim::Add(TextSet::MEMBERS, who.author().to_string());
+    for record in [
+        admin.claims(entry, lists(&member)),
+        stranger.claims(entry, lists(&stranger)),
+        stranger.observes(entry, Failure, 3),
+    ] {
+        node.ingest(record, admin.author());
+    }
+    let own = node.author();
+    let mut read = |owner| {
+        node.note(vec![row(owner)]);
+        let snapshot = node.engine.store().snapshot().unwrap();
+        Society::read(&snapshot, own, START).unwrap().workspaces[&team].charter.clone()
+    };
+    let charter = read(None);
+    assert_eq!(charter.members, [own, admin.author(), member.author()].into());
+    assert_eq!(read(Some(own)), charter);
 }
 
 #[test]

@@ -126,11 +126,17 @@ fn a_pipe_gets_what_may_speak_unasked_and_everything_when_it_is_asked_for() {
     let home = folder.path().join("home");
     settle(&home, team.node, 1);
     let (_node, _) = start(&home);
-    let listed = printed(&run(&home, &["list"]));
+    let output = run(&home, &["list"]);
+    let listed = printed(&output);
     assert!(listed.contains(" %  our own\n"), "{listed}");
     assert!(listed.contains(" %  [by alice, untried]  by a member\n"), "{listed}");
-    assert!(listed.ends_with("Left out of a pipe: 1 entry that may not speak unasked.\n"));
-    assert_eq!(json(&home, &["list"])["entries"].as_array().map(Vec::len), Some(2));
+    let left = "Left out of a pipe: 1 entry that may not speak unasked; `--all` lists them.\n";
+    assert_eq!(told(&output), left, "beside the answer");
+    let output = run(&home, &["list", "--json"]);
+    assert_eq!(told(&output), "", "a program has it in the answer");
+    let page: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(page["entries"].as_array().map(Vec::len), Some(2));
+    assert_eq!(page["left_out"], 1);
     let why = "it is by no member of its workspace, and nobody here has seen it work";
     for verb in ["show", "history"] {
         for more in [&["--json"][..], &[]] {
@@ -151,6 +157,29 @@ fn a_pipe_gets_what_may_speak_unasked_and_everything_when_it_is_asked_for() {
     let history = json(&home, &["history", &hers]);
     assert_eq!([&history["gate"], &history["author_name"]], ["last_places", "alice"]);
     assert_eq!(history["records"][0]["heard"], Value::Bool(true), "{history}");
+}
+
+#[test]
+fn what_else_is_said_in_a_contested_field_is_quoted_in_no_pipe() {
+    let mut team = team_of_today();
+    let own = team.node.create_in(team.shared.id, "our own");
+    team.exchange();
+    team.alice.claim(own, Claim::Set(Register::TITLE, format!("{PLANTED} title")));
+    team.node.now = WallTime::from_millis(team.node.now.as_millis() + 5);
+    team.node.claim(own, Claim::Set(Register::TITLE, "ours anew".into()));
+    team.exchange();
+    let own = own.to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    settle(&home, team.node, 1);
+    let (_node, _) = start(&home);
+    for more in [&["--json"][..], &[]] {
+        let show = [&["show", own.as_str()], more].concat();
+        let said = printed(&run(&home, &show));
+        assert!(said.contains("contested: title") && !said.contains(PLANTED), "{said}");
+        let said = printed(&run(&home, &[&show[..], &["--all"]].concat()));
+        assert!(said.contains(PLANTED), "{said}");
+    }
 }
 
 /// What is said of an entry that is shown by name.

@@ -424,7 +424,8 @@ fn peer_rows() -> Vec<(&'static str, Vec<u8>)> {
         must_confirm: false,
         used_by: Some(author().author()),
     };
-    let workspace = WorkspaceRow { name: "team".into(), since: START, is_current: true };
+    let workspace =
+        WorkspaceRow { name: "team".into(), since: START, is_current: true, owner: None };
     let release = ReleaseRow { out: Way::Open, back: Way::Ended, since: START };
     let receipt = ReceiptRow { erased: Some(START), told: 2, ..ReceiptRow::default() };
     vec![

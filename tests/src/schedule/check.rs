@@ -2,6 +2,7 @@
 
 use super::oracle::Oracle;
 use super::run::{Report, Runner, contains, for_team, is_covered};
+use crate::cluster::SWEEP_MS;
 use crate::disk::Fault;
 use klnode::engine::Command;
 use klnode_crdt::claims::TextSet;
@@ -11,14 +12,19 @@ use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::WallTime;
+use klnode_crdt::view::State;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::SyncState;
+use klnode_federation::proto::filter::Rule;
 use std::collections::BTreeSet;
 
 /// Nodes are given so long to come to rest after the last fault, in milliseconds: two sweeps.
 const REST_MS: u64 = 60_000;
 /// And so often.
-const RESTS_MAX: usize = 12;
+const RESTS_MAX: u64 = 9;
+/// Whatever a node overlooks comes right when all is examined again for the time alone: it must be
+/// right before.
+const _: () = assert!(RESTS_MAX * (REST_MS + PASSING_MS) < SWEEP_MS);
 /// Then they are watched for so long.
 const WATCH_MS: u64 = 300_000;
 /// In that time a link carries at most so many frames: a comparison a minute, each way.
@@ -41,7 +47,7 @@ impl Runner {
             for (one, two) in self.nodes.links() {
                 self.nodes.sync(one, two);
             }
-            self.nodes.pass(5_000);
+            self.nodes.pass(PASSING_MS);
             let wrong = self.difference();
             match wrong {
                 None => break,
@@ -49,12 +55,15 @@ impl Runner {
                 Some(_) => {}
             }
         }
-        self.report.rests = rests as u64;
+        self.report.rests = rests;
         self.check_told()?;
+        self.check_refusals()?;
         self.check_frames()?;
         self.check_silence()?;
         self.check_passing()?;
         self.check_waiting()?;
+        self.check_stores()?;
+        self.nodes.note_holdings();
         self.report.trace = self.nodes.trace();
         self.report.network = self.nodes.counts();
         self.report.written_ahead = self.nodes.written_ahead();
@@ -190,8 +199,16 @@ impl Runner {
                         return Some(format!("{to} lacks what {from} releases to it of {entry}"));
                     }
                     let there = self.nodes.digests(to, entry);
-                    if self.nodes.is_released(to, from, entry) && there != digests {
+                    if !self.nodes.is_released(to, from, entry) {
+                        continue;
+                    }
+                    if there != digests {
                         return Some(format!("{from} and {to} differ about {entry}"));
+                    }
+                    if self.nodes.payloads(from, entry) != self.nodes.payloads(to, entry) {
+                        return Some(format!(
+                            "{from} and {to} have not erased the same of {entry}"
+                        ));
                     }
                 }
                 let preview = self.nodes.preview(from, to);
@@ -244,6 +261,43 @@ impl Runner {
         odd
     }
 
+    /// No refusal outlasts what it was for: nobody would ask for the record again.
+    fn check_refusals(&mut self) -> Result<(), String> {
+        for (one, two) in self.nodes.links() {
+            for (at, from) in [(one, two), (two, one)] {
+                for (author, why) in self.nodes.refused_for(at, from) {
+                    if !self.is_due(at, from, author, &why) {
+                        return Err(format!("{at} still refuses a record of {from}: {why}"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what a record was refused for is still so.
+    fn is_due(&mut self, at: usize, from: usize, author: Option<AuthorId>, why: &str) -> bool {
+        if why.starts_with("format ") {
+            return true;
+        }
+        if why == "its author is blocked" {
+            return author.is_some_and(|author| self.nodes.is_blocked(at, author));
+        }
+        // No filter of a schedule asks for anything else.
+        why == Rule::TagDenied.to_string() && !self.nodes.ingress(at, from).tags_deny.is_empty()
+    }
+
+    /// Every row of every store is whole and where it belongs.
+    fn check_stores(&mut self) -> Result<(), String> {
+        for at in 0..self.nodes.count() {
+            let damage = self.nodes.snapshot(at).check().map_err(|error| error.to_string())?;
+            if let Some(first) = damage.first() {
+                return Err(format!("the store of {at} is damaged: {first}"));
+            }
+        }
+        Ok(())
+    }
+
     /// What was acknowledged, against what is held.
     fn check_told(&mut self) -> Result<(), String> {
         let oracle = self.oracle.clone();
@@ -260,6 +314,11 @@ impl Runner {
             let forgotten = holders.iter().filter(|(_, is_forgotten, _)| *is_forgotten).count();
             if forgotten > 0 && !told.is_forgotten {
                 return Err(format!("{entry} is forgotten, and nobody asked for it"));
+            }
+            for by in &told.forgotten_by {
+                if !holders.iter().any(|(at, is_forgotten, _)| at == by && *is_forgotten) {
+                    return Err(format!("{by} has forgotten {entry}, and holds no tombstone"));
+                }
             }
             if forgotten > 0 && forgotten < holders.len() {
                 return Err(format!("{entry} lives on at {} nodes", holders.len() - forgotten));
@@ -299,8 +358,12 @@ impl Runner {
         let members = (0..self.nodes.count()).map(|node| self.nodes.author(node)).collect();
         let mine = [self.nodes.author(at)].into();
         let view = held.view(FAR, &klnode_crdt::view::Entitlement { mine, members });
-        let Some(title) = view.text(Register::TITLE) else { return Ok(()) };
         let told = &oracle.entries[&entry];
+        let is_sure = told.is_certain && !told.is_retracted;
+        if is_sure && at == told.creator && view.state == State::Retracted {
+            return Err(format!("{at} shows no text of {entry}, and has not taken it back"));
+        }
+        let Some(title) = view.text(Register::TITLE) else { return Ok(()) };
         if !told.titles.contains(title) {
             return Err(format!("{at} shows `{title}` for {entry}, which nobody wrote"));
         }

@@ -19,6 +19,8 @@ pub(super) struct Told {
     pub(super) is_retracted: bool,
     /// Somebody has forgotten it, or may have.
     pub(super) is_forgotten: bool,
+    /// Who has said that it did, and has not become an older copy of itself since.
+    pub(super) forgotten_by: BTreeSet<usize>,
     pub(super) titles: BTreeSet<String>,
     /// Titles, with those that were written by somebody who held them.
     pub(super) replaced: BTreeMap<String, BTreeSet<String>>,
@@ -74,6 +76,13 @@ impl Oracle {
             for one in &mut told.observed {
                 one.is_certain = false;
             }
+        }
+    }
+
+    /// A home was replaced by an older copy: what it has forgotten since it may hold again.
+    pub(super) fn went_back(&mut self, at: usize) {
+        for told in self.entries.values_mut() {
+            told.forgotten_by.remove(&at);
         }
     }
 

@@ -255,7 +255,10 @@ impl Runner {
         match step {
             Step::Edit(..) => self.oracle.edited(entry, &title, &held),
             Step::Retract(..) => told.is_retracted |= told.creator == at,
-            Step::Forget(..) => told.is_forgotten = true,
+            Step::Forget(..) => {
+                told.is_forgotten = true;
+                told.forgotten_by.extend(is_done.then_some(at));
+            }
             Step::Observe(..) => self.oracle.observed(entry, at, is_done),
             _ => {}
         }
@@ -329,6 +332,7 @@ impl Runner {
         self.report.restores += 1;
         let alone = self.held_alone(at);
         self.oracle.lost(&alone);
+        self.oracle.went_back(at);
         self.nodes.crash(at);
         if is_swap {
             self.copies.insert(at, self.nodes.disk(at));

@@ -1,0 +1,112 @@
+//! What is shown of an entry by several: of one person's machines the newest word, and in a contested
+//! field every value.
+
+use klnode::api::Limits;
+use klnode::engine::{Arrival, Command, PeerAct};
+use klnode::store::peers::rows::PeerRow;
+use klnode_crdt::entry::Entry;
+use klnode_crdt::gset::Presence;
+use klnode_crdt::holding::Holding;
+use klnode_crdt::ids::{AuthorId, Boot, EntryId};
+use klnode_crdt::key::SecretKey;
+use klnode_crdt::lww::Register;
+use klnode_crdt::time::{Hlc, WallTime};
+use klnode_crdt::writer::{Claim, Writer};
+use klnode_scoring::status::Status;
+use klnode_tests::node::{Node, exchange};
+use klnode_tests::served::{Doors, Served};
+use klnode_tests::society::paired;
+use serde_json::json;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+fn mine(name: &str) -> PeerRow {
+    PeerRow { is_mine: true, ..paired(name) }
+}
+
+#[test]
+fn what_one_of_my_machines_archived_another_brings_back() {
+    let (mut desk, mut laptop) = (Node::start(1, 1), Node::start(2, 2));
+    desk.meet(laptop.author(), mine("laptop"));
+    laptop.meet(desk.author(), mine("desk"));
+    let entry = desk.create("put away at the desk");
+    desk.claim(entry, Claim::Archive(Presence::Present));
+    exchange(&mut desk, &mut laptop);
+    let statuses = |desk: &Node, laptop: &Node| {
+        [desk, laptop].map(|node| node.found(entry).judged.standing.status)
+    };
+    assert_eq!(statuses(&desk, &laptop), [Status::Archived; 2]);
+    // Its clock is a little behind.
+    laptop.now = laptop.now.minus(Duration::from_secs(60));
+    laptop.claim(entry, Claim::Archive(Presence::Withdrawn));
+    assert_eq!(statuses(&desk, &laptop), [Status::Archived, Status::Candidate]);
+    exchange(&mut desk, &mut laptop);
+    assert_eq!(statuses(&desk, &laptop), [Status::Candidate; 2]);
+    desk.wait_days(1);
+    laptop.wait_days(2);
+    desk.claim(entry, Claim::Archive(Presence::Present));
+    exchange(&mut desk, &mut laptop);
+    assert_eq!(statuses(&desk, &laptop), [Status::Archived; 2], "and puts away again");
+}
+
+/// Has another machine of the same person say something of an entry without knowing what is said here.
+fn laptop_says(served: &Served, entry: &str, claim: Claim, at: WallTime) -> AuthorId {
+    let (key, own) = (SecretKey::from_bytes(&[7; 32]), Holding::default());
+    let entry = EntryId::from_hex(entry).unwrap();
+    let writer = Writer { key: &key, boot: Boot(1), entry, own: &own };
+    // After all that was said at the same moment.
+    let stamp = Hlc::new(at, 1_000);
+    let record = writer.claim(&Entry::default(), None, &[claim], stamp).unwrap();
+    let from = key.author();
+    let laptop = PeerAct::Put(from, Box::new(mine("laptop")));
+    served.engine.submit_blocking(Command::Peers(vec![laptop])).unwrap();
+    served.engine.submit_blocking(Command::Ingest(vec![Arrival { record, from }])).unwrap();
+    from
+}
+
+#[test]
+fn an_entry_lists_what_else_is_said_in_a_contested_field() {
+    let served = Served::start(Limits::default(), Doors::Socket);
+    let new = json!({"title": "Ours", "content": "Said here.", "evidence": ["doc:d"]});
+    let entry = served.json("POST", "/v1/entries", &new).json()["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/entries/{entry}");
+    let shown = || served.json("GET", &path, &json!(null)).json();
+    assert_eq!(shown()["rivals"], json!(null));
+    let at = 1_000;
+    let theirs = Claim::Set(Register::TITLE, "Theirs".to_owned());
+    let from = laptop_says(&served, &entry, theirs, WallTime::from_millis(at));
+    let shown = shown();
+    assert_eq!((&shown["title"], &shown["contested"]), (&json!("Ours"), &json!(["title"])));
+    let rival = json!({
+        "author": from.to_string(), "author_name": "laptop", "register": "title",
+        "text": "Theirs", "at": at,
+    });
+    assert_eq!(shown["rivals"], json!([rival]));
+}
+
+#[test]
+fn a_finding_that_is_older_than_the_rule_is_mended_one_edit_after_the_other() {
+    let served = Served::start(Limits::default(), Doors::Socket);
+    let new = json!({"title": "Streams leak", "content": "It leaks.", "evidence": ["doc:d"]});
+    let entry = served.json("POST", "/v1/entries", &new).json()["id"].as_str().unwrap().to_owned();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = WallTime::from_millis(u64::try_from(since.as_millis()).unwrap());
+    laptop_says(&served, &entry, Claim::Set(Register::TYPE, "finding".to_owned()), now);
+    let path = format!("/v1/entries/{entry}");
+    assert_eq!(served.json("GET", &path, &json!(null)).json()["type"], "finding");
+    let promote = || served.json("POST", &format!("{path}/promote"), &json!({"to": "local"}));
+    let promoted = promote();
+    assert_eq!(promoted.status, 400, "{}", promoted.text());
+    assert!(promoted.text().contains("`klnode edit` mends it"), "{}", promoted.text());
+    for (edit, status) in [
+        (json!({"registers": {"content": "It leaks at the end."}}), 200),
+        (json!({"add_anchors": ["path:src/stream.rs"]}), 200),
+        (json!({"add_verify_steps": ["Run the leak test."]}), 200),
+        // Now it keeps the rule, and has to.
+        (json!({"registers": {"content": "It leaks. It did. It does. It will."}}), 400),
+    ] {
+        let edited = served.json("PATCH", &path, &edit);
+        assert_eq!(edited.status, status, "{edit}: {}", edited.text());
+    }
+    let promoted = promote();
+    assert_eq!(promoted.status, 200, "{}", promoted.text());
+}

@@ -1,0 +1,153 @@
+//! Real processes that stand when what is around them fails: where they write to, the terminal that
+//! they were started in, a server that they wait for.
+
+use crate::pairing::eventually;
+use crate::process::{Running, klnode, signal, started, told};
+use klnode_tests::served::PATIENCE;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+/// What the embedder below never gives a vector for.
+const UNANSWERED: &str = "unanswered";
+
+/// Where nothing can be written.
+fn full() -> Stdio {
+    File::options().write(true).open("/dev/full").unwrap().into()
+}
+
+#[test]
+fn a_node_whose_words_find_no_room_answers_and_stops_in_order() {
+    let home = tempfile::tempdir().unwrap();
+    let child = klnode(home.path()).stdout(full()).stderr(full()).spawn().unwrap();
+    let mut node = Running(child);
+    eventually("it answers", || {
+        let status = klnode(home.path()).arg("status").output().unwrap();
+        status.status.success().then_some(())
+    });
+    let stopped = klnode(home.path()).arg("stop").output().unwrap();
+    assert!(stopped.status.success(), "{}", told(&stopped));
+    assert_eq!(node.0.wait().unwrap().code(), Some(0));
+}
+
+/// A node that is started with a signal as `env` is told, whatever this process does with it.
+fn node_with(option: &str, home: &Path) -> Command {
+    let node = klnode(home);
+    let mut command = Command::new("/usr/bin/env");
+    command.env_clear().arg(option).arg(node.get_program()).args(node.get_args());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+#[test]
+fn a_terminal_that_closes_stops_its_node_in_order() {
+    let home = tempfile::tempdir().unwrap();
+    let (node, _) = started(node_with("--default-signal=HUP", home.path()));
+    signal(&node.0, "HUP");
+    let ended = node.finish();
+    assert!(ended.status.success(), "{}", ended.status);
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(said.contains("Stopped; everything that was acknowledged is on disk."), "{said}");
+}
+
+/// Whether a process ignores that its terminal closes.
+fn ignores_hangup(child: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 1
+}
+
+#[test]
+fn a_node_that_is_to_outlive_its_terminal_does() {
+    let home = tempfile::tempdir().unwrap();
+    let (mut node, _) = started(node_with("--ignore-signal=HUP", home.path()));
+    signal(&node.0, "HUP");
+    assert!(ignores_hangup(&node.0));
+    let stopped = klnode(home.path()).arg("stop").output().unwrap();
+    assert!(stopped.status.success(), "{}", told(&stopped));
+    assert!(node.0.wait().unwrap().success());
+}
+
+/// An embedder on loopback, and who hears of it when it leaves somebody without an answer.
+fn embedder() -> (SocketAddr, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (left, waiting) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, left) = (stream.unwrap(), left.clone());
+            // An error is the caller's: it may go away at any time.
+            std::thread::spawn(move || answer(stream, &left).unwrap_or_default());
+        }
+    });
+    (address, waiting)
+}
+
+/// Gives every text of one request the same vector, or waits until the caller goes away.
+fn answer(stream: TcpStream, left: &Sender<()>) -> io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut length = 0_usize;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        let line = line.trim().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a number");
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    let body: Value = serde_json::from_slice(&body)?;
+    let texts = body["input"].as_array().cloned().unwrap_or_default();
+    if texts.iter().any(|text| text.to_string().contains(UNANSWERED)) {
+        // An error means that the test is over.
+        let _ = left.send(());
+        io::copy(&mut stream, &mut io::sink())?;
+        return Ok(());
+    }
+    let vectors = json!({ "embeddings": vec![[0.6, 0.8]; texts.len()] }).to_string();
+    let length = vectors.len();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    stream.get_mut().write_all(&[head.as_bytes(), vectors.as_bytes()].concat())
+}
+
+#[test]
+fn a_node_stops_though_a_search_waits_for_an_embedder() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, waiting) = embedder();
+    let mut command = klnode(home.path());
+    for set in [
+        "embedder.kind=ollama",
+        &format!("embedder.url=http://{address}"),
+        "embedder.model=small",
+        "embedder.query_timeout=10 min",
+        "embedder.request_timeout=10 min",
+    ] {
+        command.args(["--set", set]);
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let (mut node, _) = started(command);
+    let words =
+        ["add", "--title", "Letters", "--content", "They come late.", "--evidence", "run:1"];
+    let added = klnode(home.path()).args(words).output().unwrap();
+    assert!(added.status.success(), "{}", told(&added));
+    eventually("a search by vectors", || {
+        let found = klnode(home.path()).args(["search", "letters", "--json"]).output().unwrap();
+        let found: Value = serde_json::from_slice(&found.stdout).ok()?;
+        (found["hits"].is_array() && found["fallback"].is_null()).then_some(())
+    });
+    let mut search = klnode(home.path());
+    search.args(["search", UNANSWERED]).stdout(Stdio::null()).stderr(Stdio::null());
+    let _searching = Running(search.spawn().unwrap());
+    waiting.recv_timeout(PATIENCE).unwrap();
+    signal(&node.0, "TERM");
+    let ended = eventually("the node ends", || node.0.try_wait().unwrap());
+    assert!(ended.success(), "{ended}");
+}

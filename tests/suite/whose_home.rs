@@ -1,0 +1,156 @@
+//! Which home is meant and whose it is: another user's, a file, one typed from the current folder, one
+//! that the environment names.
+
+use crate::process::{klnode, refusal, start, started, told};
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A user to whom nothing here belongs.
+const NOBODY: u32 = 65_534;
+
+/// A place for a home that every user can look at, where this process can be another user; elsewhere
+/// it is said that there is none.
+fn seen_by_all(what: &str) -> Option<(TempDir, PathBuf)> {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let is_root = folder.path().metadata().unwrap().uid() == 0;
+    fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    // The program may lie where only root finds it.
+    if is_root && as_nobody(&home, &["--version"]).is_ok() {
+        return Some((folder, home));
+    }
+    let skipped = format!("skipped: {what} (nobody else can be asked here)\n");
+    std::io::stderr().write_all(skipped.as_bytes()).unwrap();
+    None
+}
+
+fn as_nobody(home: &Path, arguments: &[&str]) -> std::io::Result<Output> {
+    klnode(home).args(arguments).current_dir("/").uid(NOBODY).gid(NOBODY).output()
+}
+
+/// What is printed by a verb that ends with this code.
+#[track_caller]
+fn printed(output: &Output, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{}", told(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The program without a home, in a folder.
+fn bare(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_klnode-under-test"));
+    command.env_clear().current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn of_another_users_home_nothing_is_said_but_whose_it_is() {
+    let Some((_folder, home)) = seen_by_all("a home of another user") else { return };
+    let (_node, _) = start(&home);
+    let doctor = printed(&as_nobody(&home, &["doctor"]).unwrap(), 1);
+    assert!(doctor.contains(&format!("{} belongs to another user\n", home.display())), "{doctor}");
+    assert!(doctor.ends_with("\n1 checks, 0 warnings, 1 failures\n"), "{doctor}");
+    let status = as_nobody(&home, &["status"]).unwrap();
+    printed(&status, 1);
+    let expected = format!(
+        "klnode: cannot use the home {}: it belongs to another user\n  \
+         hint: ask as that user, or name a home of your own with --home\n",
+        home.display()
+    );
+    assert_eq!(told(&status), expected);
+}
+
+#[test]
+fn a_home_that_is_closed_to_its_owner_is_not_taken_for_an_empty_one() {
+    let Some((_folder, home)) = seen_by_all("a home that is closed to its owner") else { return };
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join("store.redb"), "something").unwrap();
+    fs::set_permissions(&home, PermissionsExt::from_mode(0o600)).unwrap();
+    chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+    let doctor = printed(&as_nobody(&home, &["doctor"]).unwrap(), 1);
+    assert!(doctor.contains(" cannot be read: Permission denied"), "{doctor}");
+    assert!(doctor.contains(&format!(" chmod 700 {}\n", home.display())), "{doctor}");
+    for part in ["from a backup", "there is none yet", "no node is running"] {
+        assert!(!doctor.contains(part), "{part}: {doctor}");
+    }
+}
+
+#[test]
+fn a_home_that_is_a_file_is_told_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("letter");
+    fs::write(&file, "Dear reader,").unwrap();
+    let refused = klnode(&file).output().unwrap();
+    printed(&refused, 2);
+    let expected = format!(
+        "klnode: cannot use the home {}: it is a file\n  hint: name a folder with --home\n",
+        file.display()
+    );
+    assert_eq!(told(&refused), expected);
+    let doctor = printed(&klnode(&file).arg("doctor").output().unwrap(), 1);
+    assert!(doctor.contains(&format!("{} is a file\n", file.display())), "{doctor}");
+}
+
+#[test]
+fn a_socket_that_cannot_be_made_sends_to_the_doctor() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    fs::DirBuilder::new().mode(0o700).create(&home).unwrap();
+    fs::write(home.join("klnode.sock"), "no socket").unwrap();
+    let refused = refusal(&home);
+    assert!(refused.ends_with("  hint: `klnode doctor` looks closer\n"), "{refused}");
+}
+
+#[test]
+fn a_home_that_was_typed_from_the_current_folder_is_told_from_the_root() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().canonicalize().unwrap();
+    let home = here.join("second");
+    let typed = |arguments: &[&str]| {
+        let mut command = klnode(Path::new("second"));
+        command.args(arguments).current_dir(&here);
+        command
+    };
+    let none = typed(&["status"]).output().unwrap();
+    let expected = format!("none is running on {}\n", home.join("klnode.sock").display());
+    assert!(told(&none).contains(&expected), "{}", told(&none));
+    let mut command = typed(&[]);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let (_node, banner) = started(command);
+    assert_eq!(banner[2], format!("  home   {}", home.display()));
+    let status = printed(&typed(&["status", "--json"]).output().unwrap(), 0);
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["home"], home.to_str().unwrap());
+}
+
+#[test]
+fn a_home_of_the_user_that_is_no_absolute_path_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    for home in ["", "here"] {
+        let output = bare(folder.path()).env("HOME", home).arg("status").output().unwrap();
+        printed(&output, 2);
+        let why = "cannot find a home: neither HOME nor XDG_DATA_HOME is an absolute path\n";
+        assert!(told(&output).contains(why), "{home}: {}", told(&output));
+    }
+}
+
+#[test]
+fn a_home_that_the_environment_names_is_used_and_not_shown_as_typed() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let asked = |arguments: &[&str]| {
+        let mut command = bare(home.path());
+        command.env("KLNODE_HOME", home.path()).args(arguments).output().unwrap()
+    };
+    printed(&asked(&["status"]), 0);
+    let mistake = asked(&["show"]);
+    printed(&mistake, 2);
+    assert!(told(&mistake).contains(" show <ENTRY>\n"), "{}", told(&mistake));
+    let help = printed(&asked(&["--help"]), 0);
+    assert!(help.contains("KLNODE_HOME"), "{help}");
+}

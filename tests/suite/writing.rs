@@ -1,0 +1,239 @@
+//! What an entry must hold, whatever it is written by: `add`, a file, an import, a promotion, an agent,
+//! an edit. Real processes.
+
+use crate::mcp::Agent;
+use crate::pairing::Peer;
+use crate::person::write_key;
+use crate::places::{Ground, done, refused};
+use klnode::api::Limits;
+use klnode::engine::{Arrival, Command};
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::lww::Register;
+use klnode_crdt::writer::Claim;
+use klnode_tests::served::{Doors, Served};
+use klnode_tests::society::Stranger;
+use serde_json::{Value, json};
+
+/// A node, and a folder to type in that is no checkout.
+struct Desk {
+    node: Peer,
+    ground: Ground,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self { node: Peer::start(), ground: Ground::new() }
+    }
+
+    #[track_caller]
+    fn done(&self, words: &[&str]) -> Value {
+        done(&self.node, &self.ground.path("."), words)
+    }
+
+    #[track_caller]
+    fn refused(&self, words: &[&str], code: i32, part: &str) {
+        refused(&self.node, &self.ground.path("."), words, code, part);
+    }
+
+    /// The words that add an entry of a type with evidence.
+    fn words<'a>(kind: &'a str, content: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+        let words = ["add", "--type", kind, "--title", "Streams leak", "--content", content];
+        [&words[..], &["--evidence", "doc:d"], more].concat()
+    }
+
+    #[track_caller]
+    fn add(&self, kind: &str, content: &str, more: &[&str]) -> String {
+        text(&self.done(&Self::words(kind, content, more))["id"])
+    }
+
+    #[track_caller]
+    fn registers(&self, entry: &str) -> Value {
+        self.done(&["show", entry])["registers"].clone()
+    }
+
+    /// A file in the folder, by its whole name.
+    fn file(&self, name: &str, content: &str) -> String {
+        let path = self.ground.path(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned()
+}
+
+/// The words that make a finding of an entry.
+fn to_finding(entry: &str) -> [&str; 6] {
+    ["promote", entry, "--to", "local", "--type", "finding"]
+}
+
+const ANCHOR: [&str; 2] = ["--anchor", "path:src/stream.rs"];
+const STEP: [&str; 2] = ["--verify", "Run the leak test."];
+const LONG: &str = "It leaks. It always did. Nobody saw. Now we know.";
+
+#[test]
+fn a_finding_is_held_to_its_rule_by_whatever_door_it_comes() {
+    let desk = Desk::new();
+    let whole = [ANCHOR, STEP].concat();
+    let words = |content, more| Desk::words("finding", content, more);
+    desk.refused(&words("It leaks.", &STEP), 2, "anchors are missing");
+    desk.refused(&words("It leaks.", &ANCHOR), 2, "verify steps are missing");
+    desk.refused(&words(LONG, &whole), 2, "content has 4 sentences; 1 to 3 are allowed");
+    let steps = ["--verify", "Two.", "--verify", "Three.", "--verify", "Four."];
+    let more = [&whole[..], &steps].concat();
+    desk.refused(&words("It leaks.", &more), 2, "verify steps are 4; 1 to 3 are allowed");
+    let found = desk.add("finding", "It leaks. It always did.", &whole);
+    // What warns of a false positive says why below.
+    let why = format!("It leaks.\n\nDismissed: {LONG}");
+    desk.refused(&words(&why, &whole), 2, "sentences");
+    let warns = [&whole[..], &["--tag", "false-positive"]].concat();
+    let warning = desk.add("finding", &why, &warns);
+    for entry in [found, warning] {
+        desk.done(&["promote", &entry, "--to", "local"]);
+    }
+    let line = json!({"title": "t", "content": "It leaks.", "type": "finding"}).to_string();
+    let file = desk.file("notes.jsonl", &line);
+    desk.refused(&["import", &file], 1, "anchors are missing");
+    desk.refused(&["import", &file, "--dry-run"], 1, "anchors are missing");
+    let bare = desk.add("lesson", "It leaks.", &[]);
+    desk.refused(&to_finding(&bare), 2, "anchors are missing");
+    let able = desk.add("lesson", "It leaks.", &whole);
+    desk.done(&to_finding(&able));
+}
+
+#[test]
+fn an_agent_that_remembers_a_finding_is_sent_to_its_task_and_a_spike_has_its_outcome() {
+    let desk = Desk::new();
+    let mut agent = Agent::new(&desk.node.home, &[]);
+    let remember = |kind: &str, more: Value| {
+        let mut new = json!({"title": "t", "content": "c", "type": kind, "evidence": ["doc:d"]});
+        new.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        new
+    };
+    let told = agent.call("remember", &remember("finding", json!({})));
+    assert_eq!(told["isError"], true, "{told}");
+    let said = text(&told["content"][0]["text"]);
+    assert!(
+        said.starts_with("cannot remember a finding") && said.contains("task finding"),
+        "{said}"
+    );
+    let spike = remember("spike", json!({"outcome": "rejected"}));
+    let code = text(&agent.done("remember", &spike)["code"]);
+    assert_eq!(desk.registers(&code)["outcome"], "rejected");
+    agent.close();
+}
+
+#[test]
+fn a_spike_is_written_with_its_outcome_and_nothing_else_has_one() {
+    let desk = Desk::new();
+    let spike = desk.add("spike", "Zero copy is faster.", &["--outcome", "confirmed"]);
+    assert_eq!(desk.registers(&spike)["outcome"], "confirmed");
+    let words = |kind, outcome| Desk::words(kind, "c", outcome);
+    desk.refused(&words("spike", &["--outcome", "maybe"]), 2, "it must be one of confirmed");
+    desk.refused(&words("lesson", &["--outcome", "partial"]), 2, "only a spike has one");
+    let front = "---\ntitle: t\ntype: spike\noutcome: partial\nevidence: [doc:d]\n---\nText.\n";
+    let object = json!({"title": "t", "content": "c", "type": "spike", "outcome": "partial",
+        "evidence": ["doc:d"]});
+    let object = object.to_string();
+    for (name, content) in [("spike.md", front), ("spike.json", object.as_str())] {
+        let added = desk.done(&["add", &desk.file(name, content)]);
+        assert_eq!(desk.registers(&text(&added["id"]))["outcome"], "partial", "{name}");
+    }
+    // It goes along where it is promoted as a spike, and only there.
+    for (kind, outcome) in [("spike", json!("confirmed")), ("lesson", json!(null))] {
+        let promoted = desk.done(&["promote", &spike, "--to", "local", "--type", kind]);
+        assert_eq!(desk.registers(&text(&promoted["id"]))["outcome"], outcome, "{kind}");
+    }
+}
+
+#[test]
+fn an_edit_makes_nothing_that_could_not_be_written_anew() {
+    let desk = Desk::new();
+    let line = json!({"title": "t", "content": "Rests on where it stands."}).to_string();
+    desk.done(&["import", &desk.file("notes.jsonl", &line)]);
+    let entry = text(&desk.done(&["list"])["entries"][0]["id"]);
+    for (field, part) in [
+        ("type=norm", "citations are missing"),
+        ("type=signal", "memory is semantic, but signal entries are episodic"),
+        ("type=finding", "anchors are missing"),
+        ("sub_type=anything", "lesson entries have none"),
+        ("outcome=partial", "only a spike has one"),
+    ] {
+        desk.refused(&["edit", &entry, "--field", field], 2, part);
+    }
+    desk.done(&["edit", &entry, "--field", "type=norm", "--evidence", "pr:7"]);
+    let retyped = ["edit", &entry, "--field", "type=experience", "--field", "sub_type=bug"];
+    desk.done(&retyped);
+    let wrong = ["edit", &entry, "--field", "sub_type=risk"];
+    desk.refused(&wrong, 2, "sub_type is `risk`; it must be one of decision");
+    // What the new type does not have is taken away along with it.
+    let lesson = ["edit", &entry, "--field", "type=lesson"];
+    desk.refused(&lesson, 2, "sub_type is `bug`; lesson entries have none");
+    desk.done(&[&lesson[..], &["--field", "sub_type="]].concat());
+    let found = desk.add("finding", "It leaks.", &[ANCHOR, STEP].concat());
+    desk.refused(&["edit", &found, "--content", LONG], 2, "content has 4 sentences");
+    desk.refused(&["edit", &found, "--remove-anchor", ANCHOR[1]], 2, "anchors are missing");
+    desk.done(&["edit", &found, "--content", "It leaks. It always did."]);
+}
+
+#[test]
+fn an_edit_sets_no_norm_against_another() {
+    let desk = Desk::new();
+    let norm = |how: &str, more: &[&str]| {
+        let title = format!("retry the billing gateway with backoff: {how}");
+        let words = ["add", "--type", "norm", "--title", &title, "--content", "What was learned."];
+        let rest = ["--evidence", "pr:7", "--tag", "retry", "--tag", "billing"];
+        desk.done(&[&words[..], &rest, more].concat())
+    };
+    let theirs = norm("never", &["--polarity", "negative"]);
+    let ours = text(&norm("always", &[])["id"]);
+    let said = format!("{} there says the opposite", text(&theirs["code"]));
+    let edit = ["edit", &ours, "--field", "polarity=positive"];
+    desk.refused(&edit, 4, &said);
+    desk.done(&["edit", &ours, "--field", "polarity=negative"]);
+    desk.done(&["archive", &text(&theirs["id"])]);
+    desk.done(&edit);
+}
+
+#[test]
+fn what_a_procedural_entry_says_is_not_changed_by_accepting_a_proposal() {
+    let served = Served::start(Limits::default(), Doors::Socket);
+    let new = json!({"title": "Sign releases", "content": "Always.", "memory": "procedural",
+        "evidence": ["doc:d"]});
+    let entry = text(&served.json("POST", "/v1/entries", &new).json()["id"]);
+    let id = EntryId::from_hex(&entry).unwrap();
+    let title = Claim::Set(Register::TITLE, "Sign nothing".into());
+    let tag = Claim::Add(TextSet::TAGS, "release".into());
+    for (stranger, claim) in [(Stranger::new(1), title), (Stranger::new(2), tag)] {
+        let (record, from) = (stranger.claims(id, claim), stranger.author());
+        served.engine.submit_blocking(Command::Ingest(vec![Arrival { record, from }])).unwrap();
+    }
+    write_key(served.socket.parent().unwrap());
+    let accept = |what: &str| {
+        let path = format!("/v1/entries/{entry}/accept");
+        served.json("POST", &path, &json!({"what": what}))
+    };
+    let refused = accept("title");
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    assert!(refused.text().contains("`klnode edit --as-person`"), "{}", refused.text());
+    let taken = accept("tags");
+    assert_eq!(taken.status, 200, "{}", taken.text());
+}
+
+#[test]
+fn a_line_that_was_taken_before_is_known_although_it_would_be_refused_by_now() {
+    let desk = Desk::new();
+    let line = |kind: &str| {
+        json!({"key": "n1", "title": "t", "content": "It leaks.", "type": kind}).to_string()
+    };
+    desk.done(&["import", &desk.file("notes.jsonl", &line("lesson"))]);
+    let file = desk.file("notes.jsonl", &line("finding"));
+    let import = ["import", file.as_str()];
+    let words: [&[&str]; 3] = [&[], &["--dry-run"], &["--strict"]];
+    for more in words {
+        let imported = desk.done(&[&import[..], more].concat());
+        assert_eq!((&imported["taken"], &imported["known"]), (&json!(0), &json!(1)), "{more:?}");
+    }
+}
