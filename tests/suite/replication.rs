@@ -364,6 +364,37 @@ fn a_peer_that_reads_a_backlog_is_given_nothing_more_of_what_ends_meanwhile() {
 }
 
 #[test]
+fn who_was_struck_off_for_a_moment_has_everything_in_the_end() {
+    // More than are examined in two pieces.
+    const ENTRIES: usize = 600;
+    let mut nodes = Cluster::new(28, 2, Knobs::calm());
+    let team = nodes.found(&[0, 1]);
+    let mut entries = Vec::new();
+    for number in 0..ENTRIES {
+        entries.push(nodes.create(0, in_workspace(team, &format!("entry {number}"))));
+    }
+    nodes.part(1);
+    nodes.pair(0, 1, false);
+    nodes.pass(1_000);
+    nodes.heal();
+    for _ in 0..20 {
+        if asked(&nodes) == 0 {
+            nodes.pass_messages(1);
+        }
+    }
+    // What it asks for is on its way.
+    strike_off(&mut nodes, team, 1);
+    let listed = Claim::Add(TextSet::MEMBERS, nodes.author(1).to_string());
+    let command = Command::Claim { entry: charter::entry(team), claims: vec![listed] };
+    nodes.run(0, command).expect("listed again");
+    nodes.pass(2 * REST_MS);
+    for entry in entries {
+        assert_eq!(nodes.digests(1, entry), nodes.digests(0, entry));
+    }
+    assert_all_equal(&mut nodes);
+}
+
+#[test]
 fn an_import_is_forgotten_on_own_machines_that_know_each_other_by_another_alone() {
     for is_blocked in [false, true] {
         let mut nodes = Cluster::new(23, 3, Knobs::calm());
