@@ -363,8 +363,6 @@ impl Step<'_> {
         Ok(())
     }
 
-    // Comparing.
-
     // Answers to what was asked.
 
     fn answered(&mut self, id: u64, frame: &[u8]) -> Result<(), Unreadable> {
