@@ -74,6 +74,7 @@ mod golden;
 pub mod limits;
 pub mod message;
 pub mod pairing;
+mod reading;
 mod replicator;
 mod scrub;
 mod serve;

@@ -1,13 +1,15 @@
 //! The state machine: what comes in, what goes out. Knows no clock, no socket and no store.
 //!
-//! Every node runs the same one against each of its peers: it serves its own outbox, and reads the
-//! peer's. See the [module documentation](super) for the protocol.
+//! Every node runs the same one against each of its peers. Here is what its halves share: greeting,
+//! asking, telling what is new, and what a peer does wrong. The own outbox is served in `serve`, the
+//! peer's is read in `reading`, and what both hold is compared in `scrub`. See the
+//! [module documentation](super) for the protocol.
 
 use super::budget::{Allowance, Budget};
-use super::limits::{PAGE_ITEMS_MAX, RECEIPTS_MAX, VERSION};
-use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
+use super::limits::{RECEIPTS_MAX, VERSION};
+use super::message::{Answer, Ask, Cursor, Greeting, Receipt};
 use super::serve::KEPT_MS;
-use super::session::{Delivery, Expected, Fault, Page, Session, SyncState};
+use super::session::{Delivery, Expected, Fault, Session, SyncState};
 use super::view::{Offerer, Unreadable, View};
 use klnode_crdt::ids::{AuthorId, Digest};
 use klnode_crdt::time::WallTime;
@@ -97,9 +99,7 @@ impl Default for Settings {
 
 /// After a failure or a deferral the next ask waits so long.
 pub(super) const RETRY_MS: u64 = 1_000;
-const DEFERRED_RETRY_MS: u64 = 30_000;
-/// Pages that are read ahead while one is applied.
-const PAGES_AHEAD: usize = 2;
+pub(super) const DEFERRED_RETRY_MS: u64 = 30_000;
 
 /// The machine.
 pub struct Replicator {
@@ -190,7 +190,7 @@ pub(super) struct Step<'a> {
     pub(super) peer: AuthorId,
     pub(super) session: &'a mut Session,
     pub(super) settings: &'a Settings,
-    next_id: &'a mut u64,
+    pub(super) next_id: &'a mut u64,
     pub(super) view: &'a dyn View,
     pub(super) at: u64,
     pub(super) out: Vec<Output>,
@@ -261,10 +261,7 @@ impl Step<'_> {
         let millis = |time: WallTime| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         self.session.clock_ahead_ms = millis(theirs.time) - millis(self.view.now());
         if is_first {
-            self.session.asked = self.view.cursor(self.peer)?;
-            if self.session.asked.is_none_or(|cursor| cursor.store != theirs.store) {
-                self.reread();
-            }
+            self.begin_reading(theirs.store)?;
             self.session.state = match std::mem::take(&mut self.session.state) {
                 SyncState::Refused(_) => SyncState::Unknown,
                 state => state,
@@ -272,13 +269,6 @@ impl Step<'_> {
             self.tell_receipts()?;
         }
         Ok(())
-    }
-
-    /// The peer's outbox is read from its start.
-    fn reread(&mut self) {
-        self.session.asked = None;
-        self.session.want_compare();
-        self.out.push(Output::Reread(self.peer));
     }
 
     /// Does what can be done next. A store that cannot be read leaves it for the next tick.
@@ -299,33 +289,11 @@ impl Step<'_> {
             return Ok(());
         };
         self.announce()?;
-        if let Some(page) = self.session.pages.front_mut().filter(|page| page.is_ready()) {
-            let id = *self.next_id;
-            *self.next_id += 1;
-            let delivery = page.deliver(id, self.peer, theirs.store);
-            self.out.push(Output::Deliver(delivery));
-        }
+        self.deliver_if_ready(theirs.store);
         if self.at < self.session.wait_until {
             return Ok(());
         }
-        let is_fetching = self.session.expects(&Expected::Records);
-        let fetch = self
-            .session
-            .pages
-            .iter_mut()
-            .find(|page| page.delivered.is_none() && !page.is_complete() && !page.is_fetching);
-        if let (Some(page), false) = (fetch, is_fetching) {
-            page.is_fetching = true;
-            let missing = page.missing();
-            self.ask(&Ask::Fetch(missing), Expected::Records);
-        }
-        let session = &mut *self.session;
-        if !session.is_at_end && !session.is_asking && session.pages.len() < PAGES_AHEAD {
-            session.is_asking = true;
-            let cursor = session.asked;
-            let ask = Ask::Changes(cursor, PAGE_ITEMS_MAX as u32);
-            self.ask(&ask, Expected::Page(cursor));
-        }
+        self.read_on();
         self.compare_if_due(theirs)
     }
 
@@ -353,7 +321,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn tell_receipts(&mut self) -> Result<(), Unreadable> {
+    pub(super) fn tell_receipts(&mut self) -> Result<(), Unreadable> {
         let mut receipts = self.view.receipts(self.peer)?;
         receipts.truncate(RECEIPTS_MAX);
         let is_telling = |expected: &Expected| matches!(expected, Expected::Receipts(_));
@@ -389,23 +357,8 @@ impl Step<'_> {
             (Answer::Page(items, end, more), Expected::Page(from)) => {
                 self.page(items, from, end, more)?;
             }
-            (Answer::UnknownCursor, Expected::Page(Some(_))) => {
-                self.session.is_asking = false;
-                // Once is no fault. Whoever says so again and again has much written down each time.
-                let wait = (RETRY_MS << self.session.rereads.min(8)).min(DEFERRED_RETRY_MS);
-                if self.session.rereads > 0 {
-                    self.session.wait_until = self.at + wait;
-                }
-                self.session.rereads += 1;
-                self.reread();
-            }
-            (Answer::Records(records), Expected::Records) => {
-                let mut faults = Vec::new();
-                if let Some(page) = self.session.pages.iter_mut().find(|page| page.is_fetching) {
-                    page.fetched(records, &mut faults);
-                }
-                self.faults(faults);
-            }
+            (Answer::UnknownCursor, Expected::Page(Some(_))) => self.cursor_is_unknown(),
+            (Answer::Records(records), Expected::Records) => self.fetched(records),
             (Answer::Compare(message), Expected::Compare) => self.compared(&message)?,
             (Answer::Done, Expected::Heard) => {}
             (Answer::Done, Expected::Receipts(receipts)) => {
@@ -436,79 +389,6 @@ impl Step<'_> {
             }
         }
         Ok(())
-    }
-
-    fn page(
-        &mut self,
-        items: Vec<Item>,
-        from: Option<Cursor>,
-        end: Cursor,
-        more: bool,
-    ) -> Result<(), Unreadable> {
-        self.session.is_asking = false;
-        let has_grown = std::mem::take(&mut self.session.has_grown);
-        let Some(theirs) = self.session.theirs else { return Ok(()) };
-        if from != self.session.asked {
-            // It was asked for before what precedes it was deferred.
-            return Ok(());
-        }
-        let begin = from.map_or(0, |cursor| cursor.position);
-        let count = items.iter().map(Item::rows).sum();
-        let opened = items.iter().map(Item::opened).sum();
-        let is_sound = end.store == theirs.store
-            && end.position >= begin
-            && (end.position > begin || !more)
-            && count <= PAGE_ITEMS_MAX;
-        if !is_sound {
-            self.fault("a page that does not follow its cursor");
-            self.session.wait_until = self.at + RETRY_MS;
-            return Ok(());
-        }
-        let mut faults = Vec::new();
-        let is_empty = items.is_empty();
-        let page = Page::new(items, self.peer, (from, end), self.view, &mut faults)?;
-        self.session.asked = Some(end);
-        self.session.is_at_end = !more && !has_grown;
-        // A page that moves nothing needs no commit.
-        if !is_empty || end.position > begin {
-            self.session.pages.push_back(page);
-            self.session.state = SyncState::Reading;
-            self.session.wants_compare = true;
-        }
-        if !self.view.is_mine(self.peer) {
-            let wait = self.session.spent.records((count, opened), self.at, &self.settings.budget);
-            self.session.wait_until = self.session.wait_until.max(self.at + wait);
-        }
-        self.faults(faults);
-        Ok(())
-    }
-
-    fn applied(&mut self, id: u64, outcomes: &[Outcome]) -> Result<(), Unreadable> {
-        if self.session.pages.front().and_then(|page| page.delivered) != Some(id) {
-            return Ok(());
-        }
-        let Some(mut page) = self.session.pages.pop_front() else { return Ok(()) };
-        for _ in outcomes.iter().filter(|outcome| **outcome == Outcome::Faulty) {
-            self.fault("a proof that proves nothing");
-        }
-        let is_settled = !outcomes.contains(&Outcome::Deferred);
-        if is_settled && !page.is_complete() {
-            // It was a part: the cursor moves at the end of the page.
-            page.delivered = None;
-            self.session.pages.push_front(page);
-            return self.tell_receipts();
-        }
-        match (page.span, is_settled) {
-            (Some((_, end)), true) => self.out.push(Output::Advance(self.peer, end)),
-            (Some((begin, _)), false) => {
-                // Everything after it is read again, too.
-                self.session.pages.clear();
-                (self.session.asked, self.session.is_at_end) = (begin, false);
-                self.session.wait_until = self.at + DEFERRED_RETRY_MS;
-            }
-            (None, _) => {}
-        }
-        self.tell_receipts()
     }
 
     fn lost(&mut self, id: u64) {
@@ -582,7 +462,7 @@ impl Step<'_> {
         self.enforce(allowance);
     }
 
-    fn faults(&mut self, faults: Vec<Fault>) {
+    pub(super) fn faults(&mut self, faults: Vec<Fault>) {
         for Fault(what) in faults {
             self.fault(&what);
         }

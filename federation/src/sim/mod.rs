@@ -12,29 +12,28 @@
 //! gives it to the node it is for, and sends on whatever the node puts out:
 //!
 //! ```
-//! use klnode_federation::sim::{Delivery, Knobs, Network, Random};
+//! use klnode_federation::sim::{Delivery, Knobs, Network};
 //!
-//! let seed = 42;
-//! let mut network = Network::new(seed, 3, Knobs::drawn(&mut Random::new(seed)));
+//! let (seed, knobs) = (42, Knobs { loss: 200, duplication: 100, ..Knobs::calm() });
+//! let mut network = Network::new(seed, 3, knobs);
 //! let mut heard = [false; 3];
 //! network.at(0, "begin");        // the script: what the test itself does, at its time
+//! network.at(1_500, "part");
 //! network.at(60_000, "calm");
 //! network.at(90_000, "end");
 //! while let Some((now, delivery)) = network.advance() {
 //!     match delivery {
 //!         Delivery::Script { message: "begin" } => network.timer(0, now, "tick"),
+//!         Delivery::Script { message: "part" } => network.part(&[0]),
 //!         Delivery::Script { message: "calm" } => {
-//!             for node in network.calm_down() {      // those that were down are up again:
-//!                 network.timer(node, now, "tick");  // here a real test would reopen the store
-//!             }
-//!             network.timer(0, now, "tick");
+//!             network.heal();
+//!             network.set_knobs(Knobs::calm());
 //!         }
 //!         Delivery::Script { .. } => break,
 //!         Delivery::Timer { node, message } => {     // it is a node's turn
 //!             heard[node] = true;
 //!             network.send(node, (node + 1) % 3, "gossip");
 //!             network.timer(node, now + 1000, message);
-//!             network.shake();                       // perhaps something goes wrong
 //!         }
 //!         Delivery::Message { to, .. } => {
 //!             if !heard[to] {
@@ -47,11 +46,10 @@
 //! ```
 //!
 //! What goes wrong by itself, with every message: it is lost, repeated, late, overtaken
-//! ([`Knobs`]). What the test does, or [`Network::shake`] does by chance: links are cut and healed,
-//! nodes crash and restart, clocks jump and stop. A message travels on the connection on which it
-//! was sent: if its link is cut or either node goes down before it arrives, it is lost, as it
-//! would be with TCP. [`Network::counts`] tells whether a fault that a test is about has occurred
-//! at all.
+//! ([`Knobs`]). What the test does: links are cut and healed, nodes crash and restart, clocks jump
+//! and stop ([`Fault`]). A message travels on the connection on which it was sent: if its link is cut
+//! or either node goes down before it arrives, it is lost, as it would be with TCP.
+//! [`Network::counts`] tells whether a fault that a test is about has occurred at all.
 //!
 //! To check that nothing but the seed decides, run a simulation twice and compare
 //! [`Network::trace`], into which [`Network::note`] takes whatever else must be equal, such as the
@@ -67,4 +65,3 @@ mod tests;
 pub use clock::START_MS;
 pub use fault::{Counts, Fault, Knobs};
 pub use network::{Delivery, Network};
-pub use random::Random;

@@ -14,7 +14,7 @@ pub struct Network<M> {
     knobs: Knobs,
     now_ms: u64,
     nodes: Vec<Node>,
-    /// Links that do not work, from one node to another.
+    /// Links that do not work, each both ways.
     cuts: BTreeSet<(usize, usize)>,
     /// When the last message in order arrives on each link.
     last_arrivals_ms: BTreeMap<(usize, usize), u64>,
@@ -77,7 +77,6 @@ impl<M: Clone> Network<M> {
 
     /// Sends a message, which may be lost, late, or arrive twice.
     pub fn send(&mut self, from: usize, to: usize, message: M) {
-        self.counts.sent += 1;
         self.mix(&[4, from as u64, to as u64]);
         // All dice are thrown for every message: what becomes of one does not shift the others.
         let is_lost = self.random.happens(self.knobs.loss);
@@ -148,76 +147,27 @@ impl<M: Clone> Network<M> {
             Delivery::Timer { node, .. } => (2, *node, *node),
             Delivery::Script { .. } => (3, 0, 0),
         };
-        match kind {
-            1 => self.counts.delivered += 1,
-            _ => self.counts.timers += 1,
-        }
+        self.counts.delivered += u64::from(matches!(delivery, Delivery::Message { .. }));
         self.mix(&[kind, time_ms, number, from as u64, to as u64]);
         Some((time_ms, delivery))
     }
 
-    /// Perhaps lets something go wrong with nodes, links or clocks, or come right again: by chance,
-    /// as the knobs have it. What happened, for the caller to act on: a crashed node must be
-    /// dropped, a restarted one opened again.
-    pub fn shake(&mut self) -> Option<Fault> {
-        let node = self.random.index(self.nodes.len())?;
-        if !self.random.happens(self.knobs.shaking) {
-            return None;
-        }
-        let fault = match self.random.below(4) {
-            0 if self.cuts.is_empty() => {
-                let sides: Vec<bool> =
-                    self.nodes.iter().map(|_| self.random.happens(500)).collect();
-                let side = sides.iter().enumerate().filter(|(_, is_in)| **is_in);
-                Fault::Parted { nodes: side.map(|(node, _)| node).collect() }
-            }
-            0 => Fault::Healed,
-            1 if self.nodes[node].is_up => Fault::Crashed { node },
-            1 => Fault::Restarted { node },
-            2 => Fault::Jumped { node, by_ms: self.draw_jump() },
-            _ if self.nodes[node].clock.is_frozen() => Fault::Thawed { node },
-            _ => Fault::Froze { node },
-        };
-        self.cause(&fault);
-        Some(fault)
-    }
-
-    fn draw_jump(&mut self) -> i64 {
-        let reach = i64::try_from(self.knobs.jump_ms_max).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
-        let drawn = self.random.within(0..=2 * reach as u64);
-        i64::try_from(drawn).unwrap_or(0) - reach
-    }
-
-    /// Lets something happen. What is so already (a crash of a node that is down) is nothing.
+    /// Lets something happen to a clock.
     pub fn cause(&mut self, fault: &Fault) {
         match fault {
-            Fault::Parted { nodes } => self.part(nodes),
-            Fault::Healed => self.heal(),
-            Fault::Crashed { node } => self.crash(*node),
-            Fault::Restarted { node } => self.restart(*node),
             Fault::Jumped { node, by_ms } => self.jump(*node, *by_ms),
             Fault::Froze { node } => self.freeze(*node),
             Fault::Thawed { node } => self.thaw(*node),
         }
     }
 
-    /// Cuts the link from one node to another; the way back stays. What is under way is lost.
-    pub fn cut(&mut self, from: usize, to: usize) {
-        self.counts.parted += 1;
-        self.cut_all(&[(from, to)]);
-    }
-
-    /// Cuts every link between these nodes and all others, both ways.
+    /// Cuts every link between these nodes and all others, both ways. What is under way is lost.
     pub fn part(&mut self, side: &[usize]) {
         self.counts.parted += 1;
         let others = (0..self.nodes.len()).filter(|node| !side.contains(node));
         let pairs = others.flat_map(|other| side.iter().map(move |node| (*node, other)));
         let links: Vec<(usize, usize)> = pairs.flat_map(|(a, b)| [(a, b), (b, a)]).collect();
-        self.cut_all(&links);
-    }
-
-    fn cut_all(&mut self, links: &[(usize, usize)]) {
-        for (from, to) in links {
+        for (from, to) in &links {
             self.mix(&[5, *from as u64, *to as u64]);
         }
         self.cuts.extend(links);
@@ -228,16 +178,8 @@ impl<M: Clone> Network<M> {
         });
     }
 
-    /// Mends the link from one node to another.
-    pub fn mend(&mut self, from: usize, to: usize) {
-        self.counts.healed += 1;
-        self.mix(&[6, from as u64, to as u64]);
-        self.cuts.remove(&(from, to));
-    }
-
     /// Mends all links.
     pub fn heal(&mut self) {
-        self.counts.healed += 1;
         self.mix(&[7]);
         self.cuts.clear();
     }
@@ -259,21 +201,18 @@ impl<M: Clone> Network<M> {
     /// Starts a stopped node again.
     pub fn restart(&mut self, node: usize) {
         if !self.nodes[node].is_up {
-            self.counts.restarted += 1;
             self.mix(&[9, node as u64]);
             self.nodes[node].is_up = true;
         }
     }
 
-    /// Moves a node's clock by so much.
-    pub fn jump(&mut self, node: usize, by_ms: i64) {
+    fn jump(&mut self, node: usize, by_ms: i64) {
         self.counts.jumped += 1;
         self.mix(&[10, node as u64, by_ms.cast_unsigned()]);
         self.nodes[node].clock.jump(by_ms);
     }
 
-    /// Stops a node's clock.
-    pub fn freeze(&mut self, node: usize) {
+    fn freeze(&mut self, node: usize) {
         self.counts.frozen += 1;
         self.mix(&[11, node as u64]);
         self.nodes[node].clock.freeze(self.now_ms);
@@ -289,19 +228,6 @@ impl<M: Clone> Network<M> {
     pub fn set_clock_offset(&mut self, node: usize, offset_ms: i64) {
         self.mix(&[13, node as u64, offset_ms.cast_unsigned()]);
         self.nodes[node].clock.set_offset(offset_ms);
-    }
-
-    /// Ends all faults: links work, clocks go, nothing is lost, late or repeated any more. The
-    /// nodes that were down are up again; which ones is returned.
-    pub fn calm_down(&mut self) -> Vec<usize> {
-        self.knobs = Knobs { latency_ms: self.knobs.latency_ms.clone(), ..Knobs::calm() };
-        self.heal();
-        let down: Vec<usize> = (0..self.nodes.len()).filter(|node| !self.is_up(*node)).collect();
-        for node in 0..self.nodes.len() {
-            self.restart(node);
-            self.thaw(node);
-        }
-        down
     }
 
     /// Changes how messages are treated from now on.
@@ -320,14 +246,13 @@ impl<M: Clone> Network<M> {
     }
 
     /// Whether a node runs.
-    pub fn is_up(&self, node: usize) -> bool {
+    pub(super) fn is_up(&self, node: usize) -> bool {
         self.nodes[node].is_up
     }
 
-    /// Whether two nodes run and reach each other both ways: a connection between them would hold.
+    /// Whether two nodes run and reach each other: a connection between them would hold.
     pub fn is_linked(&self, a: usize, b: usize) -> bool {
-        let is_cut = self.cuts.contains(&(a, b)) || self.cuts.contains(&(b, a));
-        self.is_up(a) && self.is_up(b) && !is_cut
+        self.is_up(a) && self.is_up(b) && !self.cuts.contains(&(a, b))
     }
 
     /// How often each thing has happened.

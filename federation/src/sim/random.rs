@@ -8,16 +8,16 @@ use std::ops::RangeInclusive;
 
 /// A stream of numbers that depends on its seed alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
     /// The stream of a seed.
-    pub const fn new(seed: u64) -> Self {
+    pub(super) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Any number.
-    pub fn number(&mut self) -> u64 {
+    pub(super) fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -26,13 +26,13 @@ impl Random {
     }
 
     /// A number below `end`, each as likely as the others; 0 if there is none.
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         // The upper half of a product is uneven by less than end / 2^64, which no test can see.
         ((u128::from(self.number()) * u128::from(end)) >> 64) as u64
     }
 
     /// A number of a range; its start if it is empty.
-    pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
+    pub(super) fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         let width = range.end().saturating_sub(*range.start());
         match width.checked_add(1) {
             Some(count) => range.start() + self.below(count),
@@ -40,19 +40,9 @@ impl Random {
         }
     }
 
-    /// An index of a list of this length; none if it is empty.
-    pub fn index(&mut self, length: usize) -> Option<usize> {
-        (length > 0).then(|| self.below(length as u64) as usize)
-    }
-
     /// Whether something of this likelihood happens. Draws a number in any case.
-    pub fn happens(&mut self, thousandths: u32) -> bool {
+    pub(super) fn happens(&mut self, thousandths: u32) -> bool {
         self.below(1000) < u64::from(thousandths)
-    }
-
-    /// Another stream, for a part that must not disturb the others by drawing more or less.
-    pub fn fork(&mut self) -> Self {
-        Self(self.number())
     }
 }
 
@@ -83,7 +73,7 @@ mod tests {
         }
         assert_eq!(seen[..3], [0; 3]);
         assert!(seen[3..].iter().all(|count| (1_200..1_700).contains(count)), "{seen:?}");
-        assert_eq!((random.below(0), random.within(5..=5), random.index(0)), (0, 5, None));
+        assert_eq!((random.below(0), random.within(5..=5)), (0, 5));
         random.within(0..=u64::MAX);
     }
 
@@ -92,12 +82,5 @@ mod tests {
         let mut random = Random::new(2);
         assert!((0..1000).all(|_| !random.happens(0)));
         assert!((0..1000).all(|_| random.happens(1000)));
-    }
-
-    #[test]
-    fn a_fork_is_another_stream() {
-        let mut random = Random::new(3);
-        let mut fork = random.fork();
-        assert_ne!(random.number(), fork.number());
     }
 }

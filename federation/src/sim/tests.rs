@@ -1,5 +1,6 @@
 //! Each knob by itself, and that a seed decides everything.
 
+use super::random::Random;
 use super::*;
 
 fn calm(nodes: usize) -> Network<u32> {
@@ -27,7 +28,7 @@ fn a_calm_network_delivers_everything_in_order() {
     }
     let arrived = arrivals(&mut network);
     assert_eq!(arrived, (0..100).map(|n| (1, 0, 1, n)).collect::<Vec<_>>());
-    assert_eq!(network.counts(), Counts { sent: 100, delivered: 100, ..Counts::default() });
+    assert_eq!(network.counts(), Counts { delivered: 100, ..Counts::default() });
     assert_eq!(network.advance(), None);
 }
 
@@ -99,20 +100,20 @@ fn reordered_messages_overtake_each_other_and_none_is_lost() {
 fn a_cut_link_loses_what_is_sent_and_what_is_under_way() {
     let mut network = calm(3);
     network.send(0, 1, 1);
-    network.cut(0, 1);
+    network.part(&[0]);
     network.send(0, 1, 2);
     network.send(1, 0, 3);
-    network.send(0, 2, 4);
-    assert!(!network.is_linked(0, 1) && !network.is_linked(1, 0) && network.is_linked(0, 2));
-    assert_eq!(arrivals(&mut network), [(1, 1, 0, 3), (1, 0, 2, 4)]);
-    assert_eq!(network.counts().cut, 2);
-    network.mend(0, 1);
+    network.send(1, 2, 4);
+    assert!(!network.is_linked(0, 1) && !network.is_linked(1, 0) && network.is_linked(1, 2));
+    assert_eq!(arrivals(&mut network), [(1, 1, 2, 4)]);
+    assert_eq!(network.counts().cut, 3);
+    network.heal();
     network.send(0, 1, 5);
     assert_eq!(arrivals(&mut network), [(2, 0, 1, 5)]);
     // A connection that broke for a moment has lost what was on it.
     network.send(0, 1, 6);
-    network.cut(0, 1);
-    network.mend(0, 1);
+    network.part(&[0]);
+    network.heal();
     assert_eq!(arrivals(&mut network), []);
 }
 
@@ -127,7 +128,7 @@ fn a_partition_separates_its_sides_alone() {
     network.heal();
     network.send(3, 0, 1);
     assert_eq!(arrivals(&mut network).len(), 1);
-    assert_eq!((network.counts().parted, network.counts().healed), (1, 1));
+    assert_eq!(network.counts().parted, 1);
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn a_crash_loses_messages_both_ways_and_timers() {
     let expected = [(1, 0, 2, 3), (50, 2, 2, 5), (60, usize::MAX, usize::MAX, 6), (70, 1, 1, 8)];
     assert_eq!(arrivals(&mut network), expected);
     let counts = network.counts();
-    assert_eq!((counts.down, counts.crashed, counts.restarted, counts.timers), (5, 1, 1, 3));
+    assert_eq!((counts.down, counts.crashed), (5, 1));
 }
 
 #[test]
@@ -181,9 +182,37 @@ fn clocks_are_wrong_one_by_one() {
     assert_eq!((network.counts().jumped, network.counts().frozen), (1, 1));
 }
 
+/// Perhaps lets something go wrong with nodes, links or clocks, or come right again.
+fn disturb(network: &mut Network<u32>, dice: &mut Random) {
+    let (node, now) = (dice.below(5) as usize, network.now_ms());
+    match dice.below(40) {
+        0 => network.part(&[node]),
+        1 => network.heal(),
+        2 => network.crash(node),
+        3..=6 if !network.is_up(node) => {
+            network.restart(node);
+            network.timer(node, now, 0);
+        }
+        7 => {
+            let by_ms = dice.within(0..=20_000) as i64 - 10_000;
+            network.cause(&Fault::Jumped { node, by_ms });
+        }
+        8 => network.cause(&Fault::Froze { node }),
+        9 => network.cause(&Fault::Thawed { node }),
+        _ => {}
+    }
+}
+
 /// A busy simulation: everyone gossips, everything goes wrong.
 fn run(seed: u64) -> (u64, Counts, u64) {
-    let mut network = Network::new(seed, 5, Knobs::drawn(&mut Random::new(seed)));
+    let knobs = Knobs {
+        latency_ms: 5..=200,
+        loss: 100,
+        duplication: 100,
+        reordering: 100,
+        reordering_ms_max: 1_000,
+    };
+    let (mut network, mut dice) = (Network::new(seed, 5, knobs), Random::new(seed));
     for node in 0..5 {
         network.timer(node, 0, 0);
     }
@@ -195,9 +224,7 @@ fn run(seed: u64) -> (u64, Counts, u64) {
                     network.send(node, to, 2);
                 }
                 network.timer(node, now + 100, 0);
-                if let Some(Fault::Restarted { node }) = network.shake() {
-                    network.timer(node, now, 0);
-                }
+                disturb(&mut network, &mut dice);
             }
             Delivery::Script { .. } => break,
             Delivery::Message { .. } => {}
@@ -222,7 +249,7 @@ fn the_same_seed_gives_the_same_trace_and_another_another() {
 #[test]
 fn the_trace_of_a_seed_is_golden() {
     // It changes only if the simulator itself changes; then old seeds mean something else.
-    assert_eq!(run(7).0, 169_901_222_939_302_917);
+    assert_eq!(run(7).0, 4_856_307_989_573_703_527);
 }
 
 #[test]
@@ -240,46 +267,19 @@ fn every_fault_fires_for_some_seed() {
     check("duplicated", |c| c.duplicated);
     check("reordered", |c| c.reordered);
     check("parted", |c| c.parted);
-    check("healed", |c| c.healed);
     check("crashed", |c| c.crashed);
-    check("restarted", |c| c.restarted);
     check("jumped", |c| c.jumped);
     check("frozen", |c| c.frozen);
     assert_eq!(missing, Vec::<&str>::new());
 }
 
 #[test]
-fn after_calming_down_nothing_goes_wrong() {
-    for seed in 0..50 {
-        let mut network = Network::new(seed, 4, Knobs::drawn(&mut Random::new(seed)));
-        for _ in 0..200 {
-            network.shake();
-        }
-        let down: Vec<usize> = (0..4).filter(|node| !network.is_up(*node)).collect();
-        assert_eq!(network.calm_down(), down);
-        for number in 0..100 {
-            network.send(0, 3, number);
-        }
-        assert_eq!(network.shake(), None);
-        let shown = network.wall_ms(0);
-        let arrived = arrivals(&mut network);
-        assert!(arrived.iter().map(|a| a.3).eq(0..100), "seed {seed}");
-        assert_eq!(network.wall_ms(0) - shown, network.now_ms());
-    }
-}
-
-#[test]
-fn a_jump_goes_no_further_than_it_may() {
-    let knobs = Knobs { shaking: 1000, jump_ms_max: 1000, ..Knobs::calm() };
-    let mut network = Network::<u32>::new(1, 3, knobs);
-    let mut jumps = Vec::new();
-    for _ in 0..2000 {
-        if let Some(Fault::Jumped { by_ms, .. }) = network.shake() {
-            jumps.push(by_ms);
-        }
-    }
-    assert!(jumps.iter().all(|by_ms| (-1000..=1000).contains(by_ms)));
-    assert!(jumps.iter().any(|by_ms| *by_ms > 500) && jumps.iter().any(|by_ms| *by_ms < -500));
+fn other_knobs_hold_for_what_is_sent_from_then_on() {
+    let mut network = Network::new(1, 2, Knobs { loss: 1000, ..Knobs::calm() });
+    network.send(0, 1, 1);
+    network.set_knobs(Knobs::calm());
+    network.send(0, 1, 2);
+    assert_eq!(arrivals(&mut network), [(1, 0, 1, 2)]);
 }
 
 #[test]
