@@ -43,7 +43,7 @@ impl Kind {
         (Self::Entity, "entity", 'T', &[]),
         (Self::Relation, "relation", 'R', &[]),
         (Self::Signal, "signal", 'G', &[]),
-        (Self::Friction, "friction", 'X', &[]),
+        (Self::Friction, "friction", 'X', &["tool_error", "redo", "validation_fail"]),
         (Self::Calibration, "calibration", 'C', &[]),
         (Self::Playbook, "playbook", 'P', &[]),
     ];

@@ -32,6 +32,8 @@ pub async fn work(client: &Client) -> Result<Vec<String>, Box<dyn Error>> {
         outcome: Outcome::Success,
         quality: Some(0.9),
         used: answer.hits.iter().map(|hit| hit.id.clone()).collect(),
+        dismissed: Vec::new(),
+        avoided: Vec::new(),
         cost: None,
         rounds: None,
         strategy: None,

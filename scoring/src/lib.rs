@@ -28,6 +28,7 @@
 //! | [`duplicates`] | do two entries say the same, and which of them is shown? |
 //! | [`budget`] | how much of which entries fits into an answer? |
 //! | [`briefing`] | what of a workspace matters now, without a question? |
+//! | [`survey`] | is what the node holds in order? |
 
 pub mod admission;
 pub mod briefing;
@@ -49,6 +50,7 @@ pub mod relevance;
 pub mod role;
 pub mod scan;
 pub mod status;
+pub mod survey;
 pub mod thompson;
 pub mod trust;
 mod unit;

@@ -109,15 +109,18 @@ pub struct Credit {
 /// What `outcome` adds to the entries that were `served`, given in the order of serving.
 ///
 /// Each entry is credited once, at the best place it had. A name that was not served earns nothing,
-/// yet it is an answer: whoever names something does not mean the first three served.
+/// yet it is an answer: whoever names something does not mean the first three served. What was
+/// `dismissed` had no part in the work: it neither earns anything nor takes a place among the first.
 #[must_use]
 pub fn credits(
     outcome: Outcome,
     served: &[Served],
     named: &[EntryId],
+    dismissed: &[EntryId],
     params: &Params,
 ) -> Vec<Credit> {
-    let entries = each_once(served);
+    let mut entries = each_once(served);
+    entries.retain(|one| !dismissed.contains(&one.entry));
     let (chosen, reason, factor): (Vec<Served>, Reason, f64) = if named.is_empty() {
         let first = entries.into_iter().take(params.unnamed_max).collect();
         (first, Reason::AmongFirst, params.unnamed_factor)

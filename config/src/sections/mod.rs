@@ -26,7 +26,7 @@ pub use retrieval::{
 };
 pub use running::{Api, Engine, Hooks, Index, Log, Mcp, Network, Threads};
 pub use sharing::{Budget, Egress, Federation, Filters, Ingress};
-pub use upkeep::Upkeep;
+pub use upkeep::{Survey, Upkeep};
 
 /// Every setting of a node. `Config::default()` is what `default.toml` says.
 ///
@@ -79,6 +79,8 @@ pub struct Config {
     pub duplicates: Duplicates,
     /// What the node does by itself.
     pub upkeep: Upkeep,
+    /// When what the node holds is out of order.
+    pub survey: Survey,
     /// What may leave and what may enter.
     pub filter: Filters,
     /// Replication with peers.

@@ -79,13 +79,14 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Ope
 }
 
 /// Paths of requests that may name a workspace, a task or a peer in their body or query.
-const NAMING: [&str; 9] = [
+const NAMING: [&str; 10] = [
     "/v1/anchors/check",
     "/v1/briefing",
     "/v1/entries",
     "/v1/entries/person",
     "/v1/export",
     "/v1/search",
+    "/v1/survey",
     "/v1/sync",
     "/v1/tasks",
     "/v1/threads/archive",

@@ -15,8 +15,10 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::writer::Claim;
+use klnode_scoring::admission::{self, Decision};
 use klnode_scoring::confidence;
 use klnode_scoring::rank::signals::Check;
+use klnode_scoring::scan::Severity;
 use klnode_scoring::status::Reason;
 use std::collections::BTreeMap;
 
@@ -231,6 +233,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         foreign: found.is_foreign(),
         corroborated: found.is_corroborated(),
         gate: gate(found.gate()).into(),
+        first_seen: found.first_seen.as_millis(),
         contested: view
             .registers
             .iter()
@@ -248,6 +251,8 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         links: Vec::new(),
         promotion: None,
         checked: None,
+        admission: None,
+        scan: None,
         flags: Vec::new(),
         pinned: found.overlay.is_pinned,
         muted: found.overlay.is_muted,
@@ -367,8 +372,59 @@ pub(super) fn whole_entry(
         proposals,
         links,
         checked,
+        admission: Some(assessed(found, reading)),
+        scan: Some(scanned(found)),
         ..shown
     })
+}
+
+/// Whether an entry may be retrieved, as it travels.
+fn assessed(found: &Found, reading: &Reading<'_>) -> types::Admission {
+    let of = &found.judged.admission;
+    let (accepted_from, rejected_below) = reading.admission_bounds(found);
+    let name = |name: &str| match name {
+        "observation mass" => "observations".to_owned(),
+        name => name.to_owned(),
+    };
+    let parts = of.signals.iter().map(|signal| (name(signal.name), signal.value));
+    let adds = of.signals.iter().map(|signal| (name(signal.name), signal.weight * signal.value));
+    let decision = match of.decision {
+        Decision::Accept => "accepted",
+        Decision::Candidate => "candidate",
+        Decision::Reject => "rejected",
+    };
+    let reason = match of.reason {
+        admission::Reason::Finding(severity) => {
+            format!("the scan found something {}, whatever speaks for it", severity.name())
+        }
+        admission::Reason::TooWeak => "too little speaks for it".to_owned(),
+        admission::Reason::Borderline => {
+            "enough speaks for it to be found, too little to be accepted".to_owned()
+        }
+        admission::Reason::ForeignBorderline => {
+            "enough speaks for an entry of your own, too little for one of somebody else".to_owned()
+        }
+        admission::Reason::Passed => "enough speaks for it".to_owned(),
+    };
+    types::Admission {
+        score: of.score,
+        decision: decision.to_owned(),
+        reason,
+        accepted_from,
+        rejected_below,
+        parts: parts.collect(),
+        adds: adds.collect(),
+    }
+}
+
+/// What the scan says of what is shown of an entry, as it travels.
+fn scanned(found: &Found) -> types::ScanVerdict {
+    let (verdict, rules) = found.scan();
+    types::ScanVerdict {
+        verdict: verdict.name().to_owned(),
+        rules: rules.into_iter().map(str::to_owned).collect(),
+        released: found.overlay.is_cleared && verdict > Severity::Low,
+    }
 }
 
 /// What else is said in registers on which several authors say different things, the newest first.

@@ -3,6 +3,7 @@
 //! Requests refuse unknown fields, so that a misspelt one is an error and not silence; answers may
 //! gain fields.
 
+mod admission;
 mod anchors;
 mod authors;
 mod briefing;
@@ -13,10 +14,12 @@ pub mod peers;
 mod places;
 mod quarantine;
 mod served;
+mod survey;
 mod tasks;
 mod upkeep;
 mod usage;
 
+pub use admission::{Admission, ScanVerdict};
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
 pub use authors::{Contribution, OfOther, Proposed, Rival};
 pub use briefing::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
@@ -27,8 +30,11 @@ pub use places::{
     Accept, Accepted, Added, ArchiveThread, ArchivedThread, Linked, MapCheckout, MappedCheckout,
     Promote, Promoted, PromotionOf, ShareFlag, Supersede, Superseded, WorkspacesQuery,
 };
-pub use quarantine::{Decided, Quarantine, Quarantined, QuarantinedText};
+pub use quarantine::{
+    Decided, Quarantine, QuarantineQuery, Quarantined, QuarantinedText, RejectFrom, RejectedFrom,
+};
 pub use served::{Served, ServedAnswer, ServedQuery};
+pub use survey::{Marked, SurveyCounts, SurveyLimits, SurveyPage, SurveyQuery};
 pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};
 pub use upkeep::{
     Noted, UpkeepCluster, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepService,
@@ -244,6 +250,9 @@ pub struct Entry {
     /// Whether it may enter an answer that nobody looks at first: `open`, `last_places` or `shut`.
     #[serde(default)]
     pub gate: String,
+    /// When it was first seen here, in milliseconds since 1970.
+    #[serde(default)]
+    pub first_seen: u64,
     /// Entries that this node holds to be the same: what was observed of them is counted here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<String>,
@@ -279,6 +288,12 @@ pub struct Entry {
     /// What a look at what it depends on said, where one entry is shown to a caller in a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Checked>,
+    /// Whether it may be retrieved at all, and why, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<Admission>,
+    /// What the scan says of what is shown, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan: Option<ScanVerdict>,
     /// What to look at before others have it, where one own entry of a shared workspace is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<ShareFlag>,

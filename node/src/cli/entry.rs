@@ -1,7 +1,7 @@
 //! How an entry looks on a terminal.
 
 use super::harmless::{harmless, printable};
-use crate::api::types::{Contribution, Entry, Proposed};
+use crate::api::types::{Admission, Contribution, Entry, Proposed};
 use klnode_crdt::kind::Kind;
 use std::fmt::Write;
 
@@ -161,6 +161,34 @@ pub(super) fn whole(entry: &Entry) -> String {
     // Each line is marked: no content looks like the head of another entry.
     for line in harmless(entry.content.trim_end()).lines() {
         let _ = writeln!(text, "{}", format!("| {line}").trim_end());
+    }
+    text
+}
+
+/// Why it may be retrieved, or may not: what each signal adds, and which rules of the scan matched.
+pub(super) fn explained(entry: &Entry) -> String {
+    let mut text = String::new();
+    if let Some(of) = &entry.admission {
+        let Admission { score, decision, reason, accepted_from, rejected_below, .. } = of;
+        let _ = writeln!(
+            text,
+            "\nadmission     {decision}: {reason}\nscore         {score:.3}; accepted from \
+             {accepted_from:.3}, rejected below {rejected_below:.3}"
+        );
+        let mut largest_first: Vec<_> = of.adds.iter().collect();
+        largest_first.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        for (name, adds) in largest_first {
+            let signal = of.parts.get(name).copied().unwrap_or_default();
+            let _ = writeln!(text, "  {name:<13} {signal:.2} adds {adds:.3}");
+        }
+    }
+    if let Some(of) = &entry.scan {
+        let rules = match of.rules.is_empty() {
+            true => "no rule matched".to_owned(),
+            false => of.rules.join(", "),
+        };
+        let released = if of.released { "; you let it in, so it counts as low" } else { "" };
+        let _ = writeln!(text, "scan          {}: {rules}{released}", of.verdict);
     }
     text
 }

@@ -11,6 +11,7 @@ use crate::api::types::peers::{
 };
 use crate::query::count::{counted, entries, records};
 use hyper::Method;
+use klnode_crdt::kind::Kind;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -46,6 +47,8 @@ pub enum PeerVerb {
     /// Example: klnode peer remove alice
     Remove(OnePeer),
     /// Set what a node is sent, or with --from-peer what is taken from it.
+    ///
+    /// Without a flag that says what to set, it shows what is set, and changes nothing.
     ///
     /// Example: klnode peer filter alice --deny-tag private --min-confidence 0.5
     Filter(Box<FilterArgs>),
@@ -113,7 +116,7 @@ impl PeerVerb {
     pub(super) fn needs_person(&self) -> bool {
         match self {
             Self::List | Self::Show(_) | Self::Preview(_) => false,
-            Self::Filter(filter) => !filter.dry_run,
+            Self::Filter(filter) => !filter.dry_run && !filter.is_question(),
             Self::Approve(_)
             | Self::Refuse(_)
             | Self::Block(_)
@@ -164,7 +167,39 @@ impl OnePeer {
 }
 
 impl FilterArgs {
+    /// Whether nothing is to be set: then somebody wants to know what is.
+    fn is_question(&self) -> bool {
+        let lists = [
+            &self.workspaces,
+            &self.tags_allow,
+            &self.tags_deny,
+            &self.types,
+            &self.memories,
+            &self.threads_exclude,
+            &self.statuses,
+        ];
+        let is_alone = self.confidence_min.is_none() && self.reach.is_none() && self.file.is_none();
+        is_alone && lists.into_iter().all(Vec::is_empty)
+    }
+
+    /// Shows what is set, as `peer show` has it; of one direction alone where that is asked for.
+    async fn show(self, client: &Client) -> Result<Reply, VerbError> {
+        let peer: Peer = client.get(&path(&self.peer, "")?).await?;
+        let Filters { egress, ingress } = peer.filters.unwrap_or_default();
+        let filters = Filters { egress: egress.filter(|_| !self.from_peer), ingress };
+        let text = rows(&filters).into_iter().map(|(name, passes)| {
+            let passes = Some(passes).filter(|passes| !passes.is_empty());
+            let passes = passes.unwrap_or_else(|| "no filter holds anything back".to_owned());
+            format!("{name:<13} {passes}\n")
+        });
+        let text = text.collect();
+        Ok(Reply::new(&filters, text))
+    }
+
     async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        if self.is_question() {
+            return self.show(client).await;
+        }
         // An empty word stands for a list without any.
         let some = |list: Vec<String>| {
             let is_given = !list.is_empty();
@@ -333,8 +368,9 @@ fn whole(peer: &Peer) -> String {
         put("last 60 days", format!("{}  (full height is 1)", plot(&trust.series)));
     }
     if let Some(filters) = &peer.filters {
-        put("is sent", filters.egress.as_ref().map(passes).unwrap_or_default());
-        put("is taken", filters.ingress.as_ref().map(passes).unwrap_or_default());
+        for (name, passes) in rows(filters) {
+            put(name, passes);
+        }
     }
     text
 }
@@ -387,6 +423,12 @@ fn plot(series: &[f64]) -> String {
     series.chunks(2).map(bar).collect()
 }
 
+/// What passes, both ways, each in one line.
+fn rows(filters: &Filters) -> Vec<(&'static str, String)> {
+    let both = [("is sent", &filters.egress), ("is taken", &filters.ingress)];
+    both.into_iter().filter_map(|(name, of)| Some((name, passes(of.as_ref()?)))).collect()
+}
+
 /// A filter in one line: what differs from taking everything.
 fn passes(filter: &Filter) -> String {
     let mut parts = Vec::new();
@@ -399,8 +441,19 @@ fn passes(filter: &Filter) -> String {
     list("with tags", &filter.tags_allow);
     list("not with tags", &filter.tags_deny);
     list("not of threads", &filter.threads_exclude);
-    list("memories", &filter.memories);
-    list("statuses", &filter.statuses);
+    let types = filter.types.as_ref().filter(|types| types.len() < Kind::ALL.len());
+    let chosen = [
+        ("types", types),
+        ("memories", filter.memories.as_ref()),
+        ("statuses", filter.statuses.as_ref()),
+    ];
+    for (name, words) in chosen {
+        // An empty list of these lets nothing pass.
+        parts.extend(words.map(|words| match words.is_empty() {
+            true => format!("no {name}"),
+            false => format!("{name} {}", words.join(", ")),
+        }));
+    }
     if let Some(least) = filter.confidence_min.filter(|least| *least > 0.0) {
         parts.push(format!("believed at least {least:.2}"));
     }
@@ -441,6 +494,17 @@ mod tests {
     fn a_clock_is_ahead_or_behind_and_never_ahead_by_less_than_nothing() {
         assert_eq!(off_by(3_600_500), "3600 s ahead of");
         assert_eq!(off_by(-3_600_500), "3600 s behind");
+    }
+
+    #[test]
+    fn a_filter_says_what_it_keeps_out_and_an_empty_list_is_not_everything() {
+        let all = |of: Vec<&str>| Some(of.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        let every: Vec<&str> = Kind::ALL.iter().map(|row| row.1).collect();
+        let reach = Some("also_relayed".to_owned());
+        let open = Filter { types: all(every), reach, ..Filter::default() };
+        assert_eq!(passes(&open), "");
+        let narrow = Filter { types: all(vec!["lesson"]), memories: all(vec![]), ..open };
+        assert_eq!(passes(&narrow), "types lesson; no memories");
     }
 
     #[test]

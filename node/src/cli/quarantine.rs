@@ -3,9 +3,10 @@
 use super::harmless::printable;
 use super::read::part;
 use super::when::moment;
-use super::{Reply, VerbError};
+use super::{Ask, Reply, VerbError};
 use crate::api::Client;
-use crate::api::types::{Decided, Quarantine, Quarantined};
+use crate::api::types::{Decided, Quarantine, Quarantined, RejectFrom, RejectedFrom};
+use crate::query::count::records;
 use hyper::Method;
 use std::fmt::Write;
 
@@ -18,7 +19,7 @@ pub enum QuarantineVerb {
     /// List what waits, oldest first, with the reason.
     ///
     /// Example: klnode quarantine list
-    List,
+    List(ListArgs),
     /// Show one record, without secrets and without what would instruct a reader.
     ///
     /// Example: klnode quarantine show 3f9a1c
@@ -27,10 +28,37 @@ pub enum QuarantineVerb {
     ///
     /// Example: klnode quarantine release 3f9a1c
     Release(OneRecord),
-    /// Throw a record away; where it was offered it is not asked for again.
+    /// Throw a record away, or all that one node has brought; where it was offered it is not asked for
+    /// again.
     ///
-    /// Example: klnode quarantine reject 3f9a1c
-    Reject(OneRecord),
+    /// With `--from` it asks first. Where there is no terminal `--yes` is needed.
+    ///
+    /// Example: klnode quarantine reject --from alice
+    Reject(RejectArgs),
+}
+
+/// Which of what waits to list.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// Only what this node has brought: its name, its key or the beginning of its key; `you` for what
+    /// came out of a file.
+    #[arg(long, value_name = "PEER")]
+    pub from: Option<String>,
+}
+
+/// What to throw away.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["digest", "from"])))]
+pub struct RejectArgs {
+    /// Its digest, or an unambiguous beginning of 4 digits or more.
+    pub digest: Option<String>,
+    /// Everything that this node has brought: its name, its key or the beginning of its key; `you` for
+    /// what came out of a file.
+    #[arg(long, value_name = "PEER")]
+    pub from: Option<String>,
+    /// Do not ask.
+    #[arg(long, requires = "from")]
+    pub yes: bool,
 }
 
 /// One record that waits.
@@ -45,10 +73,10 @@ impl QuarantineVerb {
         matches!(self, Self::Release(_) | Self::Reject(_))
     }
 
-    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+    pub(super) async fn run(self, client: &Client, ask: Ask<'_>) -> Result<Reply, VerbError> {
         match self {
-            Self::List => {
-                let waiting: Quarantine = client.get("/v1/quarantine").await?;
+            Self::List(ListArgs { from }) => {
+                let waiting = waiting(client, from.as_deref()).await?;
                 Ok(Reply::new(&waiting, list(&waiting)))
             }
             Self::Show(one) => {
@@ -56,7 +84,7 @@ impl QuarantineVerb {
                 Ok(Reply::new(&waiting, whole(&waiting)))
             }
             Self::Release(one) => one.decide(client, "/release").await,
-            Self::Reject(one) => one.decide(client, "/reject").await,
+            Self::Reject(reject) => reject.run(client, ask).await,
         }
     }
 }
@@ -78,6 +106,75 @@ impl OneRecord {
         };
         let text = format!("{}  {what}  (entry {})\n", short(&decided.digest), decided.entry);
         Ok(Reply::new(&decided, text))
+    }
+}
+
+impl RejectArgs {
+    async fn run(self, client: &Client, ask: Ask<'_>) -> Result<Reply, VerbError> {
+        let from = match (self.digest, self.from) {
+            (Some(digest), _) => return OneRecord { digest }.decide(client, "/reject").await,
+            (None, from) => from.unwrap_or_default(),
+        };
+        let waiting = waiting(client, Some(&from)).await?;
+        // By its key from here on: a name may come to mean another.
+        let Some((peer, name)) = waiting.records.first().map(|one| (&one.peer, &one.peer_name))
+        else {
+            let text = format!("Nothing waits that {} has brought.\n", printable(&from));
+            let (peer, peer_name) = (String::new(), from);
+            let done = RejectedFrom { peer, peer_name, rejected: 0, left: 0 };
+            return Ok(Reply::new(&done, text));
+        };
+        let (total, count, name) = (waiting.total, records(waiting.total), printable(name));
+        if !self.yes {
+            let question = format!("Throw away {count} that {name} has brought, for good?");
+            if !ask.is_some_and(|ask| ask(&question)) {
+                let told = format!("reject {count} that `{name}` has brought without a yes");
+                return Err(VerbError::Unsaid(told));
+            }
+        }
+        let done = throw_away(client, peer, total).await?;
+        let mut text = format!("{} that {name} has brought: thrown away\n", records(done.rejected));
+        if done.left > 0 {
+            let _ = writeln!(text, "{} more wait.", done.left);
+        }
+        Ok(Reply::new(&done, text))
+    }
+}
+
+/// What waits; of what one node has brought, if one is named.
+async fn waiting(client: &Client, from: Option<&str>) -> Result<Quarantine, VerbError> {
+    let query = match from {
+        None => String::new(),
+        Some(from) => {
+            let wanted = "its name, or the beginning of its key is wanted";
+            format!("?from={}", part(from, "a peer", wanted)?)
+        }
+    };
+    Ok(client.get(&format!("/v1/quarantine{query}")).await?)
+}
+
+/// Throws away so many of what a node has brought, the oldest first: what comes meanwhile was not
+/// asked about.
+async fn throw_away(client: &Client, from: &str, total: u64) -> Result<RejectedFrom, VerbError> {
+    let mut rejected = 0;
+    loop {
+        let limit = Some(total.saturating_sub(rejected));
+        let reject = RejectFrom { from: from.to_owned(), limit };
+        let path = "/v1/quarantine/reject";
+        let answer = client.send_json(Method::POST, path, &reject).await;
+        let done: RejectedFrom = match answer {
+            Err(error) if rejected == 0 => return Err(error.into()),
+            // What is left cannot be thrown away; that much was.
+            Err(_) => {
+                let (peer, left) = (from.to_owned(), total.saturating_sub(rejected));
+                return Ok(RejectedFrom { peer_name: peer.clone(), peer, rejected, left });
+            }
+            Ok(done) => done,
+        };
+        rejected += done.rejected;
+        if done.rejected == 0 || done.left == 0 || rejected >= total {
+            return Ok(RejectedFrom { rejected, ..done });
+        }
     }
 }
 

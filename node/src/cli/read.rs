@@ -67,6 +67,10 @@ pub struct Show {
     /// Whatever it is. So it is on a terminal; a pipe gets only what may speak unasked.
     #[arg(long)]
     pub all: bool,
+    /// Say why it may be retrieved, or may not: the score, what each signal adds, and which rules of
+    /// the scan matched.
+    #[arg(long)]
+    pub explain: bool,
 }
 
 impl Show {
@@ -81,7 +85,11 @@ impl Show {
             found.proposed.clear();
             found.rivals.clear();
         }
-        Ok(Reply::new(&found, entry::whole(&found)))
+        let mut text = entry::whole(&found);
+        if self.explain {
+            text.push_str(&entry::explained(&found));
+        }
+        Ok(Reply::new(&found, text))
     }
 }
 

@@ -22,10 +22,12 @@ pub enum TaskVerb {
     Begin(Begin),
     /// Finish a task: what it was served is credited with success, or blamed for failure.
     ///
-    /// Name the entries that were of use; if none is named, the first three served share the
-    /// outcome at half weight. Finishing again adds nothing, and ends with 1 if it says otherwise.
+    /// Name the entries that were of use; if none is named, the first three served that were not
+    /// dismissed share the outcome at half weight. Finishing again adds nothing, and ends with 1 if
+    /// it says otherwise.
     ///
     /// Example: klnode task finish 01a0c4506c00beeb8da1658eec67f893 --success --used L-7F3KQ2MX
+    /// --dismissed L-2MXA77QD --avoided S-Q2MX7F3K
     Finish(Finish),
     /// List tasks, the newest first.
     ///
@@ -90,6 +92,13 @@ pub struct Finish {
     /// The entries that were of use, separated by commas.
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     pub used: Vec<String>,
+    /// What was set aside because it contradicted what you saw, separated by commas: it is neither
+    /// credited nor blamed.
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    pub dismissed: Vec<String>,
+    /// Spikes that made an experiment needless, separated by commas: they count as used.
+    #[arg(long, value_name = "CODES", value_delimiter = ',')]
+    pub avoided: Vec<String>,
     /// What it cost, in whatever you count.
     #[arg(long, value_parser = finite)]
     pub cost: Option<f64>,
@@ -156,10 +165,13 @@ impl TaskVerb {
 impl Finish {
     async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let outcome = if self.success { Outcome::Success } else { Outcome::Failure };
-        let Self { task, quality, used, cost, rounds, strategy, .. } = self;
-        let used = used.iter().map(|code| code.trim().to_owned());
-        let used = used.filter(|code| !code.is_empty()).collect();
-        let finish = FinishTask { outcome, quality, used, cost, rounds, strategy };
+        let Self { task, quality, used, dismissed, avoided, cost, rounds, strategy, .. } = self;
+        let [used, dismissed, avoided] = [used, dismissed, avoided].map(|list| {
+            let codes = list.iter().map(|code| code.trim().to_owned());
+            codes.filter(|code| !code.is_empty()).collect::<Vec<String>>()
+        });
+        let finish =
+            FinishTask { outcome, quality, used, dismissed, avoided, cost, rounds, strategy };
         let done: FinishedTask =
             client.send_json(Method::POST, &path(&task, "/finish")?, &finish).await?;
         let text = finished(&done, outcome);
@@ -207,12 +219,19 @@ fn finished(done: &FinishedTask, outcome: Outcome) -> String {
     for entry in done.unserved.iter().map(code) {
         let _ = writeln!(text, "  {entry}  nothing: it was not served in this task");
     }
+    for entry in done.dismissed.iter().map(code) {
+        let _ = writeln!(text, "  {entry}  dismissed: neither credited nor blamed");
+    }
     for entry in done.archived.iter().map(code) {
         let _ = writeln!(
             text,
             "  {entry}  archived: served in many tasks, and nothing speaks for it; \
              `klnode unarchive {entry}` brings it back"
         );
+    }
+    if !done.avoided.is_empty() {
+        let codes: Vec<String> = done.avoided.iter().map(code).collect();
+        let _ = writeln!(text, "Spikes avoided: {} ({})", codes.len(), codes.join(", "));
     }
     text
 }
@@ -272,8 +291,14 @@ fn whole(task: &Task) -> String {
     put("rounds", task.rounds.map(|rounds| rounds.to_string()).unwrap_or_default());
     put("strategy", printable(task.strategy.as_deref().unwrap_or_default()));
     for entry in &task.entries {
-        let counted = if entry.observed { "  (counted)" } else { "" };
-        put("served", format!("{}  {}{counted}", entry.code, printable(&entry.title)));
+        let said = entry.said.as_deref().map(printable);
+        let counted = entry.observed.then(|| "counted".to_owned());
+        let marks: Vec<String> = said.into_iter().chain(counted).collect();
+        let marks = match marks.is_empty() {
+            true => String::new(),
+            false => format!("  ({})", marks.join(", ")),
+        };
+        put("served", format!("{}  {}{marks}", entry.code, printable(&entry.title)));
     }
     if task.entries.is_empty() {
         put("served", "nothing yet; `klnode search --task` asks in it".to_owned());
@@ -301,6 +326,8 @@ mod tests {
             outcome: Some(Outcome::Success),
             credits: Vec::new(),
             unserved: Vec::new(),
+            dismissed: Vec::new(),
+            avoided: Vec::new(),
             archived: Vec::new(),
             codes: BTreeMap::new(),
         };
@@ -315,8 +342,9 @@ mod tests {
 
     #[test]
     fn what_earned_nothing_or_was_archived_is_told_by_its_code() {
-        let [unserved, archived] = ["0a", "0b"].map(|byte| byte.repeat(16));
-        let codes = [(&unserved, "L-AAAAAAAA"), (&archived, "S-BBBBBBBB")];
+        let [unserved, archived, dismissed] = ["0a", "0b", "0c"].map(|byte| byte.repeat(16));
+        let codes =
+            [(&unserved, "L-AAAAAAAA"), (&archived, "S-BBBBBBBB"), (&dismissed, "L-CCCCCCCC")];
         let done = FinishedTask {
             task: "01".repeat(16),
             already: false,
@@ -324,13 +352,17 @@ mod tests {
             credits: Vec::new(),
             codes: codes.map(|(id, code)| (id.clone(), code.to_owned())).into(),
             unserved: vec![unserved],
+            dismissed: vec![dismissed],
+            avoided: vec![archived.clone()],
             archived: vec![archived],
         };
         let text = finished(&done, Outcome::Success);
         let lines: Vec<&str> = text.lines().skip(1).collect();
         assert!(lines[0].starts_with("  L-AAAAAAAA  nothing: "), "{text}");
-        assert!(lines[1].starts_with("  S-BBBBBBBB  archived: "), "{text}");
-        assert!(lines[1].ends_with("`klnode unarchive S-BBBBBBBB` brings it back"), "{text}");
+        assert_eq!(lines[1], "  L-CCCCCCCC  dismissed: neither credited nor blamed");
+        assert!(lines[2].starts_with("  S-BBBBBBBB  archived: "), "{text}");
+        assert!(lines[2].ends_with("`klnode unarchive S-BBBBBBBB` brings it back"), "{text}");
+        assert_eq!(lines[3..], ["Spikes avoided: 1 (S-BBBBBBBB)"]);
         // A node of an earlier version does not tell them.
         let text = finished(&FinishedTask { codes: BTreeMap::new(), ..done }, Outcome::Success);
         assert!(text.contains(&format!("  {}  nothing: ", "0a".repeat(16))), "{text}");

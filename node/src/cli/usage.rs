@@ -106,6 +106,11 @@ fn put_table(text: &mut String, title: &str, rows: &[UsageBy], total: &Used, col
     }
     // Of authors and peers the rows do not add up to all: an answer has hits of several.
     line("all", total);
+    // No columns: there are as many already as fit.
+    let said = [("Spikes avoided", total.avoided), ("Dismissed", total.dismissed)];
+    for (what, count) in said.into_iter().filter(|(_, count)| *count > 0) {
+        let _ = writeln!(text, "{what}: {count}");
+    }
 }
 
 /// Tokens by day, a bar for each; where there are too many days, several share one.
@@ -193,6 +198,20 @@ mod tests {
         assert_eq!(lines[7], format!("2026-11-03  90  {}", "#".repeat(24)));
         let shown = plain(&text(&usage, By::Caller, Terminal::Person, 40));
         assert!(shown.ends_with(&format!("{}\n", "█".repeat(24))), "{shown}");
+    }
+
+    #[test]
+    fn what_was_avoided_and_dismissed_is_told_below_the_table_if_anything_was() {
+        let mut usage = usage(&[90]);
+        let told = |usage: &Usage| -> Vec<String> {
+            let text = plain(&text(usage, By::Caller, Terminal::Pipe, 80));
+            text.lines().skip(3).take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+        };
+        assert_eq!(told(&usage), [""; 0]);
+        usage.total.dismissed = 1;
+        assert_eq!(told(&usage), ["Dismissed: 1"]);
+        usage.total.avoided = 2;
+        assert_eq!(told(&usage), ["Spikes avoided: 2", "Dismissed: 1"]);
     }
 
     #[test]

@@ -1,23 +1,18 @@
 //! The archive rule: what was served in many root tasks, with nothing that speaks for it, is put away;
-//! and what brings it back.
+//! and the word of whoever archives or restores by hand, which goes before the rule.
 
 use super::command::{Receipt, Rejection};
-use super::confirm::Confirmation;
 use super::ingest::Ingest;
-use super::tasks::{TaskDone, taken, unless_damaged};
+use super::tasks::{taken, unless_damaged};
 use crate::store::rows::UseRow;
 use crate::store::tasks::PartRow;
 use crate::store::{Batch, Error};
-use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry::Entry;
-use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::origin::Origin;
-use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::outcome::Served;
-use klnode_scoring::predicate::Predicate;
 
 /// Entries imported in this dialect are kept by independent confirmations alone, as it has it.
 const STRICT_FORMAT: &str = "flux-drive";
@@ -31,17 +26,6 @@ pub(super) enum By {
     Use,
     /// What it depends on was looked at in a checkout, and holds.
     Anchor,
-}
-
-/// What a look into a caller's checkout said.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Looks {
-    /// Entries of which all that they depend on holds.
-    pub held: Vec<EntryId>,
-    /// Entries of which something is broken.
-    pub broken: Vec<EntryId>,
-    /// Whether the operator lets it count as an observation of this node.
-    pub is_counted: bool,
 }
 
 impl Ingest<'_> {
@@ -132,45 +116,6 @@ impl Ingest<'_> {
         Ok(!is_strict)
     }
 
-    /// Counts an independent confirmation: the entry is fresh, and back if only the rule put it away.
-    pub(super) fn confirm_independent(
-        &mut self,
-        batch: &Batch,
-        entry: EntryId,
-        task: Option<TaskId>,
-    ) -> Result<(), Rejection> {
-        // Brought back first, since what is archived counts for less.
-        let uses = batch.uses(entry)?;
-        if uses.is_put_away {
-            let claim = self.claim(batch, entry, &[Claim::Archive(Presence::Withdrawn)]);
-            let is_put_away = !taken(claim)?;
-            batch.put_uses(entry, UseRow { is_put_away, ..uses })?;
-        }
-        let of = Observation::Confirmation;
-        self.observe(batch, entry, (of, Thousandths::ONE), task)?;
-        Ok(self.speak_for(batch, entry, By::Independent)?)
-    }
-
-    /// The person behind this node confirms an entry. That is independent whatever was served, once
-    /// a day.
-    pub(super) fn confirm_as_person(
-        &mut self,
-        batch: &Batch,
-        entry: EntryId,
-    ) -> Result<TaskDone, Rejection> {
-        self.must_hold(batch, entry)?;
-        let today = Some(self.now.day());
-        if batch.uses(entry)?.person_confirmed == today {
-            self.confirm_primed(batch, entry)?;
-            return Ok(TaskDone::Confirmed(Confirmation::PersonAgain));
-        }
-        self.confirm_independent(batch, entry, None)?;
-        self.observe(batch, entry, (Observation::Success, Thousandths::ONE), None)?;
-        let uses = batch.uses(entry)?;
-        batch.put_uses(entry, UseRow { person_confirmed: today, ..uses })?;
-        Ok(TaskDone::Confirmed(Confirmation::Person))
-    }
-
     /// Claims what somebody wants claimed. Whoever archives or restores an entry by hand has decided:
     /// nothing else brings it back, and it has its chances again; what is restored is not stale.
     pub(super) fn claim_by_hand(
@@ -195,42 +140,5 @@ impl Ingest<'_> {
             batch.put_uses(entry, after)?;
         }
         Ok(receipt)
-    }
-
-    /// Whether a look was at this person's own alone: at a text of theirs, by what they say that it
-    /// depends on. Whoever else writes a text, or adds to what it depends on, would have this node
-    /// observe as they please.
-    fn is_own_look(&self, batch: &Batch, entry: EntryId) -> Result<bool, Error> {
-        let mine = &self.writer.mine;
-        let Some(view) = self.view(batch, entry)? else { return Ok(false) };
-        let is_own_text = view.author(mine).is_some_and(|author| mine.contains(&author));
-        let sets = [TextSet::DEPENDS_ON, TextSet::ANCHORS];
-        let elements = sets.iter().filter_map(|set| view.texts.get(set)).flatten();
-        let mut predicates = elements.filter(|(text, _)| Predicate::read(text).is_ok());
-        Ok(is_own_text && predicates.all(|(_, by)| !by.is_disjoint(mine)))
-    }
-
-    /// Notes what a look into a caller's checkout said. Each entry counts once a day, if at all.
-    pub(super) fn note_looks(&mut self, batch: &Batch, looks: &Looks) -> Result<(), Rejection> {
-        let today = self.now.day();
-        let held = looks.held.iter().map(|entry| (*entry, Observation::Success));
-        let broken = looks.broken.iter().map(|entry| (*entry, Observation::Failure));
-        for (entry, of) in held.chain(broken) {
-            if batch.view_row(entry)?.is_none_or(|row| row.is_forgotten) {
-                continue;
-            }
-            if of == Observation::Success {
-                let uses = batch.uses(entry)?;
-                batch.put_uses(entry, UseRow { held: Some(self.now), ..uses })?;
-                self.speak_for(batch, entry, By::Anchor)?;
-            }
-            let uses = batch.uses(entry)?;
-            let is_due = looks.is_counted && uses.look_counted != Some(today);
-            if is_due && self.is_own_look(batch, entry)? {
-                batch.put_uses(entry, UseRow { look_counted: Some(today), ..uses })?;
-                taken(self.observe(batch, entry, (of, Thousandths::ONE), None))?;
-            }
-        }
-        Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! What the engine is asked, and what it answers.
 
-use super::archive::Looks;
 use super::findings::{FindingAct, FindingDone};
+use super::looks::Looks;
+use super::made::Promotion;
 use super::peers::PeerAct;
-use super::places::{CheckoutAct, Promotion};
+use super::places::CheckoutAct;
 use super::tasks::{TaskAct, TaskDone};
 use super::upkeep::{UpkeepAct, UpkeepDone};
 use crate::store;

@@ -6,14 +6,16 @@
 use super::archive::By;
 use super::command::Rejection;
 use super::ingest::Ingest;
-use super::tasks::{chain, is_observed, root};
+use super::tasks::{TaskDone, chain, is_observed, root, taken};
 use crate::store::rows::{READERS_MAX, ReaderRow, UseRow};
 use crate::store::tasks::PartRow;
 use crate::store::{Batch, Error, Label};
 use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::{FUTURE_SKEW_MAX, WallTime};
+use klnode_crdt::writer::Claim;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -98,6 +100,45 @@ impl Ingest<'_> {
         let part = batch.task_part(root, entry)?;
         batch.put_task_part(root, entry, &PartRow { is_confirmed: true, ..part })?;
         Ok(self.speak_for_in(batch, root, entry, By::Independent)?)
+    }
+
+    /// Counts an independent confirmation: the entry is fresh, and back if only the rule put it away.
+    fn confirm_independent(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+        task: Option<TaskId>,
+    ) -> Result<(), Rejection> {
+        // Brought back first, since what is archived counts for less.
+        let uses = batch.uses(entry)?;
+        if uses.is_put_away {
+            let claim = self.claim(batch, entry, &[Claim::Archive(Presence::Withdrawn)]);
+            let is_put_away = !taken(claim)?;
+            batch.put_uses(entry, UseRow { is_put_away, ..uses })?;
+        }
+        let of = Observation::Confirmation;
+        self.observe(batch, entry, (of, Thousandths::ONE), task)?;
+        Ok(self.speak_for(batch, entry, By::Independent)?)
+    }
+
+    /// The person behind this node confirms an entry. That is independent whatever was served, once
+    /// a day.
+    pub(super) fn confirm_as_person(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+    ) -> Result<TaskDone, Rejection> {
+        self.must_hold(batch, entry)?;
+        let today = Some(self.now.day());
+        if batch.uses(entry)?.person_confirmed == today {
+            self.confirm_primed(batch, entry)?;
+            return Ok(TaskDone::Confirmed(Confirmation::PersonAgain));
+        }
+        self.confirm_independent(batch, entry, None)?;
+        self.observe(batch, entry, (Observation::Success, Thousandths::ONE), None)?;
+        let uses = batch.uses(entry)?;
+        batch.put_uses(entry, UseRow { person_confirmed: today, ..uses })?;
+        Ok(TaskDone::Confirmed(Confirmation::Person))
     }
 
     /// Where whoever works in a task, or has spoken from another session, had met an entry when they

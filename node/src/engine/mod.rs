@@ -17,6 +17,8 @@ mod findings;
 mod hints;
 mod ingest;
 mod local;
+mod looks;
+mod made;
 mod peers;
 mod places;
 mod run;
@@ -24,11 +26,12 @@ mod served;
 mod settle;
 mod step;
 mod tasks;
+#[cfg(test)]
+pub(crate) mod testing;
 mod upkeep;
 mod usage;
 mod validate;
 
-pub use archive::Looks;
 pub use command::{
     Arrival, Command, Ingested, Marks, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };
@@ -38,9 +41,11 @@ pub use findings::{
 };
 pub(crate) use ingest::{beside, takes_back};
 pub use local::rehearse;
+pub use looks::Looks;
+pub use made::Promotion;
 pub use peers::PeerAct;
 pub(crate) use peers::{TOO_MANY_WAIT, refusal};
-pub use places::{CheckoutAct, Promotion};
+pub use places::CheckoutAct;
 pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};
 pub(crate) use tasks::CHAIN_TASKS_MAX;

@@ -7,14 +7,18 @@ use super::command::{NewEntry, Receipt, Rejection};
 use super::confirm::Confirmation;
 use super::ingest::Ingest;
 use crate::store::rows::ServedRow;
-use crate::store::tasks::{EndRow, PartRow, TaskRow, TaskState, TextRow};
+use crate::store::tasks::{EndRow, PartRow, Said, TaskRow, TaskState, TextRow};
 use crate::store::{Batch, Error};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, TaskId};
+use klnode_crdt::kind::{Kind, code_digits};
+use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
+use klnode_crdt::view::View;
 use klnode_scoring::confidence;
 use klnode_scoring::cooccurrence::Meeting;
 use klnode_scoring::outcome::{self, Credit, Outcome, Served, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Tasks in a chain, from one to the first that it is a part of.
@@ -101,12 +105,42 @@ pub struct Finish {
     pub outcome: Outcome,
     /// The entries that were of use.
     pub used: Vec<EntryId>,
+    /// Those that were set aside, because they contradicted what was seen.
+    pub dismissed: Vec<EntryId>,
+    /// Spikes that made an experiment needless: they were of use.
+    pub avoided: Vec<EntryId>,
     /// What it cost, in whatever the agent counts.
     pub cost: Option<f64>,
     /// How many rounds it took.
     pub rounds: Option<u32>,
     /// How it was gone about.
     pub strategy: Option<String>,
+}
+
+impl Finish {
+    /// An end of which no more is said.
+    pub fn new(outcome: Outcome, used: Vec<EntryId>) -> Self {
+        Self {
+            outcome,
+            used,
+            dismissed: Vec::new(),
+            avoided: Vec::new(),
+            cost: None,
+            rounds: None,
+            strategy: None,
+        }
+    }
+
+    /// What is said of each entry. Of a spike that was used and avoided, that it was avoided.
+    fn said(&self) -> BTreeMap<EntryId, Said> {
+        let lists = [
+            (&self.used, Said::Used),
+            (&self.avoided, Said::Avoided),
+            (&self.dismissed, Said::Dismissed),
+        ];
+        let all = lists.into_iter().flat_map(|(list, said)| list.iter().map(move |id| (*id, said)));
+        all.collect()
+    }
 }
 
 /// What was done about a task.
@@ -134,8 +168,12 @@ pub enum TaskDone {
 pub struct Finished {
     /// What was added to which entry.
     pub credits: Vec<Credit>,
-    /// What was named as used and not served in the task: it earns nothing.
+    /// What was named and not served in the task: it earns nothing.
     pub unserved: Vec<EntryId>,
+    /// What was dismissed: neither credited nor blamed.
+    pub dismissed: Vec<EntryId>,
+    /// The spikes that made an experiment needless.
+    pub avoided: Vec<EntryId>,
     /// What was served in too many tasks for nothing, and is put away.
     pub archived: Vec<EntryId>,
 }
@@ -275,9 +313,12 @@ impl Ingest<'_> {
         }
         let row = self.open_task(batch, task)?;
         check(finish)?;
+        self.check_avoided(batch, finish)?;
+        let aside = self.set_aside(batch, finish)?;
         let served = in_order(&batch.task_parts(task)?);
         let params = self.writer.tasks.outcome;
-        let credits = outcome::credits(finish.outcome, &served, &finish.used, &params);
+        let used = [finish.used.as_slice(), &finish.avoided].concat();
+        let credits = outcome::credits(finish.outcome, &served, &used, &aside, &params);
         let is_success = finish.outcome.verdict == Verdict::Success;
         let credits = self.credit(batch, task, is_success, credits)?;
         self.judge_made(batch, task, is_success)?;
@@ -293,8 +334,72 @@ impl Ingest<'_> {
         batch.put_task(task, &TaskRow { end: Some(end), ..row })?;
         self.release_findings(batch, task)?;
         let was_served = |entry: &EntryId| served.iter().any(|one| one.entry == *entry);
-        let unserved = finish.used.iter().filter(|entry| !was_served(entry)).copied().collect();
-        Ok(TaskDone::Finished(Finished { credits, unserved, archived }))
+        let named = finish.said();
+        let unserved = named.keys().filter(|entry| !was_served(entry)).copied().collect();
+        // What was served in the place of what was dismissed is dismissed.
+        let aside = aside.into_iter().map(|entry| (entry, Said::Dismissed));
+        let said: BTreeMap<EntryId, Said> =
+            named.into_iter().chain(aside).filter(|(entry, _)| was_served(entry)).collect();
+        for (entry, said) in &said {
+            unless_damaged(self.note_said(batch, task, *entry, *said))?;
+        }
+        let of = |which: Said| -> Vec<EntryId> {
+            said.iter().filter(|(_, said)| **said == which).map(|(entry, _)| *entry).collect()
+        };
+        Ok(TaskDone::Finished(Finished {
+            credits,
+            unserved,
+            dismissed: of(Said::Dismissed),
+            avoided: of(Said::Avoided),
+            archived,
+        }))
+    }
+
+    /// What was dismissed, and all that this node holds to be the same: none of it was of use.
+    fn set_aside(&self, batch: &Batch, finish: &Finish) -> Result<Vec<EntryId>, Rejection> {
+        let mut aside: BTreeSet<EntryId> = BTreeSet::new();
+        for entry in &finish.dismissed {
+            aside.extend(batch.group(*entry)?);
+        }
+        for (field, named) in [("used", &finish.used), ("avoided", &finish.avoided)] {
+            if let Some(both) = named.iter().find(|entry| aside.contains(*entry)) {
+                let code = code(*both, self.sound_view(batch, *both)?.as_ref());
+                let problem = format!("and {field} both name {code}; it was one or the other");
+                return Err(invalid("dismissed", problem));
+            }
+        }
+        Ok(aside.into_iter().collect())
+    }
+
+    fn check_avoided(&self, batch: &Batch, finish: &Finish) -> Result<(), Rejection> {
+        for entry in &finish.avoided {
+            // Nobody knows any more what a forgotten entry was: that stops no end of a task.
+            let view = self.sound_view(batch, *entry)?;
+            let kind = view.as_ref().and_then(|view| view.text(Register::TYPE));
+            if kind.is_some_and(|kind| kind != Kind::Spike.name()) {
+                let code = code(*entry, view.as_ref());
+                return Err(invalid("avoided", format!("names {code}; it must name spikes alone")));
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry as it is shown, unless it is damaged.
+    fn sound_view(&self, batch: &Batch, entry: EntryId) -> Result<Option<View>, Error> {
+        Ok(Error::unless_damaged(self.view(batch, entry))?.flatten())
+    }
+
+    /// Remembers what was said of an entry, and counts it.
+    fn note_said(
+        &self,
+        batch: &Batch,
+        task: TaskId,
+        entry: EntryId,
+        said: Said,
+    ) -> Result<(), Rejection> {
+        let part = batch.task_part(task, entry)?;
+        batch.put_task_part(task, entry, &PartRow { said: Some(said), ..part })?;
+        Ok(self.count_said(batch, entry, said, task)?)
     }
 
     /// Adds what an outcome adds, where nothing was observed in the task before; returns what was
@@ -374,6 +479,12 @@ pub(super) fn is_observed(batch: &Batch, task: TaskId, entry: EntryId) -> Result
         }
     }
     Ok(false)
+}
+
+/// What people call an entry; without a known type, its digits alone.
+fn code(entry: EntryId, view: Option<&View>) -> String {
+    let kind = view.and_then(View::kind);
+    kind.map_or_else(|| code_digits(entry), |kind| kind.code(entry))
 }
 
 /// What was served in a task, in the order of serving.

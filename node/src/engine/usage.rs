@@ -2,6 +2,7 @@
 
 use super::ingest::Ingest;
 use crate::store::rows::{CallerRow, ServedRow};
+use crate::store::tasks::Said;
 use crate::store::usage::{Amount, Axis};
 use crate::store::{Batch, Error};
 use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
@@ -53,13 +54,40 @@ impl Ingest<'_> {
             Observation::Failure => Amount { harmful: 1, ..Amount::default() },
             Observation::Confirmation => return Ok(()),
         };
+        self.count_of(batch, entry, &amount, task)
+    }
+
+    /// Counts what was said of an entry at the end of a task. That it was of use is counted where it
+    /// is credited.
+    pub(super) fn count_said(
+        &self,
+        batch: &Batch,
+        entry: EntryId,
+        said: Said,
+        task: TaskId,
+    ) -> Result<(), Error> {
+        let amount = match said {
+            Said::Used => return Ok(()),
+            Said::Dismissed => Amount { dismissed: 1, ..Amount::default() },
+            Said::Avoided => Amount { avoided: 1, ..Amount::default() },
+        };
+        self.count_of(batch, entry, &amount, Some(task))
+    }
+
+    fn count_of(
+        &self,
+        batch: &Batch,
+        entry: EntryId,
+        amount: &Amount,
+        task: Option<TaskId>,
+    ) -> Result<(), Error> {
         let day = self.now.day();
-        batch.add_usage(day, Axis::Caller, &named(&self.caller), &amount)?;
+        batch.add_usage(day, Axis::Caller, &named(&self.caller), amount)?;
         let Some(view) = self.view(batch, entry)? else { return Ok(()) };
         let text = self.observed_text(batch, (entry, &view), task)?;
         let Some(author) = text.authors.first() else { return Ok(()) };
         for (axis, whose) in self.whose(batch, entry, *author)? {
-            batch.add_usage(day, axis, &whose.to_string(), &amount)?;
+            batch.add_usage(day, axis, &whose.to_string(), amount)?;
         }
         Ok(())
     }

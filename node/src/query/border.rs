@@ -15,6 +15,7 @@ use klnode_crdt::payload::Payload;
 use klnode_crdt::record::Record;
 use klnode_crdt::view::View;
 use klnode_scoring::scan::{Report, Rule, Scanner, Severity};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -197,6 +198,22 @@ fn texts_shown(view: &View) -> impl Iterator<Item = &str> {
     let sets = view.texts.values().flat_map(|elements| elements.keys().map(String::as_str));
     let citations = view.citations.keys().flat_map(cited).map(|(_, text)| text);
     registers.chain(sets).chain(citations)
+}
+
+/// How grave the scan finds what is shown of an entry, and the rules that matched, the gravest first.
+pub(super) fn scan_shown(view: &View) -> (Severity, Vec<&'static str>) {
+    let (mut worst, mut rules) = (Severity::Safe, Vec::<&'static Rule>::new());
+    for text in texts_shown(view) {
+        let Report { findings, verdict } = scanner().scan(text);
+        worst = worst.max(verdict);
+        for rule in findings.into_iter().map(|finding| finding.rule) {
+            if !rules.iter().any(|known| known.name == rule.name) {
+                rules.push(rule);
+            }
+        }
+    }
+    rules.sort_by_key(|rule| Reverse(rule.severity));
+    (worst, rules.into_iter().map(|rule| rule.name).collect())
 }
 
 /// How grave texts are that were scanned before.

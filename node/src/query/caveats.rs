@@ -48,8 +48,11 @@ pub(super) fn own_caveats(
         caveats.push(Caveat::Early(early));
     }
     caveats.extend(checked(found, freshness, looked));
-    if view.text(Register::FAILED_WORK).is_some_and(|flag| flag == "true") {
-        caveats.push(Caveat::FailedWork);
+    match view.text(Register::FAILED_WORK) {
+        Some("true") => caveats.push(Caveat::FailedWork),
+        // Somebody has said otherwise.
+        Some(_) => {}
+        None => caveats.extend(found.judged.is_abandoned.then_some(Caveat::AbandonedWork)),
     }
     if !found.merged.is_empty() {
         caveats.push(Caveat::Merged(found.merged.len()));

@@ -135,11 +135,15 @@ impl Reading<'_> {
 
     fn join(&self, mut members: Vec<Member>) -> Result<Found, Error> {
         let chosen = self.chosen(&members);
-        let mut uses = UseRow::default();
+        let (mut uses, mut made_in) = (UseRow::default(), None);
         for of in &members {
-            let of = Error::unless_damaged(self.snapshot.uses(of.entry))?;
-            uses = added(uses, of.unwrap_or_default());
+            let row = Error::unless_damaged(self.snapshot.uses(of.entry))?.unwrap_or_default();
+            if of.entry == chosen.entry {
+                made_in = row.made_in;
+            }
+            uses = added(uses, row);
         }
+        uses.made_in = made_in;
         let at = |entry| members.iter().position(|of| of.entry == entry);
         let text = at(chosen.text).map(|at| members[at].view.registers.clone());
         let first = at(chosen.entry).expect("the survivor is one of the group");
@@ -196,8 +200,9 @@ fn added(one: UseRow, other: UseRow) -> UseRow {
         look_counted: one.look_counted.max(other.look_counted),
         person_confirmed: one.person_confirmed.max(other.person_confirmed),
         unarchived: one.unarchived.max(other.unarchived),
-        // Of one entry alone: what the rule put away it brings back, who spoke of it that day, who
-        // has read it, and how its text did.
+        // Of one entry alone: in which task it was written, what the rule put away it brings back, who
+        // spoke of it that day, who has read it, and how its text did.
+        made_in: None,
         is_put_away: false,
         voices: None,
         readers: None,

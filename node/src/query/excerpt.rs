@@ -102,7 +102,7 @@ fn fits(text: &str, characters_max: usize) -> bool {
 }
 
 /// At most so many characters, cut at a word, with a sign that something is missing.
-fn cut(text: &str, characters_max: usize) -> String {
+pub fn cut(text: &str, characters_max: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(characters_max) else { return text.to_owned() };
     let whole = &text[..end];
     let end = whole.rfind(char::is_whitespace).filter(|at| *at > end / 2).unwrap_or(end);

@@ -1,17 +1,18 @@
 //! From a view to a judgement: gathers what `scoring` asks for.
 
-use super::Reading;
 use super::gate::{self, Corroboration, Gate};
 use super::reading::Seen;
 use super::standing::Standing;
+use super::{Found, Reading, border};
 use crate::store::Error;
-use crate::store::rows::{OverlayRow, ViewRow};
+use crate::store::rows::{OverlayRow, UseRow, ViewRow};
+use crate::store::tasks::TaskState;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::view::{Counts, State, View};
-use klnode_scoring::admission::{self, Decision};
+use klnode_scoring::admission::{self, Assessment};
 use klnode_scoring::confidence::{self, Author, Cell, Confidence};
 use klnode_scoring::decay::Ageing;
 use klnode_scoring::posterior::Posterior;
@@ -36,6 +37,10 @@ pub struct Judged {
     pub gate: Gate,
     /// What the status follows from.
     pub facts: Facts,
+    /// Whether it may be retrieved at all, with every number that led to it.
+    pub admission: Assessment,
+    /// Whether nobody finished the task in which it was written.
+    pub is_abandoned: bool,
 }
 
 impl Judged {
@@ -43,6 +48,35 @@ impl Judged {
     pub(super) fn note(&mut self, check: Check, today: Day, params: &status::Params) {
         self.facts.predicates = check;
         self.standing = status::status(&self.facts, today, params);
+    }
+}
+
+impl Found {
+    /// How grave the scan finds what is shown, whatever the operator let in, and the rules that
+    /// matched.
+    pub fn scan(&self) -> (Severity, Vec<&'static str>) {
+        border::scan_shown(&self.view)
+    }
+}
+
+impl Reading<'_> {
+    /// The score from which an entry is accepted, and the one below which it is rejected.
+    pub fn admission_bounds(&self, found: &Found) -> (f64, f64) {
+        let params = &self.reader.numbers.admission;
+        let accepted_from = match found.is_foreign() {
+            true => params.candidate_below.max(params.foreign_candidate_below),
+            false => params.candidate_below,
+        };
+        (accepted_from, params.reject_below)
+    }
+
+    /// Whether nobody finished the task in which an entry was written. It follows from the task's age:
+    /// where the task goes on after all, nothing has to be undone.
+    fn is_abandoned(&self, uses: &UseRow) -> Result<bool, Error> {
+        let Some(task) = uses.made_in.filter(|_| !uses.is_from_success) else { return Ok(false) };
+        // What is damaged of a task hides no entry.
+        let row = Error::unless_damaged(self.snapshot.task(task))?.flatten();
+        Ok(row.is_some_and(|row| self.task_state(&row) == TaskState::Expired))
     }
 }
 
@@ -60,8 +94,7 @@ pub(super) fn judge(
 ) -> Result<Judged, Error> {
     let Seen { entry, row, view, uses } = seen;
     let entry = *entry;
-    let (today, mine, numbers) =
-        (reading.now.day(), &reading.society.mine, &reading.reader.numbers);
+    let (today, numbers) = (reading.now.day(), &reading.reader.numbers);
     let archived = view.archived.map(|stamp| stamp.wall().day());
     let class = numbers.confidence.decay.class(view.text(Register::DECAY_CLASS));
     let ageing = Ageing { class, archived, now: today };
@@ -80,10 +113,8 @@ pub(super) fn judge(
         true => of_foreign_text(reading, entry, view, &authors, ageing)?,
         false => of_own_text(view, &confidence, reading),
     };
-    let newest = |counts: &Counts| counts.successes.iter().filter_map(|cell| cell.day(today)).max();
-    let own = view.counts.iter().filter(|(author, _)| mine.contains(author));
-    let revived = own.filter_map(|(_, counts)| newest(counts)).max();
     let scan = severity(reading, view, overlay);
+    let admission = assessed(reading, (view, row), author, &confidence, scan);
     let facts = Facts {
         writer: match author {
             Some(author) if !author.is_own() => Writer::Foreign,
@@ -95,7 +126,7 @@ pub(super) fn judge(
             _ => Withdrawal::None,
         },
         scan,
-        admission: admitted(reading, (view, row), author, &confidence, scan),
+        admission: admission.decision,
         source_task: match uses.is_from_success {
             true => SourceTask::Succeeded,
             false => SourceTask::NotSucceeded,
@@ -107,7 +138,7 @@ pub(super) fn judge(
         created: row.first_seen.day(),
         served: (uses.served > 0).then(|| uses.last_served.day()),
         // What held in a caller's checkout was verified again; what was taken out of the archive is new.
-        revived: revived.max(uses.held.map(WallTime::day)).max(uses.unarchived),
+        revived: last_success(reading, view).max(uses.held.map(WallTime::day)).max(uses.unarchived),
         prediction_errors: uses.prediction_errors,
         // Being served is no use: a wrong answer is served as well.
         uses: uses.used.max(local.successes),
@@ -116,7 +147,25 @@ pub(super) fn judge(
     let (writer, local_successes) = (facts.writer, facts.local_successes);
     let corroboration = gate::corroboration(reading, view, row, local_successes)?;
     let gate = gate::gate(reading, view, author, corroboration);
-    Ok(Judged { confidence, standing, writer, local_successes, corroboration, gate, facts })
+    Ok(Judged {
+        confidence,
+        standing,
+        writer,
+        local_successes,
+        corroboration,
+        gate,
+        facts,
+        admission,
+        is_abandoned: reading.is_abandoned(uses)?,
+    })
+}
+
+/// The day on which an entry last helped here.
+fn last_success(reading: &Reading<'_>, view: &View) -> Option<Day> {
+    let today = reading.now.day();
+    let newest = |counts: &Counts| counts.successes.iter().filter_map(|cell| cell.day(today)).max();
+    let own = view.counts.iter().filter(|(author, _)| reading.society.mine.contains(author));
+    own.filter_map(|(_, counts)| newest(counts)).max()
 }
 
 /// How grave the scan of what is shown is. What the operator let in against the scan is no longer
@@ -127,13 +176,13 @@ fn severity(reading: &Reading<'_>, view: &View, overlay: &OverlayRow) -> Severit
 }
 
 /// Whether enough speaks for an entry to be retrieved.
-fn admitted(
+fn assessed(
     reading: &Reading<'_>,
     (view, row): (&View, &ViewRow),
     author: Option<&Standing>,
     confidence: &Confidence,
     scan: Severity,
-) -> Decision {
+) -> Assessment {
     let (today, numbers) = (reading.now.day(), &reading.reader.numbers);
     let count = |is_context: bool| {
         let of = view.citations.keys().filter(|citation| citation.is_context == is_context);
@@ -157,7 +206,7 @@ fn admitted(
         created: row.first_seen.day(),
         confirmed,
     };
-    admission::assess(&facts, today, &numbers.admission).decision
+    admission::assess(&facts, today, &numbers.admission)
 }
 
 fn of_own_text(view: &View, confidence: &Confidence, reading: &Reading<'_>) -> Local {

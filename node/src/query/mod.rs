@@ -30,6 +30,7 @@ mod search;
 mod settings;
 mod standing;
 mod succession;
+pub mod survey;
 pub mod upkeep;
 mod vouched;
 
@@ -39,7 +40,7 @@ pub use briefing::{Briefed, BriefedSection, Briefing, BriefingQuestion, FIRST_LI
 pub use cancel::{Cancel, CancelOnDrop};
 pub use candidates::{SearchError, TAIL_RECORDS_MAX};
 pub use checkout::{CheckoutError, GitCheckout, Identity, Likeness, Misread, Repository, Roots};
-pub use excerpt::{body, citations, code, one_liner, tags};
+pub use excerpt::{body, citations, code, cut, one_liner, tags};
 pub use findings::{CompareError, Comparer, Lens, Pass};
 pub use flags::ShareFlag;
 pub use gate::{Corroboration, Gate};

@@ -12,7 +12,7 @@ use klnode_scoring::rank::{PerSignal, Weights};
 use klnode_scoring::role::Role;
 use klnode_scoring::{
     admission, briefing, budget, confidence, conflict, cooccurrence, decay, outcome, rank, status,
-    trust,
+    survey, trust,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,6 +45,8 @@ pub struct Numbers {
     /// What a briefing holds, and its tokens.
     pub(super) briefing: briefing::Params,
     pub(super) briefing_tokens: u32,
+    /// When something is out of order.
+    pub(super) survey: survey::Params,
     /// What each signal weighs.
     pub(super) weights: Weights,
     /// The same in single workspaces, by their names, where the operator says so.
@@ -89,6 +91,7 @@ impl Numbers {
             gate: gate(&config.gate),
             briefing: briefing(&config.retrieval.briefing, &config.gate),
             briefing_tokens: config.retrieval.briefing.budget_tokens.get(),
+            survey: survey(&config.survey),
             weights: weights(&config.retrieval.weights),
             workspace_weights: config
                 .retrieval
@@ -326,6 +329,20 @@ fn briefing(of: &of::Briefing, gate: &of::Gate) -> briefing::Params {
         fresh_min: of.fresh_min.get(),
         recent_days: of.recent.get(),
         untried_max: gate.uncorroborated_places_max.as_usize(),
+    }
+}
+
+fn survey(of: &of::Survey) -> survey::Params {
+    survey::Params {
+        norm_days_max: of.norm_confirmed_within.get(),
+        tag_entries_max: u64::from(of.tag_entries_max.get()),
+        recent_days: of.recent.get(),
+        sample_min: u64::from(of.sample_min.get()),
+        stale_fraction_max: of.stale_fraction_max.get(),
+        disputed_fraction_max: of.disputed_fraction_max.get(),
+        friction_max: u64::from(of.friction_max.get()),
+        waiting_max: u64::from(of.waiting_max.get()),
+        failed_fraction_max: of.failed_fraction_max.get(),
     }
 }
 

@@ -143,6 +143,8 @@ pub enum Caveat {
     Early(Vec<&'static str>),
     /// It comes from work that failed.
     FailedWork,
+    /// It comes from work that nobody finished.
+    AbandonedWork,
     /// Another hit says the opposite; which of the two is listed first, and why.
     CompetesWith {
         /// The other.
@@ -210,6 +212,7 @@ impl fmt::Display for Caveat {
             }
             Self::Unchecked => out.write_str("what it depends on was not checked"),
             Self::FailedWork => out.write_str("from work that failed"),
+            Self::AbandonedWork => out.write_str("from work that was abandoned"),
             Self::CompetesWith { code, why, .. } => write!(out, "competes with {code}: {why}"),
             Self::SupersededBy { code, .. } => write!(out, "superseded by {code}"),
             Self::Merged(count) => write!(out, "stands for {count} more that say the same"),

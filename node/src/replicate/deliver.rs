@@ -322,10 +322,11 @@ impl Sorted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Durability, MemoryMedium, Options, Store};
+    use crate::engine::testing;
+    use crate::store::Durability;
     use klnode_crdt::gcounter::Thousandths;
     use klnode_crdt::holding::Holding;
-    use klnode_crdt::ids::{Boot, StoreId};
+    use klnode_crdt::ids::Boot;
     use klnode_crdt::key::SecretKey;
     use klnode_crdt::tally::Observation;
     use klnode_crdt::time::{Day, Hlc};
@@ -342,8 +343,7 @@ mod tests {
 
     /// How many records are in each piece, if so many are held of two entries already.
     fn sizes(held: u64, arrivals: &[Record]) -> Vec<usize> {
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let store = testing::store();
         let batch = store.batch(Durability::Durable).unwrap();
         for (entry, boot) in
             [1, 2].into_iter().flat_map(|entry| (0..held).map(move |boot| (entry, boot)))

@@ -15,7 +15,7 @@ use super::usage::UsageRow;
 use klnode_crdt::digest::{Context, Fields};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::SignedHeader;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, TaskId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::{Absence, RawRecord, Record, Refusal};
@@ -282,6 +282,9 @@ pub struct UseRow {
     /// The task in which it was written has succeeded.
     #[serde(rename = "s", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_from_success: bool,
+    /// The task in which it was written, if any.
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub made_in: Option<TaskId>,
     /// How often a success of it was counted.
     #[serde(rename = "u", default, skip_serializing_if = "is_zero")]
     pub used: u32,

@@ -97,6 +97,34 @@ pub struct PartRow {
     /// The text that was served: what comes of it is about that one, whatever is shown by then.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub text: Option<TextRow>,
+    /// What was said of it when the task was finished, if anything was.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Said>,
+}
+
+/// What is said of an entry when a task is finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Said {
+    /// It was of use.
+    #[serde(rename = "u")]
+    Used,
+    /// It was set aside, because it contradicted what was seen.
+    #[serde(rename = "d")]
+    Dismissed,
+    /// A spike that made an experiment needless: of use, and more.
+    #[serde(rename = "a")]
+    Avoided,
+}
+
+impl Said {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Used => "used",
+            Self::Dismissed => "dismissed",
+            Self::Avoided => "avoided",
+        }
+    }
 }
 
 /// A text of an entry: whose, and which.

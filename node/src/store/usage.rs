@@ -63,6 +63,12 @@ pub struct Amount {
     /// Milliseconds that answers took.
     #[serde(rename = "m", default, skip_serializing_if = "is_zero")]
     pub millis: u64,
+    /// Hits that were set aside, because they contradicted what was seen.
+    #[serde(rename = "d", default, skip_serializing_if = "is_zero")]
+    pub dismissed: u64,
+    /// Spikes that made an experiment needless.
+    #[serde(rename = "v", default, skip_serializing_if = "is_zero")]
+    pub avoided: u64,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -80,6 +86,8 @@ impl Amount {
             (&mut self.harmful, other.harmful),
             (&mut self.abstentions, other.abstentions),
             (&mut self.millis, other.millis),
+            (&mut self.dismissed, other.dismissed),
+            (&mut self.avoided, other.avoided),
         ] {
             *one = one.saturating_add(more);
         }

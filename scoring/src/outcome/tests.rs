@@ -15,12 +15,23 @@ fn entry(name: u8) -> EntryId {
 
 /// Checks the credits of a success of quality 0.5, whose whole amount is 1.0.
 fn check(served: &[(u8, u32)], named: &[u8], expect: &[(u8, u64, Reason)]) {
+    check_without(&[], served, named, expect);
+}
+
+/// The same where something was dismissed.
+fn check_without(
+    dismissed: &[u8],
+    served: &[(u8, u32)],
+    named: &[u8],
+    expect: &[(u8, u64, Reason)],
+) {
     let served: Vec<Served> =
         served.iter().map(|&(name, rank)| Served { entry: entry(name), rank }).collect();
-    let named: Vec<EntryId> = named.iter().map(|&name| entry(name)).collect();
+    let [named, dismissed] = [named, dismissed]
+        .map(|names| names.iter().map(|&name| entry(name)).collect::<Vec<EntryId>>());
     let outcome = Outcome { verdict: Success, quality: 0.5 };
     let given: Vec<(EntryId, Thousandths, Reason)> =
-        credits(outcome, &served, &named, &Params::default())
+        credits(outcome, &served, &named, &dismissed, &Params::default())
             .into_iter()
             .map(|credit| (credit.entry, credit.amount, credit.reason))
             .collect();
@@ -83,10 +94,20 @@ fn naming_what_was_not_served_credits_nothing() {
 }
 
 #[test]
+fn what_was_dismissed_shares_in_nothing_and_takes_no_place_among_the_first() {
+    let served = [(1, 0), (2, 1), (3, 2), (4, 4)];
+    let rest =
+        [(2, 350, Reason::AmongFirst), (3, 245, Reason::AmongFirst), (4, 120, Reason::AmongFirst)];
+    check_without(&[1], &served, &[], &rest);
+    check_without(&[1, 2, 3, 4], &served, &[], &[]);
+    check_without(&[1], &served, &[1, 2], &[(2, 700, Reason::Named)]);
+}
+
+#[test]
 fn a_failure_is_blamed_by_the_same_shares() {
     let outcome = Outcome { verdict: Failure, quality: 0.2 };
     let served = [Served { entry: entry(1), rank: 1 }];
-    let given = credits(outcome, &served, &[entry(1)], &Params::default());
+    let given = credits(outcome, &served, &[entry(1)], &[], &Params::default());
     assert_eq!(given[0].amount, Thousandths(910)); // 1.3 · 0.7
 }
 

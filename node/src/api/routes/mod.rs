@@ -21,6 +21,7 @@ mod quarantine;
 mod search;
 mod served;
 mod status;
+mod survey;
 mod tasks;
 mod upkeep;
 mod usage;
@@ -67,6 +68,7 @@ fn operator() -> OpenApiRouter<Service> {
         .routes(routes!(findings::dismiss))
         .routes(routes!(quarantine::release))
         .routes(routes!(quarantine::reject))
+        .routes(routes!(quarantine::reject_from))
         .routes(routes!(promotion::promote_to_procedural))
         .routes(routes!(workspaces::create))
         .routes(routes!(workspaces::change));
@@ -83,6 +85,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(entries::show, entries::edit))
         .routes(routes!(search::search))
         .routes(routes!(briefing::briefing))
+        .routes(routes!(survey::survey))
         .routes(routes!(usage::usage))
         .routes(routes!(served::list))
         .routes(routes!(anchors::check))

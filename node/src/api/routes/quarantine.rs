@@ -3,30 +3,44 @@
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answer, Answered};
+use crate::api::exchange::{Answer, Answered, Body, Params};
 use crate::api::server::Service;
-use crate::api::types::{Decided, Quarantine, Quarantined, QuarantinedText};
-use crate::engine::{Command, Ingested, Receipt};
+use crate::api::sharing::find_peer;
+use crate::api::types::{
+    Decided, Quarantine, QuarantineQuery, Quarantined, QuarantinedText, RejectFrom, RejectedFrom,
+};
+use crate::engine::{Command, Ingested, Receipt, Rejection};
 use crate::query::{Reading, said};
+use crate::replicate::PairError;
 use crate::store;
+use crate::store::Snapshot;
 use crate::store::rows::QuarantineRow;
 use axum::extract::{Path, State};
-use klnode_crdt::ids::{Digest, EntryId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId};
 use klnode_crdt::record::Record;
+use std::collections::BTreeSet;
 
 /// Records that one answer lists.
 const LISTED_MAX: usize = 1_000;
-/// Shorter beginnings of a digest name nothing.
+/// Records that one request throws away: the writer looks for each among all that wait.
+const REJECTED_MAX: usize = 100;
+/// Shorter beginnings of a digest or a key name nothing.
 const DIGITS_MIN: usize = 4;
 
 /// Lists what waits, oldest first.
-#[utoipa::path(get, path = "/v1/quarantine", responses((status = 200, body = Quarantine)))]
-pub(super) async fn list(State(service): State<Service>) -> Answered<Quarantine> {
+#[utoipa::path(get, path = "/v1/quarantine", params(QuarantineQuery),
+    responses((status = 200, body = Quarantine)))]
+pub(super) async fn list(
+    State(service): State<Service>,
+    Params(QuarantineQuery { from }): Params<QuarantineQuery>,
+) -> Answered<Quarantine> {
     apart(move |_| {
         let snapshot = service.snapshot()?;
-        let rows: Result<Vec<_>, store::Error> = snapshot.quarantine()?.collect();
-        let mut rows = rows?;
-        rows.sort_by_key(|(digest, row)| (row.at, *digest));
+        let mut rows = oldest_first(&snapshot)?;
+        if let Some(name) = from {
+            let from = bringer(&service, &snapshot, &rows, &name)?;
+            rows.retain(|(_, row)| row.from == from);
+        }
         let total = rows.len() as u64;
         let reading = service.reader.at(&snapshot, (service.now)())?;
         let listed = rows.iter().take(LISTED_MAX);
@@ -95,6 +109,81 @@ pub(super) async fn reject(
     let (digest, entry) = named(&service, digest).await?;
     service.submit(caller, Command::Reject(digest)).await?;
     Ok(Answer(decided(digest, entry, "rejected")))
+}
+
+/// Throws away what one node has brought, as much of it as one request may; what is left is told.
+#[utoipa::path(post, path = "/v1/quarantine/reject", request_body = RejectFrom,
+    responses((status = 200, body = RejectedFrom)))]
+pub(super) async fn reject_from(
+    State(service): State<Service>,
+    caller: Caller,
+    Body(RejectFrom { from, limit }): Body<RejectFrom>,
+) -> Answered<RejectedFrom> {
+    let working = service.clone();
+    let (peer, peer_name, brought) = apart(move |_| {
+        let snapshot = working.snapshot()?;
+        let rows = oldest_first(&snapshot)?;
+        let peer = bringer(&working, &snapshot, &rows, &from)?;
+        let reading = working.reader.at(&snapshot, (working.now)())?;
+        let name = reading.standing(peer)?.name.clone();
+        let brought = rows.iter().filter(|(_, row)| row.from == peer).map(|(digest, _)| *digest);
+        Ok((peer, name, brought.collect::<Vec<Digest>>()))
+    })
+    .await?;
+    let limit = limit.map_or(REJECTED_MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let reject = |digest: &Digest| {
+        let command = Box::new(Command::Reject(*digest));
+        Command::As { caller: caller.into(), command }
+    };
+    let commands: Vec<Command> = brought.iter().take(limit.min(REJECTED_MAX)).map(reject).collect();
+    let (mut rejected, mut gone, mut failed) = (0, 0, None);
+    for answer in service.engine.submit_all(commands).await? {
+        match answer {
+            Ok(_) => rejected += 1,
+            // Somebody else was quicker.
+            Err(Rejection::NotQuarantined(_)) => gone += 1,
+            // One that cannot be read keeps no other.
+            Err(rejection) => failed = Some(rejection),
+        }
+    }
+    if let Some(rejection) = failed.filter(|_| rejected == 0) {
+        return Err(rejection.into());
+    }
+    let left = (brought.len() as u64).saturating_sub(rejected + gone);
+    let peer = peer.to_string();
+    Ok(Answer(RejectedFrom { peer, peer_name, rejected, left }))
+}
+
+/// Everything that waits.
+fn oldest_first(snapshot: &Snapshot) -> Result<Vec<(Digest, QuarantineRow)>, store::Error> {
+    let rows: Result<Vec<_>, store::Error> = snapshot.quarantine()?.collect();
+    let mut rows = rows?;
+    rows.sort_by_key(|(digest, row)| (row.at, *digest));
+    Ok(rows)
+}
+
+/// The node that a caller means, of those that have brought something: a peer; this node itself, where
+/// it came out of a file; or one that is no peer any more, by the beginning of its key.
+fn bringer(
+    service: &Service,
+    snapshot: &Snapshot,
+    rows: &[(Digest, QuarantineRow)],
+    name: &str,
+) -> Result<AuthorId, ApiError> {
+    if name == "you" {
+        return Ok(service.author);
+    }
+    match find_peer(&service.society(snapshot)?, name) {
+        Err(PairError::NoSuchPeer(_)) if name.len() >= DIGITS_MIN => {}
+        found => return Ok(found?),
+    }
+    let all: BTreeSet<AuthorId> = rows.iter().map(|(_, row)| row.from).collect();
+    let mut meant = all.into_iter().filter(|key| key.to_string().starts_with(name));
+    match (meant.next(), meant.next()) {
+        (Some(one), None) => Ok(one),
+        (Some(_), Some(_)) => Err(PairError::Ambiguous(name.to_owned()).into()),
+        _ => Err(PairError::NoSuchPeer(name.to_owned()).into()),
+    }
 }
 
 fn decided(digest: Digest, entry: EntryId, outcome: &str) -> Decided {

@@ -22,8 +22,8 @@ use std::collections::BTreeSet;
 /// Tasks in one answer.
 const LIST_LIMIT_DEFAULT: usize = 50;
 const LIST_LIMIT_MAX: usize = 1_000;
-/// Entries that one task can have used.
-const USED_MAX: usize = 1_000;
+/// Entries that one task can have used, and as many of whatever else is said of them at its end.
+const NAMED_MAX: usize = 1_000;
 /// The quality of work of which nobody says how good it was: neither good nor bad.
 const QUALITY_DEFAULT: f64 = 0.5;
 
@@ -104,6 +104,7 @@ pub(super) async fn show(
                 title: read.title,
                 rank: part.rank,
                 observed: part.is_observed,
+                said: part.said.map(|said| said.name().to_owned()),
             });
         }
         let handed_down = match row.parent {
@@ -127,30 +128,19 @@ pub(super) async fn finish(
     Body(finish): Body<FinishTask>,
 ) -> Answered<FinishedTask> {
     let task = task_named(&task)?;
-    let FinishTask { outcome, quality, used, cost, rounds, strategy } = finish;
+    let FinishTask { outcome, quality, used, dismissed, avoided, cost, rounds, strategy } = finish;
     clean("strategy", strategy.as_deref().unwrap_or_default())?;
-    // Each counts once, however often it was named.
-    let names: BTreeSet<String> = used.into_iter().collect();
-    if names.len() > USED_MAX {
-        let message =
-            format!("finish the task: used names {}; {USED_MAX} are allowed", names.len());
-        return Err(ApiError::new(Kind::Invalid, message, None));
-    }
-    let working = service.clone();
-    let used = apart(move |_| {
-        let snapshot = working.snapshot()?;
-        let found = names.iter().map(|name| resolve(&snapshot, name));
-        let found = found.collect::<Result<BTreeSet<EntryId>, ApiError>>()?;
-        Ok(found.into_iter().collect::<Vec<EntryId>>())
-    });
-    let used = used.await?;
+    let used = service.entries_named("used", used).await?;
+    let dismissed = service.entries_named("dismissed", dismissed).await?;
+    let avoided = service.entries_named("avoided", avoided).await?;
     let verdict = match outcome {
         Outcome::Success => Verdict::Success,
         Outcome::Failure => Verdict::Failure,
     };
     let quality = quality.unwrap_or(QUALITY_DEFAULT);
     let judged = outcome::Outcome { verdict, quality };
-    let act = TaskAct::Finish(task, Finish { outcome: judged, used, cost, rounds, strategy });
+    let finish = Finish { outcome: judged, used, dismissed, avoided, cost, rounds, strategy };
+    let act = TaskAct::Finish(task, finish);
     let (before, done) = match service.about_task(caller, act).await? {
         TaskDone::Finished(done) => (None, done),
         TaskDone::FinishedBefore { is_success } => {
@@ -159,8 +149,8 @@ pub(super) async fn finish(
         _ => return Err(ApiError::new(Kind::Failed, "tell what became of the task", None)),
     };
     let ids = |entries: &[EntryId]| entries.iter().map(EntryId::to_string).collect();
-    let uncredited = done.unserved.iter().chain(&done.archived).copied().collect();
-    let codes = service.names(uncredited).await?;
+    let told = [&done.unserved, &done.dismissed, &done.avoided, &done.archived];
+    let codes = service.names(told.into_iter().flatten().copied().collect()).await?;
     let names = service.names(done.credits.iter().map(|credit| credit.entry).collect()).await?;
     let credits = done.credits.iter().zip(names);
     Ok(Answer(FinishedTask {
@@ -169,6 +159,8 @@ pub(super) async fn finish(
         outcome: Some(before.unwrap_or(outcome)),
         credits: credits.map(|(credit, name)| credited(credit, name)).collect(),
         unserved: ids(&done.unserved),
+        dismissed: ids(&done.dismissed),
+        avoided: ids(&done.avoided),
         archived: ids(&done.archived),
         codes: codes.into_iter().map(|name| (name.id, name.code)).collect(),
     }))
@@ -230,6 +222,28 @@ impl Service {
             Receipt::Task(done) => Ok(done),
             _ => Err(ApiError::new(Kind::Failed, "tell what became of the task", None)),
         }
+    }
+
+    /// The entries that a field names; each counts once, however often it was named.
+    async fn entries_named(
+        &self,
+        field: &str,
+        names: Vec<String>,
+    ) -> Result<Vec<EntryId>, ApiError> {
+        let names: BTreeSet<String> = names.into_iter().collect();
+        if names.len() > NAMED_MAX {
+            let message =
+                format!("finish the task: {field} names {}; {NAMED_MAX} are allowed", names.len());
+            return Err(ApiError::new(Kind::Invalid, message, None));
+        }
+        let service = self.clone();
+        apart(move |_| {
+            let snapshot = service.snapshot()?;
+            let found = names.iter().map(|name| resolve(&snapshot, name));
+            let found = found.collect::<Result<BTreeSet<EntryId>, ApiError>>()?;
+            Ok(found.into_iter().collect())
+        })
+        .await
     }
 
     fn state(&self, row: &TaskRow, now: WallTime) -> TaskState {

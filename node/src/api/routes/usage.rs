@@ -90,8 +90,9 @@ fn named(axis: Axis, name: &str, amount: &Amount, society: &Society) -> UsageBy 
 }
 
 fn travelling(amount: &Amount) -> Used {
-    let Amount { answers, tokens, hits, used, harmful, abstentions, millis } = *amount;
-    Used { answers, tokens, hits, used, harmful, abstentions, millis }
+    let Amount { answers, tokens, hits, used, harmful, abstentions, millis, dismissed, avoided } =
+        *amount;
+    Used { answers, tokens, hits, used, harmful, abstentions, millis, dismissed, avoided }
 }
 
 #[cfg(test)]

@@ -85,6 +85,9 @@ pub struct TaskEntry {
     pub rank: u32,
     /// Whether a success or a failure of it was counted in the task.
     pub observed: bool,
+    /// `used`, `dismissed` or `avoided`, where that was said of it at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
 }
 
 /// Which tasks to list.
@@ -118,10 +121,17 @@ pub struct FinishTask {
     /// How good the work was, in [0, 1]; 0.5 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<f64>,
-    /// The entries that were of use, by id or code. If none is named, the first three served share
-    /// the outcome at half weight.
+    /// The entries that were of use, by id or code. If none is named, the first three served that
+    /// were not dismissed share the outcome at half weight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used: Vec<String>,
+    /// Those that were set aside because they contradicted what was seen, by id or code: the outcome
+    /// is neither their merit nor their fault.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dismissed: Vec<String>,
+    /// Spikes that made an experiment needless, by id or code: they count as used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub avoided: Vec<String>,
     /// What it cost, in whatever the agent counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
@@ -145,11 +155,17 @@ pub struct FinishedTask {
     pub outcome: Option<Outcome>,
     /// What was added to which entry.
     pub credits: Vec<Credited>,
-    /// What was named as used and not served in the task, by id: it earns nothing.
+    /// What was named and not served in the task, by id: it earns nothing.
     pub unserved: Vec<String>,
+    /// What was dismissed, by id: it is neither credited nor blamed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dismissed: Vec<String>,
+    /// The spikes that made an experiment needless, by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub avoided: Vec<String>,
     /// What was served in too many tasks with nothing that speaks for it, by id: it is archived.
     pub archived: Vec<String>,
-    /// The citation codes of both, by id.
+    /// The citation codes of all of these, by id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub codes: BTreeMap<String, String>,
 }
@@ -165,6 +181,6 @@ pub struct Credited {
     pub amount: f64,
     /// The best place it had in an answer, 0 for the first.
     pub rank: u32,
-    /// Whether it was named as used; if not, it was among the first served.
+    /// Whether it was named as used or avoided; if not, it was among the first served.
     pub named: bool,
 }

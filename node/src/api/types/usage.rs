@@ -73,4 +73,10 @@ pub struct Used {
     pub abstentions: u64,
     /// Milliseconds that answers took.
     pub millis: u64,
+    /// Hits that were set aside at the end of a task, because they contradicted what was seen.
+    #[serde(default)]
+    pub dismissed: u64,
+    /// Spikes that made an experiment needless.
+    #[serde(default)]
+    pub avoided: u64,
 }

@@ -3,15 +3,15 @@
 
 use super::*;
 use crate::engine::peers::{PROOFS_MAX, PROOFS_OF_PEER_MAX};
-use crate::engine::{Arrival, Command, Engine, Limits, PeerAct, Receipt, Setup, TaskParams};
+use crate::engine::testing::{NOW, OWN, engine, engine_with, key};
+use crate::engine::{Arrival, Command, Engine, Limits, PeerAct, Receipt};
+use crate::store::Durability;
 use crate::store::peers::rows::{Approval, PeerRow, Way};
-use crate::store::{Durability, MemoryMedium, Options, Store};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::SignedHeader;
-use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Generation, Nonce, StoreId, WorkspaceId};
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Generation, Nonce, WorkspaceId};
 use klnode_crdt::limits::LIVE_SLOTS_MAX;
 use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::Position;
@@ -23,40 +23,7 @@ use klnode_crdt::writer::Claim;
 use klnode_federation::proto::Outgoing;
 use std::collections::BTreeSet;
 
-const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
-const OWN: u32 = 1;
 const OTHER: u32 = 2;
-
-fn key(number: u32) -> SecretKey {
-    let mut bytes = [3; 32];
-    bytes[..4].copy_from_slice(&number.to_be_bytes());
-    SecretKey::from_bytes(&bytes)
-}
-
-/// A node that holds nothing, and whose random numbers count up.
-fn engine() -> Engine {
-    engine_with(|_| Verdict::Admit)
-}
-
-/// The same, with a judge of its own.
-fn engine_with(judge: fn(&Record) -> Verdict) -> Engine {
-    let options = Options::new(StoreId::from_bytes([1; 16]));
-    let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
-    let mut drawn = 0_u8;
-    let setup = Setup {
-        key: key(OWN),
-        mine: BTreeSet::new(),
-        entropy: Box::new(move |bytes: &mut [u8]| {
-            drawn += 1;
-            bytes.fill(drawn);
-        }),
-        judge: Box::new(move |record: &Record, _: Source| judge(record)),
-        durability: Durability::Durable,
-        cooccurrence: klnode_scoring::cooccurrence::Params::default(),
-        tasks: TaskParams::default(),
-    };
-    Engine::start(store, setup, NOW).unwrap()
-}
 
 /// The origin of an entry that somebody else has created.
 fn origin() -> Origin {

@@ -1,21 +1,14 @@
 //! A crowd by meaning alone: what is surely shut out takes no place that the nearest have.
 
 use super::*;
-use crate::engine::{self, Command, NewEntry, Receipt, Setup, Source, TaskParams, Verdict};
+use crate::engine::testing::{NOW, lesson};
+use crate::engine::{self, Command, Receipt};
 use crate::index::embed::{EmbedError, Embedder};
 use crate::index::{self, Wakes};
-use crate::store::{Durability, MemoryMedium, Options, Store};
-use klnode_crdt::claims::Citation;
-use klnode_crdt::ids::{StoreId, WorkspaceId};
-use klnode_crdt::key::SecretKey;
-use klnode_crdt::kind::Kind;
-use klnode_crdt::origin::Memory;
-use klnode_crdt::record::Record;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-const NOW: WallTime = WallTime::from_millis(1_750_000_000_000);
 /// What is asked.
 const QUESTION: &str = "zanzibar throttling";
 /// More than an engine names at first, and more than it names after the first step.
@@ -65,27 +58,6 @@ impl Embedder for Aimed {
     }
 }
 
-fn lesson(title: String) -> Command {
-    let citation = Citation {
-        evidence_type: "commit".into(),
-        evidence_ref: "1a2b3c4".into(),
-        cited_by: "test".into(),
-        cited_at: NOW,
-        is_context: false,
-    };
-    Command::Create(Box::new(NewEntry {
-        workspace: WorkspaceId::MAIN,
-        memory: Memory::Semantic,
-        kind: Kind::Lesson,
-        content: format!("Seen with {title}."),
-        title,
-        registers: Vec::new(),
-        claims: Vec::new(),
-        citations: vec![citation],
-        source: None,
-    }))
-}
-
 /// A store with an index on it that has taken in everything.
 struct Filled {
     running: index::Running,
@@ -96,25 +68,9 @@ struct Filled {
 
 impl Filled {
     fn with(titles: Vec<String>) -> (Self, Vec<EntryId>) {
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
-        let mut drawn = 0_u64;
-        let setup = Setup {
-            key: SecretKey::from_bytes(&[1; 32]),
-            mine: BTreeSet::new(),
-            entropy: Box::new(move |bytes: &mut [u8]| {
-                drawn += 1;
-                bytes.fill(0);
-                let count = bytes.len().min(8);
-                bytes[..count].copy_from_slice(&drawn.to_le_bytes()[..count]);
-            }),
-            judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
-            durability: Durability::Durable,
-            cooccurrence: klnode_scoring::cooccurrence::Params::default(),
-            tasks: TaskParams::default(),
-        };
-        let mut writer = engine::Engine::start(store, setup, NOW).unwrap();
-        let commands: Vec<Command> = titles.into_iter().map(lesson).collect();
+        let mut writer = engine::testing::engine();
+        let create = |title: String| Command::Create(Box::new(lesson(&title)));
+        let commands: Vec<Command> = titles.into_iter().map(create).collect();
         let made = writer.step(&commands, NOW).into_iter().map(|receipt| match receipt {
             Ok(Receipt::Created(entry)) => entry,
             other => panic!("{other:?}"),

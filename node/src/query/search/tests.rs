@@ -2,66 +2,14 @@
 //! and when the first hit is a weak one.
 
 use super::*;
-use crate::engine::{Command, Engine, NewEntry, Receipt, Setup, Source, TaskParams, Verdict};
+use crate::engine::Command;
+use crate::engine::testing::{NOW, create, engine, lesson};
 use crate::query::Numbers;
-use crate::store::{Durability, MemoryMedium, Options, Store};
 use klnode_config::Config;
-use klnode_crdt::claims::{Citation, Link, Relation};
-use klnode_crdt::ids::StoreId;
-use klnode_crdt::key::SecretKey;
-use klnode_crdt::kind::Kind;
-use klnode_crdt::origin::Memory;
-use klnode_crdt::record::Record;
+use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::writer::Claim;
 use klnode_scoring::budget::Form;
 use klnode_scoring::relevance::{Asked, Calibration, Engines};
-
-const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
-
-/// A node that holds nothing, and whose random numbers count up.
-fn engine() -> Engine {
-    let options = Options::new(StoreId::from_bytes([1; 16]));
-    let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
-    let mut drawn = 0_u8;
-    let setup = Setup {
-        key: SecretKey::from_bytes(&[1; 32]),
-        mine: BTreeSet::new(),
-        entropy: Box::new(move |bytes: &mut [u8]| {
-            drawn += 1;
-            bytes.fill(drawn);
-        }),
-        judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
-        durability: Durability::Durable,
-        cooccurrence: cooccurrence::Params::default(),
-        tasks: TaskParams::default(),
-    };
-    Engine::start(store, setup, NOW).unwrap()
-}
-
-fn create(engine: &mut Engine, title: &str) -> EntryId {
-    let citation = Citation {
-        evidence_type: "commit".into(),
-        evidence_ref: "1a2b3c4".into(),
-        cited_by: "test".into(),
-        cited_at: NOW,
-        is_context: false,
-    };
-    let new = NewEntry {
-        workspace: WorkspaceId::MAIN,
-        memory: Memory::Semantic,
-        kind: Kind::Lesson,
-        title: title.into(),
-        content: format!("Seen with {title}."),
-        registers: Vec::new(),
-        claims: Vec::new(),
-        citations: vec![citation],
-        source: None,
-    };
-    match engine.step(&[Command::Create(Box::new(new))], NOW).remove(0) {
-        Ok(Receipt::Created(entry)) => entry,
-        other => panic!("the entry was not created: {other:?}"),
-    }
-}
 
 /// A hit of this relevance.
 fn hit(found: Found, value: f64) -> Hit {
@@ -105,7 +53,7 @@ fn relevance(value: f64) -> Relevance {
 #[test]
 fn a_weak_answer_goes_by_what_comes_first_and_not_by_the_most_relevant() {
     let mut engine = engine();
-    let entry = create(&mut engine, "one");
+    let entry = create(&mut engine, lesson("one"));
     let snapshot = engine.store().snapshot().unwrap();
     let reader = Reader::new(engine.author(), Numbers::new(&Config::default()));
     let tried = reader.read(&snapshot, entry, NOW).unwrap().unwrap();
@@ -127,7 +75,7 @@ fn a_weak_answer_goes_by_what_comes_first_and_not_by_the_most_relevant() {
 fn those_that_are_the_same_are_read_once_for_all_of_them() {
     let mut engine = engine();
     let [one, two, three, other] =
-        ["one", "two", "three", "other"].map(|title| create(&mut engine, title));
+        ["one", "two", "three", "other"].map(|title| create(&mut engine, lesson(title)));
     for entry in [two, three] {
         let claims = vec![Claim::Link(Link { relation: Relation::SAME_AS, to: one })];
         engine.step(&[Command::Claim { entry, claims }], NOW).remove(0).unwrap();

@@ -10,7 +10,7 @@ mod changed;
 mod contradictions;
 mod duplicates;
 mod pairs;
-mod stale;
+pub(super) mod stale;
 
 use super::{Reader, Reading};
 use crate::engine::{Note, UpkeepAct};

@@ -57,13 +57,7 @@ impl Work<'_> {
         let standing = found.judged.standing;
         match (standing.status, noted) {
             (Status::Stale, None) => {
-                let why = match standing.reason {
-                    Reason::NotServed { days } => format!("not served for {days} days"),
-                    Reason::PredictionErrors { errors } => {
-                        format!("a weak answer {errors} times, and hardly used")
-                    }
-                    _ => "stale".to_owned(),
-                };
+                let why = why(standing.reason);
                 let (matter, stage) = (Matter::Staleness, Stage::Open);
                 let entries = vec![(entry, row.seq)];
                 self.stale_left -= 1;
@@ -83,5 +77,16 @@ impl Work<'_> {
         let since = if uses.served > 0 { uses.last_served } else { row.first_seen };
         self.reading.now.day().days_since(since.day()) >= params.stale_after_days
             || uses.prediction_errors >= params.prediction_errors_min
+    }
+}
+
+/// Why an entry is stale, in words.
+pub(in crate::query) fn why(reason: Reason) -> String {
+    match reason {
+        Reason::NotServed { days } => format!("not served for {days} days"),
+        Reason::PredictionErrors { errors } => {
+            format!("a weak answer {errors} times, and hardly used")
+        }
+        _ => "stale".to_owned(),
     }
 }

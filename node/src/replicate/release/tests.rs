@@ -1,32 +1,24 @@
 //! What decides about a release, fact by fact and turn by turn: a mistake here is silent.
 
 use super::*;
-use crate::engine::{self, Command, Engine, NewEntry, PeerAct, Receipt, Source, TaskParams};
+use crate::engine::testing::{self, NOW, OWN, key, lesson};
+use crate::engine::{Command, Engine, NewEntry, PeerAct};
 use crate::query::Numbers;
+use crate::store::Durability;
 use crate::store::peers::Workspace;
 use crate::store::peers::rows::Approval;
-use crate::store::{Durability, MemoryMedium, Options, Store};
 use klnode_config::Config;
 use klnode_crdt::charter::Charter;
-use klnode_crdt::claims::Citation;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{Boot, Nonce, StoreId};
-use klnode_crdt::key::SecretKey;
-use klnode_crdt::kind::Kind;
+use klnode_crdt::ids::{Boot, Nonce};
 use klnode_crdt::origin::Origin;
-use klnode_crdt::record::Record;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::Hlc;
 use klnode_crdt::view::Entitlement;
 use klnode_crdt::writer::{Claim, Writer};
 
-const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
 const TEAM: WorkspaceId = WorkspaceId::from_bytes([7; 16]);
-
-fn key(seed: u8) -> SecretKey {
-    SecretKey::from_bytes(&[seed; 32])
-}
 
 fn set(words: &[&str]) -> BTreeSet<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
@@ -34,12 +26,12 @@ fn set(words: &[&str]) -> BTreeSet<String> {
 
 fn examiner(filters: &config::Filters) -> Examiner {
     let numbers = Numbers::new(&Config::default());
-    Examiner::new(Arc::new(Reader::new(key(1).author(), numbers)), filters)
+    Examiner::new(Arc::new(Reader::new(key(OWN).author(), numbers)), filters)
 }
 
 /// This node and a peer, who share a workspace.
 fn society() -> Society {
-    let [own, peer] = [1, 2].map(|seed| key(seed).author());
+    let [own, peer] = [OWN, 2].map(|number| key(number).author());
     let charter = Charter { members: [own, peer].into(), ..Charter::default() };
     let team = Workspace { name: "team".into(), charter, ..Workspace::default() };
     Society { own, mine: [own].into(), workspaces: [(TEAM, team)].into(), ..Society::default() }
@@ -47,7 +39,7 @@ fn society() -> Society {
 
 /// What is shown of an entry of which this is claimed.
 fn view(claims: &[Claim]) -> (View, EntryId) {
-    let (key, own) = (key(1), Holding::default());
+    let (key, own) = (key(OWN), Holding::default());
     let origin = Origin::Created {
         creator: key.author(),
         stamp: Hlc::new(NOW, 0),
@@ -219,7 +211,7 @@ fn a_workspace_that_nothing_here_is_called_lets_nothing_pass() {
 
 #[test]
 fn an_author_is_as_far_as_the_nearest_of_those_says_who_may_talk() {
-    let author = |seed: u8| key(seed).author();
+    let author = |number: u32| key(number).author();
     let mut society = society();
     let approved = PeerRow { approval: Approval::Approved, ..PeerRow::default() };
     let blocked = PeerRow { is_blocked: true, ..approved.clone() };
@@ -227,8 +219,7 @@ fn an_author_is_as_far_as_the_nearest_of_those_says_who_may_talk() {
     for (peer, row) in peers {
         society.peers.insert(author(peer), row);
     }
-    let options = Options::new(StoreId::from_bytes([1; 16]));
-    let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+    let store = testing::store();
     let batch = store.batch(Durability::Durable).unwrap();
     let said =
         [(6, 3, 2), (6, 4, 1), (6, 5, 0), (7, 5, 0), (8, 3, 0), (9, 3, u8::MAX), (12, 11, 1)];
@@ -255,50 +246,14 @@ fn an_author_is_as_far_as_the_nearest_of_those_says_who_may_talk() {
 
 /// A node with one lesson.
 fn engine() -> (Engine, EntryId) {
-    let options = Options::new(StoreId::from_bytes([1; 16]));
-    let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
-    let mut drawn = 0_u8;
-    let setup = engine::Setup {
-        key: key(1),
-        mine: BTreeSet::new(),
-        entropy: Box::new(move |bytes: &mut [u8]| {
-            drawn += 1;
-            bytes.fill(drawn);
-        }),
-        judge: Box::new(|_: &Record, _: Source| engine::Verdict::Admit),
-        durability: Durability::Durable,
-        cooccurrence: klnode_scoring::cooccurrence::Params::default(),
-        tasks: TaskParams::default(),
-    };
-    let mut engine = Engine::start(store, setup, NOW).unwrap();
+    let mut engine = testing::engine();
     let entry = create(&mut engine, Vec::new());
     (engine, entry)
 }
 
 /// Writes a lesson of which this is claimed, too.
 fn create(engine: &mut Engine, claims: Vec<Claim>) -> EntryId {
-    let citation = Citation {
-        evidence_type: "commit".into(),
-        evidence_ref: "1a2b3c4".into(),
-        cited_by: "test".into(),
-        cited_at: NOW,
-        is_context: false,
-    };
-    let lesson = NewEntry {
-        workspace: WorkspaceId::MAIN,
-        memory: Memory::Semantic,
-        kind: Kind::Lesson,
-        title: "Retries".into(),
-        content: "What we learned about retries.".into(),
-        registers: Vec::new(),
-        claims,
-        citations: vec![citation],
-        source: None,
-    };
-    match engine.step(&[Command::Create(Box::new(lesson))], NOW).remove(0) {
-        Ok(Receipt::Created(entry)) => entry,
-        other => panic!("the entry was not created: {other:?}"),
-    }
+    testing::create(engine, NewEntry { claims, ..lesson("Retries") })
 }
 
 #[test]

@@ -252,6 +252,8 @@ impl Call {
             outcome,
             quality: None,
             used: Vec::new(),
+            dismissed: Vec::new(),
+            avoided: Vec::new(),
             cost: None,
             rounds: None,
             strategy: None,

@@ -176,6 +176,12 @@ pub struct TaskFinish {
     /// What was of use.
     #[serde(default)]
     pub used: Vec<String>,
+    /// What was set aside, because it contradicted what was seen.
+    #[serde(default)]
+    pub dismissed: Vec<String>,
+    /// Spikes that made an experiment needless.
+    #[serde(default)]
+    pub avoided: Vec<String>,
     /// How good the work was.
     pub quality: Option<f64>,
     /// Which task.

@@ -222,6 +222,8 @@ impl Asking<'_> {
             outcome: finish.outcome,
             quality: finish.quality,
             used: finish.used,
+            dismissed: finish.dismissed,
+            avoided: finish.avoided,
             cost: None,
             rounds: None,
             strategy: None,
@@ -236,6 +238,16 @@ impl Asking<'_> {
         for credit in &done.credits {
             let _ =
                 writeln!(text, "{}: {:.3} observations were added.", credit.code, credit.amount);
+        }
+        let codes = |ids: &[String]| -> String {
+            let codes: Vec<&str> =
+                ids.iter().map(|id| done.codes.get(id).unwrap_or(id).as_str()).collect();
+            codes.join(", ")
+        };
+        for (what, ids) in [("Dismissed", &done.dismissed), ("Spikes avoided", &done.avoided)] {
+            if !ids.is_empty() {
+                let _ = writeln!(text, "{what}: {} ({}).", ids.len(), codes(ids));
+            }
         }
         if !done.unserved.is_empty() {
             let count = done.unserved.len();

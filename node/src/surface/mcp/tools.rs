@@ -127,6 +127,8 @@ fn task_finish() -> Tool {
     let input = json!({
         "outcome": one_of(&["success", "failure"]),
         "used": list("Codes of entries that mattered"),
+        "dismissed": list("Codes of those that what you saw contradicted"),
+        "avoided": list("Codes of spikes that spared an experiment"),
         "quality": {"type": "number", "minimum": 0, "maximum": 1},
         "task": {"type": "string"},
     });

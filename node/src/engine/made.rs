@@ -1,0 +1,96 @@
+//! Where entries come from: another entry that was promoted, or a task in which they were made, and
+//! what the end of the task says of those.
+
+use super::command::{NewEntry, Receipt, Rejection};
+use super::ingest::Ingest;
+use super::tasks::taken;
+use crate::store::places::PromotionRow;
+use crate::store::rows::UseRow;
+use crate::store::{Batch, Error};
+use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
+use klnode_crdt::lww::Register;
+use klnode_crdt::view::{State, View};
+use klnode_crdt::writer::Claim;
+
+/// An entry that is made of another.
+#[derive(Clone, Debug)]
+pub struct Promotion {
+    /// What it is to be.
+    pub new: NewEntry,
+    /// What it is made of.
+    pub source: EntryId,
+    /// The person's key that signed for it, where there is one.
+    pub approved_by: Option<AuthorId>,
+}
+
+impl Ingest<'_> {
+    /// Writes what an entry is promoted to, and of what it was made.
+    pub(super) fn promote(
+        &mut self,
+        batch: &Batch,
+        promotion: &Promotion,
+    ) -> Result<Receipt, Rejection> {
+        let Promotion { new, source, approved_by } = promotion;
+        self.must_hold(batch, *source)?;
+        let receipt = self.create(batch, new)?;
+        if let Receipt::Created(entry) = receipt {
+            let row = PromotionRow { source: *source, at: self.now, approved_by: *approved_by };
+            batch.put_promotion(entry, &row)?;
+            // What nobody finished is not finished by having been promoted.
+            let of = batch.uses(*source)?;
+            if !of.is_from_success {
+                let uses = batch.uses(entry)?;
+                batch.put_uses(entry, UseRow { made_in: of.made_in, ..uses })?;
+            }
+        }
+        Ok(receipt)
+    }
+
+    /// Writes an entry in a task: it is told there that the entry is its own.
+    pub(super) fn create_in(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        new: &NewEntry,
+    ) -> Result<Receipt, Rejection> {
+        self.open_task(batch, task)?;
+        let receipt = self.create(batch, new)?;
+        if let Receipt::Created(entry) = receipt {
+            let mut part = batch.task_part(task, entry)?;
+            part.is_made = true;
+            batch.put_task_part(task, entry, &part)?;
+            // Whoever reads the entry asks what became of the task.
+            let uses = batch.uses(entry)?;
+            batch.put_uses(entry, UseRow { made_in: Some(task), ..uses })?;
+        }
+        Ok(receipt)
+    }
+
+    /// A task is over: what was written in it comes from a success, or says that it does not.
+    pub(super) fn judge_made(
+        &mut self,
+        batch: &Batch,
+        task: TaskId,
+        is_success: bool,
+    ) -> Result<(), Rejection> {
+        for (entry, _) in batch.task_parts(task)?.into_iter().filter(|(_, part)| part.is_made) {
+            // What cannot be read holds nothing up.
+            if is_success {
+                if let Some(uses) = Error::unless_damaged(batch.uses(entry))? {
+                    batch.put_uses(entry, UseRow { is_from_success: true, ..uses })?;
+                }
+                continue;
+            }
+            // What was taken back stays so.
+            let view = Error::unless_damaged(self.view(batch, entry))?.flatten();
+            let is_unflagged = |view: &View| {
+                view.state == State::Live && view.text(Register::FAILED_WORK).is_none()
+            };
+            if view.as_ref().is_some_and(is_unflagged) {
+                let flag = Claim::Set(Register::FAILED_WORK, "true".to_owned());
+                taken(self.claim(batch, entry, &[flag]))?;
+            }
+        }
+        Ok(())
+    }
+}
