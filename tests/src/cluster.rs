@@ -4,35 +4,31 @@
 //! delays and reorders by a seed, and nodes crash and come back. Everything that was sent is kept,
 //! so that a test can read what has left a node.
 
+mod acquaintance;
 mod faults;
+mod seen;
 mod traffic;
 mod versions;
 
 use crate::node::{DiskMedium, Node, START, admit_all};
 use crate::puppet::Puppet;
-use klnode::engine::{Command, Engine, Judge, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
+use klnode::engine::{Command, Engine, Judge, NewEntry, Receipt, Rejection};
 use klnode::query::{Numbers, Reader};
-use klnode::replicate::{Action, Event, Examiner, Preview, Replica, Setup, Writer};
+use klnode::replicate::{Action, Event, Examiner, Replica, Setup, Writer};
 use klnode::store::peers::Society;
-use klnode::store::peers::rows::{Approval, PeerRow, Way, WorkspaceRow};
 use klnode::store::{Snapshot, Store};
 use klnode_config::Config;
-use klnode_crdt::charter;
-use klnode_crdt::claims::TextSet;
-use klnode_crdt::header::SignedHeader;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId, Nonce, StoreId, WorkspaceId};
-use klnode_crdt::kind::Kind;
-use klnode_crdt::origin::Memory;
-use klnode_crdt::record::{RawRecord, Record};
+use klnode_crdt::ids::{AuthorId, EntryId, StoreId};
+use klnode_crdt::record::RawRecord;
 use klnode_crdt::time::WallTime;
-use klnode_crdt::writer::Claim;
-use klnode_federation::proto::filter::Filter;
-use klnode_federation::proto::{Offerer, Settings, SyncState};
+use klnode_federation::proto::{Settings, SyncState};
 use klnode_federation::sim::{Delivery, Knobs, Network, START_MS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use versions::Build;
 
+/// Long enough for everything to come to rest, in milliseconds.
+pub const REST_MS: u64 = 30_000;
 /// Time passes for a node at least this often, in milliseconds.
 const TICK_MS: u64 = 10_000;
 /// The same for a puppet.
@@ -62,6 +58,13 @@ pub struct Sent {
     pub to: usize,
     /// The bytes.
     pub frame: Vec<u8>,
+}
+
+impl Sent {
+    /// Whether these bytes are in it.
+    pub fn holds(&self, bytes: &[u8]) -> bool {
+        self.frame.windows(bytes.len()).any(|part| part == bytes)
+    }
 }
 
 /// An engine in hand, stepped at the time the network says.
@@ -222,121 +225,6 @@ impl Cluster {
         self.happen(at, Event::Tick);
     }
 
-    // Acquaintance.
-
-    /// Makes two nodes peers of each other.
-    pub fn pair(&mut self, one: usize, two: usize, is_mine: bool) {
-        for (at, other) in [(one, two), (two, one)] {
-            if self.members[at].puppet.is_some() {
-                continue;
-            }
-            let (peer, since) = (self.author(other), self.now(at));
-            let row = PeerRow {
-                name: format!("node {other}"),
-                approval: Approval::Approved,
-                is_mine,
-                since,
-                ..PeerRow::default()
-            };
-            self.put_peer(at, peer, row);
-        }
-        self.links.insert((one.min(two), one.max(two)));
-        self.connect(one, two);
-    }
-
-    /// Changes what a node knows of a peer.
-    pub fn put_peer(&mut self, at: usize, peer: AuthorId, row: PeerRow) {
-        self.replica(at).note(vec![PeerAct::Put(peer, Box::new(row))]).expect("noted");
-        self.happen(at, Event::Changed([peer].into()));
-    }
-
-    /// Sets what a node sends to a peer.
-    pub fn set_egress(&mut self, at: usize, to: usize, change: impl FnOnce(&mut Filter)) {
-        let society = self.society(at);
-        let peer = self.author(to);
-        let row = society.peers.get(&peer).expect("acquainted").clone();
-        let mut filter = self.replica(at).examiner().egress(&row, &society);
-        change(&mut filter);
-        self.put_peer(at, peer, PeerRow { egress: Some(filter), ..row });
-    }
-
-    /// Sets what a node takes from a peer; what was refused is asked for again.
-    pub fn set_ingress(&mut self, at: usize, from: usize, change: impl FnOnce(&mut Filter)) {
-        let mut filter = self.ingress(at, from);
-        change(&mut filter);
-        let peer = self.author(from);
-        let row = self.society(at).peers.get(&peer).expect("acquainted").clone();
-        self.put_peer(at, peer, PeerRow { ingress: Some(filter), ..row });
-        self.readmit(at);
-    }
-
-    /// What a node takes from a peer.
-    pub fn ingress(&mut self, at: usize, from: usize) -> Filter {
-        let (society, peer) = (self.society(at), self.author(from));
-        let row = society.peers.get(&peer).expect("acquainted");
-        self.replica(at).examiner().ingress(row, &society)
-    }
-
-    /// Blocks an author on a node, or no longer; then what was refused is asked for again.
-    pub fn block(&mut self, at: usize, author: AuthorId, is_blocked: bool) {
-        let society = self.society(at);
-        let unmet = PeerRow { approval: Approval::Refused, ..PeerRow::default() };
-        let row = society.peers.get(&author).cloned().unwrap_or(unmet);
-        self.put_peer(at, author, PeerRow { is_blocked, ..row });
-        if !is_blocked {
-            self.readmit(at);
-        }
-    }
-
-    /// Whether a node has blocked an author.
-    pub fn is_blocked(&mut self, at: usize, author: AuthorId) -> bool {
-        self.society(at).peers.get(&author).is_some_and(|row| row.is_blocked)
-    }
-
-    fn readmit(&mut self, at: usize) {
-        for other in 0..self.count() {
-            let peer = self.author(other);
-            let offers = self.snapshot(at).offers_of(peer).expect("readable");
-            if offers.is_empty() {
-                continue;
-            }
-            let acts = offers.into_iter().map(PeerAct::Readmit).chain([PeerAct::Rewind(peer)]);
-            self.replica(at).note(acts.collect()).expect("noted");
-            if other != at && self.network.is_linked(at, other) {
-                self.happen(at, Event::Connected(peer));
-            }
-        }
-    }
-
-    /// Why a node has refused records of another's store.
-    pub fn refusals(&mut self, at: usize, from: usize) -> Vec<(Digest, String)> {
-        let rows = self.snapshot(at).refusals(self.offer(from)).expect("readable");
-        rows.map(|row| row.expect("readable")).map(|row| (row.digest, row.reason)).collect()
-    }
-
-    /// The same, each with the author, if its header can be read.
-    pub fn refused_for(&mut self, at: usize, from: usize) -> Vec<(Option<AuthorId>, String)> {
-        let rows = self.snapshot(at).refusals(self.offer(from)).expect("readable");
-        let with_author = rows.map(|row| row.expect("readable")).map(|row| {
-            let signed = SignedHeader::read_back(&row.header, row.signature).ok();
-            (signed.map(|signed| signed.header().author), row.reason)
-        });
-        with_author.collect()
-    }
-
-    /// Of which entries a node has refused records of another's store.
-    pub fn refused(&mut self, at: usize, from: usize) -> BTreeSet<EntryId> {
-        let rows = self.snapshot(at).refusals(self.offer(from)).expect("readable");
-        let headers = rows
-            .map(|row| row.expect("readable"))
-            .filter_map(|row| SignedHeader::read_back(&row.header, row.signature).ok());
-        headers.map(|signed| signed.header().entry).collect()
-    }
-
-    fn offer(&self, from: usize) -> Offerer {
-        Offerer { peer: self.author(from), store: self.store(from) }
-    }
-
     /// A node's store.
     pub fn store(&self, at: usize) -> StoreId {
         StoreId::from_bytes([self.members[at].key_seed; 16])
@@ -348,37 +236,11 @@ impl Cluster {
         self.members[at].puppet = Some(Puppet::new(self.store(at), entries, records));
     }
 
-    /// Founds a workspace with these members, the first its owner; all know its name.
-    pub fn found(&mut self, members: &[usize]) -> WorkspaceId {
-        let owner = members[0];
-        let nonce = Nonce::from_bytes([7; 16]);
-        let id = WorkspaceId::of(self.author(owner), nonce);
-        let row =
-            |since| WorkspaceRow { name: "team".into(), since, is_current: false, owner: None };
-        for at in members {
-            let since = self.now(*at);
-            self.replica(*at).note(vec![PeerAct::NameWorkspace(id, row(since))]).expect("noted");
-        }
-        let mut claims = vec![Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())];
-        for at in &members[1..] {
-            claims.push(Claim::Add(TextSet::MEMBERS, self.author(*at).to_string()));
-        }
-        let new = NewEntry {
-            workspace: id,
-            memory: Memory::Episodic,
-            kind: Kind::Signal,
-            title: "team".into(),
-            content: "# Settings".into(),
-            registers: Vec::new(),
-            claims,
-            citations: Vec::new(),
-            source: Some(SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() }),
-        };
-        self.create(owner, new);
-        id
+    /// Compares with a peer now.
+    pub fn sync(&mut self, at: usize, peer: usize) {
+        let peer = self.author(peer);
+        self.happen(at, Event::Sync(peer));
     }
-
-    // Time.
 
     fn connect(&mut self, one: usize, two: usize) {
         if self.network.is_linked(one, two) {
@@ -513,80 +375,5 @@ impl Cluster {
             }
             Delivery::Message { .. } => {}
         }
-    }
-
-    // What there is to see.
-
-    /// What a node knows of a peer's set and its own.
-    pub fn state(&mut self, at: usize, peer: usize) -> SyncState {
-        let peer = self.author(peer);
-        self.replica(at).machine().state(peer)
-    }
-
-    /// Compares with a peer now.
-    pub fn sync(&mut self, at: usize, peer: usize) {
-        let peer = self.author(peer);
-        self.happen(at, Event::Sync(peer));
-    }
-
-    /// What an author's word weighs at a node.
-    pub fn weight(&mut self, at: usize, author: AuthorId) -> f64 {
-        let (snapshot, now) = (self.snapshot(at), self.now(at));
-        let reader = Reader::new(self.author(at), Numbers::new(&Config::default()));
-        let reading = reader.at(&snapshot, now).expect("readable");
-        reading.standing(author).expect("readable").weight.value
-    }
-
-    /// The digests that a node holds of an entry.
-    pub fn digests(&mut self, at: usize, entry: EntryId) -> BTreeSet<Digest> {
-        let records = self.snapshot(at).entry_records(entry).expect("readable");
-        records.iter().map(Record::digest).collect()
-    }
-
-    /// The same, with whether the payload is there.
-    pub fn payloads(&mut self, at: usize, entry: EntryId) -> BTreeMap<Digest, bool> {
-        let records = self.snapshot(at).entry_records(entry).expect("readable");
-        records.iter().map(|record| (record.digest(), record.payload().is_some())).collect()
-    }
-
-    /// Takes into the trace what each node holds.
-    pub(crate) fn note_holdings(&mut self) {
-        for at in 0..self.count() {
-            for (entry, digests) in self.holdings(at) {
-                self.network.note(entry.as_bytes());
-                digests.iter().for_each(|digest| self.network.note(digest.as_bytes()));
-            }
-        }
-    }
-
-    /// Everything a node holds, by entry.
-    pub fn holdings(&mut self, at: usize) -> BTreeMap<EntryId, BTreeSet<Digest>> {
-        let entries = self.snapshot(at).entries().expect("readable");
-        let entries: Vec<EntryId> = entries.map(|row| row.expect("readable").0).collect();
-        entries.into_iter().map(|entry| (entry, self.digests(at, entry))).collect()
-    }
-
-    /// Whether an entry is released from one node to another now.
-    pub fn is_released(&mut self, from: usize, to: usize, entry: EntryId) -> bool {
-        let peer = self.author(to);
-        self.snapshot(from).release(peer, entry).expect("readable").out == Way::Open
-    }
-
-    /// What a node would send to another.
-    pub fn preview(&mut self, from: usize, to: usize) -> Preview {
-        let (snapshot, society) = (self.snapshot(from), Arc::new(self.society(from)));
-        let (peer, now) = (self.author(to), self.now(from));
-        let examiner = self.replica(from).examiner().clone();
-        examiner.preview(&snapshot, &society, peer, None, now).expect("readable")
-    }
-
-    /// The number that stands for everything that happened.
-    pub fn trace(&self) -> u64 {
-        self.network.trace()
-    }
-
-    /// The pairs of nodes that are peers.
-    pub fn links(&self) -> Vec<(usize, usize)> {
-        self.links.iter().copied().collect()
     }
 }

@@ -187,8 +187,7 @@ impl Node {
 
     /// Counts one success.
     pub fn succeed(&mut self, entry: EntryId) {
-        let of = Observation::Success;
-        self.run(Command::Observe { entry, of, amount: Thousandths::ONE }).expect("observed");
+        self.run(success(entry)).expect("observed");
     }
 
     /// Everything held of an entry.
@@ -303,4 +302,14 @@ pub fn lesson(title: &str) -> NewEntry {
         }],
         source: None,
     }
+}
+
+/// The same in a workspace.
+pub fn in_workspace(workspace: WorkspaceId, title: &str) -> NewEntry {
+    NewEntry { workspace, ..lesson(title) }
+}
+
+/// Counts one success of an entry.
+pub fn success(entry: EntryId) -> Command {
+    Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE }
 }

@@ -1,6 +1,6 @@
 //! Peers, workspaces and strangers for nodes in a test's hand, and questions to such a node.
 
-use crate::node::{Node, START, exchange, lesson};
+use crate::node::{Node, START, exchange, in_workspace};
 use klnode::engine::{Arrival, Command, NewEntry, PeerAct, Receipt};
 use klnode::index::{self, embed, vectors};
 use klnode::query::{Answer, Audience, Cancel, Found, Numbers, Question, Reader, Standing};
@@ -40,7 +40,7 @@ impl Node {
 
     /// Writes an entry into a workspace.
     pub fn create_in(&mut self, workspace: WorkspaceId, title: &str) -> EntryId {
-        self.create_new(NewEntry { workspace, ..lesson(title) })
+        self.create_new(in_workspace(workspace, title))
     }
 
     /// Writes an entry.

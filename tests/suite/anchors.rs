@@ -1,6 +1,6 @@
 //! What entries depend on, checked against checkouts on disk; none is made by git itself.
 
-use crate::process::{Running, klnode, start, started, told};
+use crate::program::{Running, klnode, start, started, told};
 use klnode::api::Limits;
 use klnode::engine::{self, Arrival, NewEntry, PeerAct};
 use klnode::query::{CheckoutError, GitCheckout};

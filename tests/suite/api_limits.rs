@@ -1,6 +1,6 @@
 //! Clients that misbehave: whatever they do, others are answered.
 
-use crate::process::start;
+use crate::program::start;
 use klnode::api::Limits;
 use klnode::engine::{Source, Verdict};
 use klnode_crdt::record::Record;

@@ -1,7 +1,9 @@
 //! Backups: what they hold, what they survive, and what putting one in place keeps and loses.
 
-use crate::portable::{json, lived, printed, run, settle};
-use crate::process::{klnode, refusal, signal, start, told};
+use crate::homes::{lies_in, lived, settle};
+use crate::program::{
+    PROGRAM, Running, banner, done, json, printed, refusal, run, signal, start, told,
+};
 use klnode::engine::Marks;
 use klnode::store::backup::{Backup, Identity, InPlace, Restore};
 use klnode::store::{Existing, FrozenMedium, Layout, backup};
@@ -26,10 +28,7 @@ fn add(home: &Path, title: &str) -> String {
 }
 
 fn back_up(home: &Path, file: &Path) -> Value {
-    let file = file.to_str().unwrap();
-    let output = klnode(home).args(["backup", file, "--force", "--json"]).output().unwrap();
-    assert!(output.status.success(), "{}", told(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
+    done(home, &["backup", file.to_str().unwrap(), "--force"])
 }
 
 fn watch() -> impl FnMut(u64, u64) -> ControlFlow<()> {
@@ -39,24 +38,6 @@ fn watch() -> impl FnMut(u64, u64) -> ControlFlow<()> {
 fn sound(file: &Path) -> bool {
     let Ok(opened) = Backup::open(file) else { return false };
     opened.check_bytes(&mut watch()).is_ok() && opened.check_records(&mut watch()).is_ok()
-}
-
-/// Whether these bytes are in any file of a folder.
-pub(crate) fn lies_in(folder: &Path, bytes: &[u8]) -> Option<PathBuf> {
-    for file in fs::read_dir(folder).unwrap() {
-        let path = file.unwrap().path();
-        if path.is_dir() {
-            if let Some(found) = lies_in(&path, bytes) {
-                return Some(found);
-            }
-        } else if path.is_file() {
-            let content = fs::read(&path).unwrap();
-            if content.windows(bytes.len()).any(|window| window == bytes) {
-                return Some(path);
-            }
-        }
-    }
-    None
 }
 
 #[test]
@@ -246,11 +227,10 @@ fn a_disk_without_room_costs_the_backup_and_not_the_node() {
     let folder = tempfile::tempdir().unwrap();
     let (home, file) = (folder.path().join("home"), folder.path().join("b"));
     // A limit on the size of files stands for a disk that is full.
-    let program = env!("CARGO_BIN_EXE_klnode-under-test");
-    let script = format!("trap '' XFSZ; exec {program} --home {}", home.display());
+    let script = format!("trap '' XFSZ; exec {PROGRAM} --home {}", home.display());
     let child = Command::new("sh").args(["-c", &script]).env_clear().stdout(Stdio::piped()).spawn();
-    let mut node = crate::process::Running(child.unwrap());
-    crate::process::banner(&mut node);
+    let mut node = Running(child.unwrap());
+    banner(&mut node);
     add(&home, "kept");
     let limit = |bytes: &str| {
         let pid = node.0.id().to_string();
@@ -271,7 +251,7 @@ fn a_disk_without_room_costs_the_backup_and_not_the_node() {
 /// A home with a backup, a secret that was forgotten since, and a note that was added since.
 fn aged(folder: &Path) -> (PathBuf, PathBuf, String) {
     let (home, file) = (folder.join("home"), folder.join("b"));
-    let (mut node, _) = start(&home);
+    let (node, _) = start(&home);
     add(&home, "kept");
     let secret = add(&home, "a secret called xyzzy-plugh");
     printed(&run(&home, &["annotate", &secret, "note on xyzzy-plugh"]));
@@ -280,8 +260,7 @@ fn aged(folder: &Path) -> (PathBuf, PathBuf, String) {
     add(&home, "added since");
     fs::create_dir_all(home.join("index")).unwrap();
     fs::write(home.join("index/old"), "speaks of xyzzy-plugh").unwrap();
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    node.stop();
     (home, file, secret)
 }
 

@@ -1,8 +1,8 @@
 //! The border: what is planted is refused where it is typed and waits where a peer brings it, and
 //! its text is in no answer, no log, no file and no frame until the operator has decided.
 
-use crate::portable::{json, printed, run, settle};
-use crate::process::{Running, klnode, signal, started, told};
+use crate::homes::{files, settle};
+use crate::program::{Running, json, klnode, printed, run, started, told};
 use klnode::engine::{
     Arrival, Command, Ingested, Judge, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };
@@ -17,16 +17,13 @@ use klnode_crdt::record::Record;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::SyncState;
 use klnode_federation::sim::Knobs;
-use klnode_tests::cluster::Cluster;
+use klnode_tests::cluster::{Cluster, REST_MS};
 use klnode_tests::node::{Node, Seeded, admit_all, lesson};
 use klnode_tests::society::Stranger;
 use serde_json::Value;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-
-/// Long enough for everything to come to rest.
-const REST_MS: u64 = 30_000;
 
 /// Something that must not get in: the rule that finds it, a text that holds it, and the part that
 /// must be seen nowhere.
@@ -84,32 +81,12 @@ fn assert_absent(what: &str, bytes: &[u8]) {
     }
 }
 
-/// Every file of a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for item in std::fs::read_dir(folder).unwrap() {
-        let item = item.unwrap();
-        let kind = item.file_type().unwrap();
-        if kind.is_dir() {
-            found.extend(files(&item.path()));
-        } else if kind.is_file() {
-            found.push(item.path());
-        }
-    }
-    found
-}
-
 /// Starts a node that logs all it can into a file.
 fn start_logged(home: &Path, log: &Path) -> Running {
     let mut command = klnode(home);
     command.args(["--log", "debug", "--set", "network.listen=[\"/ip4/127.0.0.1/tcp/0\"]"]);
     command.stdout(Stdio::piped()).stderr(File::create(log).unwrap());
     started(command).0
-}
-
-fn stop(mut node: Running) {
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
 }
 
 fn add(home: &Path, title: &str, content: &str) -> std::process::Output {
@@ -169,7 +146,7 @@ fn what_is_planted_is_refused_by_every_verb_that_writes_and_leaves_no_trace() {
     ] {
         assert_absent("an answer", &run(&home, &[words, &["--json"]].concat()).stdout);
     }
-    stop(node);
+    node.stop();
     let said = std::fs::read(&log).unwrap();
     assert!(String::from_utf8_lossy(&said).contains("answered"), "requests are logged");
     assert_absent("the log", &said);
@@ -209,7 +186,7 @@ fn an_import_names_the_lines_it_refuses_and_goes_on() {
         let message = problem["message"].as_str().unwrap();
         assert!(message.starts_with("content: ") && message.contains(planted.rule), "{message}");
     }
-    stop(node);
+    node.stop();
     assert_absent("the log", &std::fs::read(&log).unwrap());
     for file in files(&home) {
         assert_absent(&file.display().to_string(), &std::fs::read(&file).unwrap());
@@ -248,7 +225,7 @@ fn a_thousand_clean_entries_pass() {
     let imported = json(&home, &["import", file.to_str().unwrap()]);
     assert_eq!(imported["taken"], 1_000, "{imported}");
     assert_eq!((&imported["refused"], &imported["quarantined"]), (&0.into(), &0.into()));
-    stop(node);
+    node.stop();
 }
 
 fn scanning() -> Box<dyn Judge> {
@@ -535,7 +512,7 @@ fn the_operator_lists_shows_releases_and_rejects() {
         printed(&run(&home, &["quarantine", "reject", &digest(at)]));
     }
     assert!(printed(&run(&home, &["quarantine", "list"])).starts_with("Nothing waits."));
-    stop(node);
+    node.stop();
     assert_absent("the log", &std::fs::read(&log).unwrap());
 }
 
@@ -553,7 +530,7 @@ fn what_a_store_held_before_it_was_scanned_is_rejected_and_waits_where_its_expor
     assert_absent("an answer", &run(&old, &["search", "how we deploy", "--all"]).stdout);
     let file = folder.path().join("all.jsonl");
     printed(&run(&old, &["export", file.to_str().unwrap()]));
-    stop(node);
+    node.stop();
     let node = start_logged(&new, &folder.path().join("log"));
     let rehearsed = json(&new, &["import", file.to_str().unwrap(), "--dry-run"]);
     let imported = json(&new, &["import", file.to_str().unwrap()]);
@@ -561,5 +538,5 @@ fn what_a_store_held_before_it_was_scanned_is_rejected_and_waits_where_its_expor
     assert_eq!(imported["quarantined"], 4, "{imported}");
     assert_eq!(json(&new, &["quarantine", "list"])["total"], 4);
     assert_absent("an answer", &run(&new, &["search", "how we deploy", "--all"]).stdout);
-    stop(node);
+    node.stop();
 }

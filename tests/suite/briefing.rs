@@ -1,6 +1,6 @@
 //! Briefings: what of a workspace matters now, in a fixed order, under a budget, quoted as data.
 
-use crate::process::{klnode, start, told};
+use crate::program::{klnode, start, told};
 use klnode::api::Limits;
 use klnode::engine::{Command, Marks, NewEntry, NewTask, TaskAct};
 use klnode::query::{Briefing, BriefingQuestion, Cancel, FIRST_LINE, Reader};

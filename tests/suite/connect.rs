@@ -1,6 +1,6 @@
 //! Configuring clients: copies of real-looking settings, the real program, and every byte compared.
 
-use crate::process::{klnode, start, told};
+use crate::program::{PROGRAM, klnode, start, told};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/connect");
-const PROGRAM: &str = env!("CARGO_BIN_EXE_klnode-under-test");
 
 /// Each client's file in the user's folder, and the fixture that lies there.
 const FILES: [(&str, &str, &str); 7] = [

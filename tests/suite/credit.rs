@@ -2,11 +2,14 @@
 //! later; and a look at predicates only of one's own.
 
 use crate::tasks::serve;
-use klnode::engine::{Command, Finish, Looks, NewEntry, NewTask, Receipt, TaskAct, TaskDone};
+use klnode::engine::{
+    Command, Finish, Finished, Looks, NewEntry, NewTask, Receipt, Rejection, TaskAct, TaskDone,
+};
 use klnode::store::rows::{Cost, HitCost, ServedRow};
-use klnode_crdt::claims::TextSet;
+use klnode_crdt::claims::{Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
+use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
@@ -32,8 +35,27 @@ fn begin(node: &mut Node, parent: Option<TaskId>) -> TaskId {
 
 fn finish(node: &mut Node, task: TaskId, entry: EntryId, verdict: Verdict) {
     let outcome = Outcome { verdict, quality: 0.5 };
-    let finish = Finish { outcome, used: vec![entry], cost: None, rounds: None, strategy: None };
+    let finish = Finish::new(outcome, vec![entry]);
     about_task(node, TaskAct::Finish(task, finish));
+}
+
+/// Ends a task in failure, and dismisses an entry.
+fn dismiss(
+    node: &mut Node,
+    task: TaskId,
+    entry: EntryId,
+    used: Vec<EntryId>,
+) -> Result<Receipt, Rejection> {
+    let outcome = Outcome { verdict: Verdict::Failure, quality: 0.5 };
+    let finish = Finish { dismissed: vec![entry], ..Finish::new(outcome, used) };
+    node.run(Command::Task(Box::new(TaskAct::Finish(task, finish))))
+}
+
+fn ended(receipt: Result<Receipt, Rejection>) -> Finished {
+    match receipt {
+        Ok(Receipt::Task(TaskDone::Finished(finished))) => finished,
+        other => panic!("the task was not finished: {other:?}"),
+    }
 }
 
 fn rewrite(by: &mut Node, entry: EntryId, content: &str) {
@@ -232,4 +254,42 @@ fn a_look_is_no_observation_of_anothers_text_nor_by_what_another_says_it_depends
     alice.send_to(node);
     look(node, &[], &[meddled]);
     assert_eq!(node.found(meddled).judged.confidence.posterior.beta(), 5.0);
+}
+
+#[test]
+fn what_was_dismissed_is_nobodys_fault_nor_is_what_is_held_to_be_the_same() {
+    let mut team = Team::gather();
+    let entry = shared_entry(&mut team);
+    let Team { node, alice, .. } = &mut team;
+    let same = node.create("the same in other words");
+    node.claim(same, Claim::Link(Link { relation: Relation::SAME_AS, to: entry }));
+    let task = begin(node, None);
+    for one in [entry, same] {
+        serve(node, task, one);
+    }
+    let told = dismiss(node, task, entry, vec![same]).unwrap_err();
+    let problem = format!("dismissed and used both name {}", Kind::Lesson.code(same));
+    assert!(told.to_string().contains(&problem), "{told}");
+    let mut both = vec![entry, same];
+    both.sort();
+    let done = ended(dismiss(node, task, entry, Vec::new()));
+    assert_eq!((done.credits, done.dismissed), (Vec::new(), both));
+    // What was served in its place is told as dismissed, not left out in silence.
+    let task = begin(node, None);
+    serve(node, task, entry);
+    let done = ended(dismiss(node, task, same, Vec::new()));
+    assert_eq!((done.dismissed, done.unserved), (vec![entry], vec![same]));
+    assert_eq!(credited(node, alice.author()), (0, 0));
+}
+
+#[test]
+fn what_is_dismissed_in_ten_tasks_is_archived_like_what_was_served_for_nothing() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("contradicted");
+    for number in 1..=10 {
+        let task = begin(&mut node, None);
+        serve(&mut node, task, entry);
+        let done = ended(dismiss(&mut node, task, entry, Vec::new()));
+        assert_eq!(done.archived.is_empty(), number < 10, "{number}");
+    }
 }

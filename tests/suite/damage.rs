@@ -1,38 +1,33 @@
 //! One damaged thing at a time, where it matters most: the key, the charter of a workspace, the row of
 //! a record. Each is noticed, nothing wrong leaves the node, and what a peer holds comes back.
 
-use crate::api::Followed;
-use crate::portable::run;
-use crate::process::{klnode, refusal, signal, start, told};
-use klnode::engine::{Command, Finish, NewEntry, NewTask, Receipt, TaskAct, TaskDone};
+use crate::followed::Followed;
+use crate::program::{self, refusal, run, start, told};
+use crate::strikes::{RECORDS, damage, spoil, stopped, strike, strike_file};
+use klnode::engine::{Command, Finish, NewTask, Receipt, TaskAct, TaskDone};
 use klnode::query::{Audience, BriefingQuestion, Cancel, doctor};
 use klnode::store::rows::ServedRow;
 use klnode_crdt::charter;
 use klnode_crdt::claims::{Link, Relation};
-use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::lww::Register;
 use klnode_crdt::record::{RawRecord, Record};
-use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
-use klnode_federation::proto::SyncState;
 use klnode_federation::proto::message::{Answer, Item};
 use klnode_federation::sim::Knobs;
 use klnode_scoring::outcome::{Outcome, Verdict};
 use klnode_tests::cluster::Cluster;
-use klnode_tests::disk::Disk;
-use klnode_tests::node::{Node, START, lesson};
+use klnode_tests::node::{Node, START, in_workspace, lesson, success};
 use klnode_tests::served::{PATIENCE, ask};
 use klnode_tests::society::Indexed;
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::Database;
 use serde_json::{Value, json};
 use std::fs;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-const RECORDS: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("records");
 /// Long enough for a comparison and what follows from it.
 const REST_MS: u64 = 90_000;
 
@@ -64,12 +59,11 @@ fn key_in(home: &Path) -> [u8; 32] {
 
 /// A home in which a node has written an entry and made a backup, and then stopped.
 fn lived_in(home: &Path, backup: &Path) {
-    let (mut node, _) = start(home);
+    let (node, _) = start(home);
     let words = ["add", "--title", "kept", "--content", "What was kept.", "--evidence", "doc:a"];
     assert!(run(home, &words).status.success());
     assert!(run(home, &["backup", backup.to_str().unwrap()]).status.success());
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    node.stop();
 }
 
 fn author_of(key: &[u8; 32]) -> AuthorId {
@@ -146,43 +140,11 @@ fn a_backup_brings_its_key_and_an_operator_may_go_on_with_another() {
         home.display()
     );
     assert_eq!(told(&running), expected);
-    let listed = klnode(&home).args(["list", "--all", "--json"]).output().unwrap();
-    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let listed = program::json(&home, &["list", "--all"]);
     assert_eq!(listed["entries"][0]["title"], "kept");
 }
 
 // Rows of records.
-
-/// The row of a record, by its signature.
-fn row_of(disk: &Disk, signature: &[u8; 64]) -> ([u8; 8], Vec<u8>) {
-    let database = Database::builder().create_with_backend(disk.clone()).unwrap();
-    let rows = database.begin_read().unwrap().open_table(RECORDS).unwrap();
-    let is_it = |row: &[u8]| row.windows(64).any(|part| part == signature);
-    let rows = rows.iter().unwrap().map(|row| row.unwrap());
-    let mut rows = rows.map(|(at, row)| (*at.value(), row.value().to_vec()));
-    rows.find(|(_, row)| is_it(row)).expect("it is held")
-}
-
-/// Changes a byte of the row of a record; how long the row is.
-fn damage(disk: &Disk, record: &Record, at: usize) -> usize {
-    let (seq, mut row) = row_of(disk, record.to_raw().signature.as_bytes());
-    let at = at % row.len();
-    row[at] ^= 0x20;
-    let database = Database::builder().create_with_backend(disk.clone()).unwrap();
-    let transaction = database.begin_write().unwrap();
-    transaction.open_table(RECORDS).unwrap().insert(&seq, row.as_slice()).unwrap();
-    transaction.commit().unwrap();
-    row.len()
-}
-
-/// Stops a node, damages a byte of what it holds, and starts it again.
-fn strike(nodes: &mut Cluster, at: usize, record: &Record, byte: usize) -> usize {
-    nodes.crash(at);
-    let disk = nodes.disk(at);
-    let length = damage(&disk, record, byte);
-    nodes.restart_on(at, disk);
-    length
-}
 
 fn record(nodes: &mut Cluster, at: usize, entry: EntryId) -> Record {
     nodes.snapshot(at).entry_records(entry).expect("readable").remove(0)
@@ -203,10 +165,6 @@ fn sent_by(nodes: &Cluster, at: usize, since: usize) -> Vec<RawRecord> {
     };
     let sent = nodes.sent[since..].iter().filter(|sent| sent.from == at);
     sent.flat_map(|sent| of(&sent.frame)).collect()
-}
-
-fn is_equal(nodes: &mut Cluster, one: usize, two: usize) -> bool {
-    matches!(nodes.state(one, two), SyncState::Equal(_))
 }
 
 fn settle(nodes: &mut Cluster) {
@@ -239,7 +197,7 @@ fn a_damaged_row_is_never_read_as_another_nor_sent_and_comes_back() {
         settle(&mut nodes);
         assert_eq!(nodes.digests(1, entry), nodes.digests(0, entry), "byte {byte}");
         assert!(nodes.snapshot(1).check().unwrap().is_empty(), "byte {byte}");
-        assert!(is_equal(&mut nodes, 1, 0) && is_equal(&mut nodes, 0, 1), "byte {byte}");
+        assert!(nodes.is_equal(1, 0) && nodes.is_equal(0, 1), "byte {byte}");
         for raw in sent_by(&nodes, 1, since) {
             assert!(Record::verify(&raw).is_ok(), "byte {byte}: it sent what is damaged");
         }
@@ -269,7 +227,7 @@ fn what_is_damaged_and_covered_meanwhile_goes() {
     settle(&mut nodes);
     assert_eq!(nodes.digests(1, entry), nodes.digests(0, entry));
     assert!(nodes.snapshot(1).check().unwrap().is_empty());
-    assert!(is_equal(&mut nodes, 1, 0) && is_equal(&mut nodes, 0, 1));
+    assert!(nodes.is_equal(1, 0) && nodes.is_equal(0, 1));
 }
 
 #[test]
@@ -296,39 +254,16 @@ fn a_task_ends_whatever_is_damaged_of_what_was_served_in_it() {
     let snapshot = node.engine.store().snapshot().unwrap();
     let record = snapshot.entry_records(struck).unwrap().remove(0);
     drop(snapshot);
-    let Node { engine, medium, .. } = node;
-    drop(engine);
-    let disk = medium.disk().fork();
+    let disk = stopped(node);
     damage(&disk, &record, 40);
     let mut node = Node::start_on(disk, 1, 2, START).unwrap();
-    let finish = Finish {
-        outcome: Outcome { verdict: Verdict::Success, quality: 1.0 },
-        used: vec![struck, whole],
-        cost: None,
-        rounds: None,
-        strategy: None,
-    };
+    let outcome = Outcome { verdict: Verdict::Success, quality: 1.0 };
+    let finish = Finish::new(outcome, vec![struck, whole]);
     let TaskDone::Finished(finished) = about(&mut node, TaskAct::Finish(task, finish)) else {
         panic!("it did not end")
     };
     let credited: Vec<EntryId> = finished.credits.iter().map(|credit| credit.entry).collect();
     assert_eq!(credited, [whole]);
-}
-
-/// Puts what is no row in the place of one.
-fn spoil(disk: &Disk, table: &str, at: &[u8; 16]) {
-    let table: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new(table);
-    let database = Database::builder().create_with_backend(disk.clone()).unwrap();
-    let transaction = database.begin_write().unwrap();
-    transaction.open_table(table).unwrap().insert(at, &[1, 0x80][..]).unwrap();
-    transaction.commit().unwrap();
-}
-
-/// The disk of a node that has stopped.
-fn stopped(node: Node) -> Disk {
-    let Node { engine, medium, .. } = node;
-    drop(engine);
-    medium.disk().fork()
 }
 
 #[test]
@@ -381,48 +316,26 @@ fn a_briefing_tells_what_is_whole_whatever_row_is_damaged() {
     assert_eq!(told, [whole], "{}", briefing.text);
 }
 
-/// Flips a byte of the row of a store's file that says something.
-pub(crate) fn strike_file(home: &Path, says: &[u8]) {
-    let database = Database::open(home.join("store.redb")).unwrap();
-    let transaction = database.begin_write().unwrap();
-    {
-        let mut rows = transaction.open_table(RECORDS).unwrap();
-        let is_it = |row: &[u8]| row.windows(says.len()).any(|part| part == says);
-        let all: Vec<([u8; 8], Vec<u8>)> = rows
-            .iter()
-            .unwrap()
-            .map(|row| row.unwrap())
-            .map(|(at, row)| (*at.value(), row.value().to_vec()))
-            .collect();
-        let (at, mut row) = all.into_iter().find(|(_, row)| is_it(row)).expect("it is held");
-        let place = row.windows(says.len()).position(|part| part == says).unwrap();
-        row[place] ^= 0x20;
-        rows.insert(&at, row.as_slice()).unwrap();
-    }
-    transaction.commit().unwrap();
-}
-
 #[test]
 fn one_damaged_record_costs_one_entry_and_no_backup() {
     let folder = tempfile::tempdir().unwrap();
     let (home, backup) = (folder.path().join("home"), folder.path().join("backup"));
-    let (mut node, _) = start(&home);
+    let (node, _) = start(&home);
     let mut ids = Vec::new();
     for title in ["struck", "whole", "also whole"] {
         let content = format!("What there is to say of the {title} lamp.");
         let words = ["add", "--title", title, "--content", &content, "--evidence", "doc:a"];
-        ids.push(crate::portable::json(&home, &words)["id"].as_str().unwrap().to_owned());
+        ids.push(program::json(&home, &words)["id"].as_str().unwrap().to_owned());
     }
     let file = backup.to_str().unwrap();
     assert!(run(&home, &["backup", file]).status.success());
     let good = fs::read(&backup).unwrap();
     // It is in the index by then.
     assert!(run(&home, &["search", "struck lamp", "--all"]).status.success());
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    node.stop();
     strike_file(&home, b"of the struck lamp");
     let (_node, _) = start(&home);
-    let listed = crate::portable::json(&home, &["list"]);
+    let listed = program::json(&home, &["list"]);
     assert_eq!(listed["entries"].as_array().map(Vec::len), Some(2), "{listed}");
     let found = run(&home, &["search", "lamp", "--all"]);
     assert!(found.status.success(), "{}", told(&found));
@@ -452,8 +365,7 @@ fn a_damaged_tombstone_holds_up_nothing_that_a_peer_brings() {
     // A byte of the header, past where the row begins.
     strike(&mut nodes, 1, &tombstone, 40);
     assert!(nodes.snapshot(1).tombstone(entry).is_err(), "it is damaged");
-    let (of, amount) = (Observation::Success, Thousandths::ONE);
-    nodes.run(0, Command::Observe { entry, of, amount }).unwrap();
+    nodes.run(0, success(entry)).unwrap();
     let another = nodes.create(0, lesson("comes after it"));
     nodes.heal();
     settle(&mut nodes);
@@ -461,10 +373,6 @@ fn a_damaged_tombstone_holds_up_nothing_that_a_peer_brings() {
 }
 
 // The charter.
-
-fn in_team(team: WorkspaceId, title: &str) -> NewEntry {
-    NewEntry { workspace: team, ..lesson(title) }
-}
 
 /// Whether the doctor names a workspace.
 fn is_named(nodes: &mut Cluster, at: usize) -> bool {
@@ -483,7 +391,7 @@ fn a_damaged_charter_is_told_stops_nobody_and_comes_back() {
         let mut nodes = Cluster::new(5, 2, Knobs::calm());
         let team = nodes.found(&[0, 1]);
         nodes.pair(0, 1, false);
-        let shared = nodes.create(struck, in_team(team, "shared before"));
+        let shared = nodes.create(struck, in_workspace(team, "shared before"));
         settle(&mut nodes);
         assert!(nodes.is_released(struck, other, shared));
         let entry = charter::entry(team);
@@ -493,8 +401,8 @@ fn a_damaged_charter_is_told_stops_nobody_and_comes_back() {
         assert!(nodes.society(struck).is_damaged(team), "it is shown as damaged");
         assert!(is_named(&mut nodes, struck), "the doctor names it");
         assert!(nodes.is_released(struck, other, shared), "what was released stays so");
-        let fresh = nodes.create(other, in_team(team, "shared since"));
-        let late = nodes.create(struck, in_team(team, "written meanwhile"));
+        let fresh = nodes.create(other, in_workspace(team, "shared since"));
+        let late = nodes.create(struck, in_workspace(team, "written meanwhile"));
         nodes.pass(30_000);
         assert!(!nodes.digests(struck, fresh).is_empty(), "replication goes on");
         settle(&mut nodes);
@@ -503,7 +411,7 @@ fn a_damaged_charter_is_told_stops_nobody_and_comes_back() {
         assert_eq!(society.workspaces[&team].charter.members.len(), 2);
         assert!(!is_named(&mut nodes, struck));
         assert!(!nodes.digests(other, late).is_empty(), "and what waited for it has passed");
-        assert!(is_equal(&mut nodes, struck, other) && is_equal(&mut nodes, other, struck));
+        assert!(nodes.is_equal(struck, other) && nodes.is_equal(other, struck));
         assert!(nodes.run(struck, Command::Retract { entry: late }).is_ok(), "it works on");
     }
 }
@@ -514,7 +422,7 @@ fn a_damaged_charter_is_told_stops_nobody_and_comes_back() {
 fn who_follows_events_is_told_of_all_that_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
-    let (mut node, _) = start(&home);
+    let (node, _) = start(&home);
     let connect = || {
         let stream = UnixStream::connect(home.join("klnode.sock")).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -534,8 +442,7 @@ fn who_follows_events_is_told_of_all_that_is_whole() {
     let third = create("Something else");
     let ran = post("/v1/upkeep/run", &json!({"service": "duplicates"}));
     assert_eq!(ran["noted"][0]["stage"], "made", "{ran}");
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    node.stop();
     let database = Database::open(home.join("store.redb")).unwrap();
     let transaction = database.begin_write().unwrap();
     let first = 1_u64.to_be_bytes();

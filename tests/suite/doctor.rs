@@ -1,7 +1,7 @@
 //! The doctor on homes that are really ill, and the units that keep a node running.
 
-use crate::portable::{json, printed, run, settle};
-use crate::process::{klnode, signal, start, told};
+use crate::homes::settle;
+use crate::program::{PROGRAM, Running, banner, json, klnode, printed, run, signal, start, told};
 use klnode::engine::{Arrival, Command};
 use klnode_crdt::record::Record;
 use klnode_tests::node::{Node, START, exchange};
@@ -235,10 +235,9 @@ fn clocks_quarantine_and_equivocation_are_told() {
 
 /// The unit with this machine's paths taken out.
 fn unit(home: &Path, arguments: &[&str]) -> (String, String) {
-    let output = klnode(home).args(arguments).output().unwrap();
-    let program = env!("CARGO_BIN_EXE_klnode-under-test");
+    let output = run(home, arguments);
     let plain = |text: String| {
-        text.replace(program, "/usr/local/bin/klnode")
+        text.replace(PROGRAM, "/usr/local/bin/klnode")
             .replace(&home.display().to_string(), "/home/you/klnode home")
     };
     let said = told(&output);
@@ -271,8 +270,7 @@ fn the_unit_starts_a_node_that_stops_when_told() {
     let mut command = std::process::Command::new("sh");
     command.arg("-c").arg(format!("exec {line}")).env_clear();
     let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let mut node = crate::process::Running(child);
-    crate::process::banner(&mut node);
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    let mut node = Running(child);
+    banner(&mut node);
+    node.stop();
 }

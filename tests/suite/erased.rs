@@ -1,10 +1,8 @@
 //! What was forgotten is in no file of the home: not in pages that nothing uses, not in the index,
 //! whatever its size, and whether or not somebody waits for it or reads it. Mostly real processes.
 
-use crate::backup::lies_in;
-use crate::pairing::eventually;
-use crate::portable::{json, printed, run};
-use crate::process::{klnode, start, started, told};
+use crate::homes::lies_in;
+use crate::program::{eventually, json, klnode, printed, run, start, started, told};
 use klnode::engine::{Command, Engine, Receipt};
 use klnode::store::rows::Seq;
 use klnode::store::{FileMedium, Options, Store};

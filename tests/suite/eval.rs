@@ -1,6 +1,6 @@
 //! `klnode eval`: a set that anyone brings is asked of a node made for it, and told in figures.
 
-use crate::portable::{json, printed, run};
+use crate::program::{json, printed, run};
 
 /// Three entries that answer, one that no node takes, and questions with and without an answer.
 const SET: &str = r#"{"id":"a","title":"Pool timeouts","content":"The connection pool waits 30 seconds for a free connection, then fails."}

@@ -1,11 +1,11 @@
 //! The examples that need no library of ours, run as they are against a real node.
 
-use crate::process::{Running, klnode, start, told};
+use crate::program::{PROGRAM, Running, done, printed, start, told};
 use klnode::api::Client;
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 /// A node in a temporary home.
 struct Home {
@@ -29,9 +29,7 @@ impl Home {
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
-        let output = klnode(self.path()).args(arguments).arg("--json").output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", told(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
+        done(self.path(), arguments)
     }
 
     /// The first entry's α, and the names of those who asked.
@@ -57,11 +55,6 @@ fn is_installed(program: &str) -> bool {
     found
 }
 
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{}", told(output));
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
 #[test]
 fn the_api_is_used_with_curl_alone() {
     if !is_installed("curl") {
@@ -69,7 +62,7 @@ fn the_api_is_used_with_curl_alone() {
     }
     let home = Home::new();
     let run = || Command::new("sh").arg(example("curl.sh")).arg(home.socket()).output().unwrap();
-    let text = said(&run());
+    let text = printed(&run());
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("wrote "), "{text}");
     assert_eq!(lines[1..], ["found it", "it was credited"], "{text}");
@@ -86,7 +79,7 @@ fn the_api_is_used_with_the_standard_library_of_python() {
     let home = Home::new();
     let script = example("klnode_client.py");
     let output = Command::new("python3").arg("-B").arg(script).arg(home.socket()).output().unwrap();
-    let text = said(&output);
+    let text = printed(&output);
     let lines: Vec<&str> = text.lines().collect();
     let code = lines[0].strip_prefix("wrote ").unwrap();
     assert_eq!(lines[1], format!("found {code}"), "{text}");
@@ -112,14 +105,13 @@ fn a_shell_loop_brackets_its_work_and_tells_how_it_went() {
     let home = Home::new();
     let add = ["--title", "Stop the worker before a migration", "--content", "It holds a lock."];
     home.json(&[&["add"], &add[..], &["--evidence", "doc:notes"]].concat());
-    let program = env!("CARGO_BIN_EXE_klnode-under-test");
     let run = |work: &str| {
-        let klnode = format!("{program} --home {}", home.path().display());
+        let klnode = format!("{PROGRAM} --home {}", home.path().display());
         let mut command = Command::new("sh");
         command.arg(example("agent_loop.sh")).args(["stop the worker before the migration", "--"]);
         command.args(["sh", "-c", work]).env("KLNODE", klnode).output().unwrap()
     };
-    let text = said(&run("echo \"told: $KLNODE_KNOWN\""));
+    let text = printed(&run("echo \"told: $KLNODE_KNOWN\""));
     assert!(text.contains("told: L-") && text.trim_end().ends_with("done"), "{text}");
     let (alpha, _) = home.outcome();
     assert!(alpha > 5.2, "the success counts: {alpha}");

@@ -1,8 +1,8 @@
 //! Findings: two agents that find the same independently make knowledge, an echo does not, and
 //! nothing is lost or done twice. Real processes.
 
-use crate::pairing::eventually;
-use crate::process::{Running, klnode, signal, started, told};
+use crate::homes::lies_in;
+use crate::program::{Running, eventually, klnode, started, text, told};
 use klnode_tests::served::{Answer, PATIENCE, ask};
 use serde_json::{Value, json};
 use std::os::unix::net::UnixStream;
@@ -128,10 +128,6 @@ impl Workplace {
         let found = listed.as_array().unwrap().iter().find(|one| one["id"] == *entry);
         found.unwrap_or_else(|| panic!("{entry} is not listed")).clone()
     }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned()
 }
 
 fn finding(text: &str) -> Value {
@@ -346,25 +342,8 @@ fn what_is_no_finding_is_refused_by_field_and_a_planted_key_leaves_no_trace() {
     node.finish(&task);
     assert_eq!(node.ask("POST", &path, &finding(SQL[0])).status, 400, "it is over");
     let Workplace { home, node, _folder } = node;
-    stop(node);
-    assert!(!is_in_a_file(&home, &key), "the key is in no file");
-}
-
-fn stop(mut node: Running) {
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
-}
-
-fn is_in_a_file(folder: &Path, needle: &str) -> bool {
-    std::fs::read_dir(folder).unwrap().any(|item| {
-        let item = item.unwrap();
-        let kind = item.file_type().unwrap();
-        if kind.is_dir() {
-            return is_in_a_file(&item.path(), needle);
-        }
-        let bytes = if kind.is_file() { std::fs::read(item.path()).unwrap() } else { Vec::new() };
-        bytes.windows(needle.len()).any(|part| part == needle.as_bytes())
-    })
+    node.stop();
+    assert_eq!(lies_in(&home, key.as_bytes()), None, "the key is in no file");
 }
 
 #[test]
@@ -416,9 +395,9 @@ fn forgetting_an_entry_wipes_the_findings_it_was_made_of() {
         assert_eq!((&shown["anchors"], &shown["verify"]), (&json!([]), &json!([])));
     }
     let Workplace { home, node, _folder } = node;
-    stop(node);
+    node.stop();
     for needle in ["string concatenation", "concatenating the customer", "read the function"] {
-        assert!(!is_in_a_file(&home, needle), "`{needle}` is left in a file");
+        assert_eq!(lies_in(&home, needle.as_bytes()), None, "`{needle}` is left in a file");
     }
 }
 

@@ -1,8 +1,7 @@
 //! Files that somebody else wrote: what they say of other entries, of the node that reads them and of
 //! its operator's marks. Real processes.
 
-use crate::portable::{json, printed, run};
-use crate::process::{start, told};
+use crate::program::{json, printed, run, start, told};
 use serde_json::{Value, json as object};
 use std::path::Path;
 

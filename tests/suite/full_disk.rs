@@ -1,16 +1,14 @@
 //! A disk that says no: nothing is acknowledged that is not there, nothing panics, and it works
 //! again when the disk does.
 
-use crate::process::{Running, signal, started, told};
+use crate::program::{PROGRAM, Running, started, told};
 use klnode::engine::{Command, Ingested, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
 use klnode::store::peers::rows::PeerRow;
 use klnode::store::rows::ServedRow;
-use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::holding::EntryRecords;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::tally::Observation;
 use klnode_tests::disk::{Disk, Fault, PowerCut};
-use klnode_tests::node::{Node, START, lesson};
+use klnode_tests::node::{Node, START, lesson, success};
 use klnode_tests::served::{Answer, PATIENCE, read, request};
 use klnode_tests::society::paired;
 use serde_json::{Value, json};
@@ -22,10 +20,6 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const WRITES: u64 = 14;
-
-fn observe(entry: EntryId) -> Command {
-    Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE }
-}
 
 /// A node with one entry, on a disk of its own.
 fn prepared() -> (Disk, EntryId) {
@@ -47,7 +41,7 @@ fn survive(fault: Fault, at_call: u64) -> u64 {
     let (mut observed, mut created, mut in_doubt) = (0, Vec::new(), 0);
     for write in 0..WRITES {
         let command = match write % 2 {
-            0 => observe(entry),
+            0 => success(entry),
             _ => Command::Create(Box::new(lesson(&format!("{write} {}", "x".repeat(150))))),
         };
         match node.run(command) {
@@ -201,7 +195,7 @@ impl SmallDisk {
     }
 
     fn klnode(&self) -> process::Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_klnode-under-test"));
+        let mut command = self.command(PROGRAM);
         command.arg("--home").arg(self.folder.path().join("home"));
         command
     }
@@ -267,7 +261,7 @@ fn what_is_read_on_a_full_disk_makes_nobody_wait_for_another_attempt_to_write() 
     let faulty = node.medium.disk();
     let served = || Command::Served(ServedRow { entries: vec![entry], ..ServedRow::default() });
     faulty.fail_every(1, Fault::NoSpace);
-    assert!(node.run(observe(entry)).is_err());
+    assert!(node.run(success(entry)).is_err());
     let calls = faulty.counts().calls();
     let told = node.run(served()).unwrap_err().to_string();
     assert!(told.contains("the disk is full"), "{told}");
@@ -276,7 +270,7 @@ fn what_is_read_on_a_full_disk_makes_nobody_wait_for_another_attempt_to_write() 
     assert!(node.run(served()).is_err());
     assert!(faulty.counts().calls() > calls, "now and then it is tried");
     faulty.heal();
-    node.run(observe(entry)).expect("there is room");
+    node.run(success(entry)).expect("there is room");
     node.run(served()).expect("and for what is served");
 }
 
@@ -286,7 +280,7 @@ fn a_real_disk_that_fills_up_loses_nothing_and_goes_on_when_there_is_room() {
     disk.ballast(BALLAST_BYTES);
     let outside = tempfile::tempdir().unwrap();
     let socket = outside.path().join("node.sock");
-    let mut node = disk.start(&socket);
+    let node = disk.start(&socket);
     let mut written = Vec::new();
     let refused = loop {
         assert!(written.len() < FILLING_MAX, "the disk never filled up");
@@ -311,8 +305,7 @@ fn a_real_disk_that_fills_up_loses_nothing_and_goes_on_when_there_is_room() {
         written.push(id.unwrap_or_else(|answer| panic!("there is room: {}", answer.text())));
     }
     expect_all(&socket, &written, "when there is room");
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    node.stop();
     let _node = disk.start(&socket);
     expect_all(&socket, &written, "after a restart");
 }
@@ -321,9 +314,8 @@ fn a_real_disk_that_fills_up_loses_nothing_and_goes_on_when_there_is_room() {
 fn a_home_that_cannot_be_written_is_told_by_the_node_and_by_the_doctor() {
     let Some(disk) = SmallDisk::mount("a home that cannot be written") else { return };
     let outside = tempfile::tempdir().unwrap();
-    let mut node = disk.start(&outside.path().join("node.sock"));
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    let node = disk.start(&outside.path().join("node.sock"));
+    node.stop();
     disk.shell("mount -o remount,ro \"$0\"");
     let refused = disk.klnode().output().unwrap();
     assert_eq!(refused.status.code(), Some(1));

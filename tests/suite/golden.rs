@@ -185,7 +185,7 @@ fn work(node: &mut Node, entry: EntryId) {
     };
     node.run(Command::Finding(Box::new(FindingAct::Record(task, found)))).unwrap();
     let outcome = Outcome { verdict: outcome::Verdict::Success, quality: 0.5 };
-    let finish = Finish { outcome, used: vec![], cost: None, rounds: Some(2), strategy: None };
+    let finish = Finish { rounds: Some(2), ..Finish::new(outcome, vec![]) };
     node.run(Command::Task(Box::new(TaskAct::Finish(task, finish)))).unwrap();
 }
 

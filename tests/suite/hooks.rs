@@ -1,7 +1,7 @@
 //! Hooks as a client runs them: real processes, with a node, without one, and with one that hangs.
 
-use crate::mcp::Agent;
-use crate::process::{Running, klnode, start, told};
+use crate::agent::Agent;
+use crate::program::{Running, done, klnode, start, told};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -82,9 +82,7 @@ impl Home {
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
-        let output = klnode(self.path()).args(arguments).arg("--json").output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", told(&output));
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        done(self.path(), arguments)
     }
 
     fn add(&self, title: &str, content: &str) -> String {

@@ -1,6 +1,6 @@
 //! A hostile peer against a real node process: it costs itself, and nobody else anything.
 
-use super::pairing::Peer;
+use crate::peer::Peer;
 use klnode_crdt::ids::Digest;
 use klnode_federation::proto::ticket::Ticket;
 use klnode_tests::hostile::{Attack, End, Outcome, attack};

@@ -1,8 +1,8 @@
 //! The index beside a feed that is held in the test's hand: what was forgotten while vectors are
 //! made anew, what is damaged, and an embedder that takes its time.
 
-use crate::portable::{json, settle};
-use crate::process::start;
+use crate::homes::settle;
+use crate::program::{json, start};
 use klnode::engine::{Command, NewEntry};
 use klnode::index::embed::{EmbedError, Embedder};
 use klnode::index::{self, Setup, State, Wakes, vectors};

@@ -4,9 +4,8 @@
 //! `KLNODE_KILLS` sets how often a node is killed; `KLNODE_DAMAGE=all` damages every file in every
 //! way. Each draw follows from a seed, the moment of a kill only from the machine.
 
-use crate::pairing::{Peer, eventually};
-use crate::portable::json;
-use crate::process::{Running, klnode, signal, start};
+use crate::peer::Peer;
+use crate::program::{Running, eventually, json, klnode, start};
 use klnode_tests::node::Seeded;
 use klnode_tests::served::{Answer, PATIENCE, read, request};
 use serde_json::Value;
@@ -165,11 +164,10 @@ fn an_acknowledged_write_survives_kill_9_at_any_point() {
     assert!(kept.len() as u64 >= kills() / 5, "only {} writes were acknowledged", kept.len());
     let ids: BTreeSet<&str> = kept.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(ids.len(), kept.len(), "no id was given out twice");
-    let (mut node, _) = start(&home);
+    let (node, _) = start(&home);
     expect_all(&home, &kept);
     assert_eq!(failures(&json(&home, &["doctor"])), [""; 0]);
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    node.stop();
     assert_eq!(failures(&json(&home, &["doctor"])), [""; 0]);
 }
 
@@ -386,13 +384,12 @@ fn survive(home: &Path, file: &Path, harm: Harm, kept: &[Written]) {
 fn every_file_of_a_home_may_be_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
-    let (mut node, _) = start(&home);
+    let (node, _) = start(&home);
     let titles = (0..40).map(|number| format!("harmless entry {number}"));
     let kept: Vec<Written> = titles.map(|title| write(&home, title).expect("written")).collect();
     // An answer: both indexes have been opened, and stopping leaves their files.
     json(&home, &["search", "harmless entry"]);
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    node.stop();
     let settings = "# What this node is set to.\n[trust]\nhop_max = 2\n[log]\nlevel = \"warn\"\n";
     fs::write(home.join("klnode.toml"), settings).unwrap();
     let names = files(&home);

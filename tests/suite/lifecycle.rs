@@ -1,9 +1,10 @@
 //! What becomes of entries: promoted, superseded, accepted, edited, put away with their thread, and
 //! verified by the task that made them.
 
-use crate::pairing::Peer;
-use crate::person::{header, write_key};
-use crate::places::{Ground, done, refused};
+use crate::ground::{Ground, done, refused};
+use crate::peer::Peer;
+use crate::person_key::{header, write_key};
+use crate::program::text;
 use klnode::api::{Limits, person};
 use klnode::engine::{Arrival, Command};
 use klnode::query::Reference;
@@ -63,11 +64,6 @@ impl Place {
     fn begin(&self) -> String {
         text(&self.done(&["task", "begin", "--agent", "a", "--goal", "g"])["task"])
     }
-}
-
-#[track_caller]
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned()
 }
 
 /// The ids that an entry leads to in a relation.

@@ -1,7 +1,14 @@
 //! The one suite binary of the workspace: one link instead of many.
+//!
+//! Most modules are tests. What these share has modules of its own: `program` (a node as a real
+//! process, and what is typed at it), `peer` (such nodes, paired), `homes` (what lies on their
+//! disks), `ground` (repositories, and what is typed in them), `agent` and `followed` (clients),
+//! `person_key` (what a person signs with) and `strikes` (rows that are damaged). Nodes within this
+//! process are made by the crate's library.
 
 #![expect(clippy::unwrap_used, reason = "in a suite, whatever does not unwrap has failed")]
 
+mod agent;
 mod anchors;
 mod api;
 mod api_limits;
@@ -22,12 +29,15 @@ mod erased;
 mod eval;
 mod examples;
 mod findings;
+mod followed;
 mod foreign_files;
 mod forgetting;
 mod full_disk;
 mod fuzzing;
 mod gate;
 mod golden;
+mod ground;
+mod homes;
 mod hooks;
 mod hostile;
 mod hostile_peers;
@@ -40,10 +50,13 @@ mod mcp;
 mod mcp_sessions;
 mod pairing;
 mod partition;
+mod peer;
 mod person;
+mod person_key;
 mod places;
 mod portable;
 mod process;
+mod program;
 mod promised;
 mod readmitted;
 mod replication;
@@ -63,6 +76,8 @@ mod society;
 mod spoken;
 mod standing;
 mod store;
+mod strikes;
+mod survey;
 mod tasks;
 mod tickets;
 mod tidy;

@@ -1,15 +1,15 @@
 //! `klnode mcp` as an agent's client meets it: lines of JSON on standard input and output.
 
+use crate::agent::{Agent, text};
 use crate::golden;
-use crate::pairing::Peer;
-use crate::places::{self, Ground};
-use crate::process::{Running, klnode, start};
+use crate::ground::{self, Ground};
+use crate::peer::Peer;
+use crate::program::{done, klnode, start};
 use klnode_tests::served::PATIENCE;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{ChildStdin, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 
@@ -19,145 +19,9 @@ const TOOLS_TOKENS_MAX: f64 = 1_200.0;
 /// larger count and this much more must fit.
 const TOKENIZER_ERROR: f64 = 0.08;
 
-/// A client that speaks the protocol by hand.
-pub(crate) struct Agent {
-    process: Running,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<Value>,
-    /// What came without being asked for.
-    pub(crate) notifications: Vec<Value>,
-    next_id: u64,
-}
-
-impl Agent {
-    /// Starts a server and says nothing yet. The home is no checkout, whatever the suite runs in.
-    pub(crate) fn silent(home: &Path, flags: &[&str]) -> Self {
-        Self::within(home, home, flags)
-    }
-
-    /// Starts a server in a folder.
-    fn within(folder: &Path, home: &Path, flags: &[&str]) -> Self {
-        let mut command = klnode(home);
-        command.arg("mcp").args(flags).current_dir(folder);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut process = Running(command.spawn().unwrap());
-        let (stdin, stdout) = (process.0.stdin.take(), process.0.stdout.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let line = serde_json::from_str(&line).expect("nothing but JSON is printed");
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { process, stdin, lines, notifications: Vec::new(), next_id: 1 }
-    }
-
-    /// Starts a server and shakes hands.
-    pub(crate) fn new(home: &Path, flags: &[&str]) -> Self {
-        let mut agent = Self::silent(home, flags);
-        agent.hello("2025-06-18");
-        agent
-    }
-
-    pub(crate) fn hello(&mut self, version: &str) -> Value {
-        let params = json!({
-            "protocolVersion": version,
-            "capabilities": {},
-            "clientInfo": {"name": "suite", "version": "1"},
-        });
-        let answer = self.request("initialize", &params);
-        self.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        answer["result"].clone()
-    }
-
-    fn say(&mut self, message: &Value) {
-        let stdin = self.stdin.as_mut().expect("it is open");
-        stdin.write_all(format!("{message}\n").as_bytes()).unwrap();
-        stdin.flush().unwrap();
-    }
-
-    /// Sends a request, and returns its number.
-    pub(crate) fn send(&mut self, method: &str, params: &Value) -> u64 {
-        let id = self.next_id;
-        self.next_id += 1;
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        id
-    }
-
-    /// Waits for the answer to a request.
-    #[track_caller]
-    pub(crate) fn answer(&mut self, id: u64) -> Value {
-        loop {
-            let line = self.lines.recv_timeout(PATIENCE).expect("an answer comes");
-            if line["id"] == id {
-                return line;
-            }
-            self.notifications.push(line);
-        }
-    }
-
-    /// Waits for a notification.
-    #[track_caller]
-    fn notified(&mut self, method: &str) -> Value {
-        loop {
-            if let Some(at) = self.notifications.iter().position(|one| one["method"] == method) {
-                return self.notifications.remove(at);
-            }
-            self.notifications.push(self.lines.recv_timeout(PATIENCE).expect("news come"));
-        }
-    }
-
-    #[track_caller]
-    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Value {
-        let id = self.send(method, params);
-        self.answer(id)
-    }
-
-    /// What a tool returns.
-    #[track_caller]
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        let answer = self.request("tools/call", &json!({"name": tool, "arguments": arguments}));
-        assert!(answer.get("error").is_none(), "{tool}: {answer}");
-        answer["result"].clone()
-    }
-
-    /// What a tool returns that must succeed, as structured data.
-    #[track_caller]
-    pub(crate) fn done(&mut self, tool: &str, arguments: &Value) -> Value {
-        let result = self.call(tool, arguments);
-        assert_eq!(result["isError"], false, "{tool}: {result}");
-        result["structuredContent"].clone()
-    }
-
-    /// What a tool says that must fail.
-    #[track_caller]
-    fn refused(&mut self, tool: &str, arguments: &Value) -> String {
-        let result = self.call(tool, arguments);
-        assert_eq!(result["isError"], true, "{tool}: {result}");
-        assert!(result.get("structuredContent").is_none(), "{result}");
-        text(&result).to_owned()
-    }
-
-    /// Says goodbye, and waits until the process has ended by itself.
-    pub(crate) fn close(mut self) {
-        drop(self.stdin.take());
-        let status = self.process.0.wait().unwrap();
-        assert!(status.success(), "{status}");
-    }
-}
-
-/// The text of a result.
-fn text(result: &Value) -> &str {
-    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}"))
-}
-
 fn add(home: &Path, title: &str, content: &str) -> String {
     let arguments = ["add", "--title", title, "--content", content, "--evidence", "doc:notes"];
-    let output = klnode(home).args(arguments).arg("--json").output().unwrap();
-    let named: Value = serde_json::from_slice(&output.stdout).unwrap();
-    named["code"].as_str().unwrap().to_owned()
+    done(home, &arguments)["code"].as_str().unwrap().to_owned()
 }
 
 /// One request that reached the node.
@@ -313,8 +177,8 @@ fn what_an_agent_remembers_is_written_in_its_task_and_its_checkout() {
     let (ground, node) = (Ground::new(), Peer::start());
     ground.repository("shop", None, 1);
     let shop = ground.path("shop");
-    places::done(&node, &shop, &["workspace", "new", "team"]);
-    places::done(&node, &shop, &["workspace", "map", "team"]);
+    ground::done(&node, &shop, &["workspace", "new", "team"]);
+    ground::done(&node, &shop, &["workspace", "map", "team"]);
     let mut agent = Agent::within(&shop, &node.home, &[]);
     agent.hello("2025-06-18");
     let mut learnt = |outcome: &str, evidence: Value| {
@@ -324,7 +188,7 @@ fn what_an_agent_remembers_is_written_in_its_task_and_its_checkout() {
         let lesson = json!({"title": outcome, "content": content, "evidence": evidence});
         let code = agent.done("remember", &lesson)["code"].as_str().unwrap().to_owned();
         agent.done("task_finish", &json!({"outcome": outcome}));
-        (task, places::done(&node, &shop, &["show", &code]))
+        (task, ground::done(&node, &shop, &["show", &code]))
     };
     let (task, shown) = learnt("success", json!([]));
     let thread = &shown["registers"]["thread"];
@@ -336,7 +200,7 @@ fn what_an_agent_remembers_is_written_in_its_task_and_its_checkout() {
     assert_eq!(shown["registers"]["failed_work"], "true", "{shown}");
     let lesson = json!({"title": "Outside", "content": "Of any task."});
     let code = agent.done("remember", &lesson)["code"].as_str().unwrap().to_owned();
-    let shown = places::done(&node, &shop, &["show", &code]);
+    let shown = ground::done(&node, &shop, &["show", &code]);
     let head = ground.git("shop", &["rev-parse", "HEAD"]);
     assert_eq!(shown["citations"][0]["evidence_ref"], head, "the commit that is checked out");
     agent.close();

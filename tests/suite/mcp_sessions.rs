@@ -3,9 +3,8 @@
 //!
 //! `KLNODE_MCP_SESSIONS` sets how many are opened and closed.
 
-use crate::mcp::Agent;
-use crate::pairing::eventually;
-use crate::process::{Running, klnode, start, told};
+use crate::agent::Agent;
+use crate::program::{Running, eventually, klnode, resident_bytes, start, told};
 use klnode_tests::served::{self, Answer};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -32,12 +31,6 @@ fn children(process: u32) -> String {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let of = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children"));
     threads.filter_map(|thread| of(thread.ok()?).ok()).collect()
-}
-
-fn resident_bytes(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
 }
 
 /// Some sessions at once, each with a task that is begun and left open.

@@ -1,138 +1,15 @@
 //! Real processes on loopback: two commands pair two nodes, and knowledge travels.
 
-use super::process::{Running, klnode, signal, started, told};
-use klnode::api::portable::line::SignedRecord;
-use klnode_crdt::ids::Digest;
+use crate::peer::Peer;
+use crate::program::{eventually, klnode, told};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_federation::net;
 use klnode_federation::proto::ticket::{Offer, Secret, Ticket};
 use serde_json::{Value, json};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tempfile::TempDir;
-
-/// What takes longer than this has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A node of its own home, listening on loopback alone.
-pub(crate) struct Peer {
-    pub(crate) home: PathBuf,
-    _folder: TempDir,
-    running: Option<Running>,
-}
-
-impl Peer {
-    pub(crate) fn start() -> Self {
-        Self::start_with("")
-    }
-
-    /// One with these lines in its configuration.
-    pub(crate) fn start_with(config: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let home = folder.path().join("home");
-        std::fs::create_dir(&home).expect("made");
-        std::fs::write(home.join("klnode.toml"), config).expect("written");
-        let mut peer = Self { home, _folder: folder, running: None };
-        peer.run();
-        peer
-    }
-
-    pub(crate) fn run(&mut self) {
-        let mut command = klnode(&self.home);
-        command.args(["--set", "network.listen=[\"/ip4/127.0.0.1/tcp/0\"]"]);
-        command.args(["--set", "network.redial_after=200 ms"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
-        self.running = Some(started(command).0);
-    }
-
-    pub(crate) fn kill(&mut self) {
-        self.running = None;
-    }
-
-    /// Sends the process a signal.
-    pub(crate) fn signal(&self, name: &str) {
-        signal(&self.running.as_ref().expect("it runs").0, name);
-    }
-
-    /// Tells it to stop, and waits until it has.
-    pub(crate) fn stop(&mut self) {
-        if let Some(mut node) = self.running.take() {
-            signal(&node.0, "TERM");
-            assert!(node.0.wait().expect("ends").success());
-        }
-    }
-
-    pub(crate) fn type_in(&self, words: &[&str]) -> Output {
-        klnode(&self.home).args(words).output().expect("runs")
-    }
-
-    pub(crate) fn json(&self, words: &[&str]) -> Value {
-        let output = self.type_in(&[words, &["--json"]].concat());
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let read = serde_json::from_str(&text);
-        read.unwrap_or_else(|error| panic!("{words:?}: {error}: {text}{}", told(&output)))
-    }
-
-    pub(crate) fn add(&self, title: &str, more: &[&str]) -> String {
-        let content = format!("What was learned about {title}.");
-        let words = ["add", "--title", title, "--content", &content, "--evidence", "doc:notes"];
-        self.json(&[&words[..], more].concat())["id"].as_str().expect("an id").to_owned()
-    }
-
-    pub(crate) fn ticket(&self, words: &[&str]) -> String {
-        self.json(&[&["invite"], words].concat())["ticket"].as_str().expect("a ticket").to_owned()
-    }
-
-    /// The records of an entry, by what an export says.
-    pub(crate) fn digests(&self, id: &str) -> Vec<Digest> {
-        let exported = self.type_in(&["export"]);
-        let lines = String::from_utf8_lossy(&exported.stdout).into_owned();
-        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line"));
-        let of_entry = lines.filter(|line| line["id"] == id);
-        let records = of_entry.flat_map(|line| line["records"].as_array().cloned().expect("some"));
-        let record = |record| serde_json::from_value::<SignedRecord>(record).expect("a record");
-        records.map(|one| record(one).verify().expect("its own").digest()).collect()
-    }
-
-    /// How much memory the process takes.
-    pub(crate) fn resident_bytes(&self) -> u64 {
-        let id = self.running.as_ref().expect("it runs").0.id();
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
-        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1_024
-    }
-
-    pub(crate) fn key(&self) -> String {
-        self.json(&["status"])["node"].as_str().expect("a key").to_owned()
-    }
-
-    /// Waits until a question is answered with this entry, and returns the hit.
-    pub(crate) fn found(&self, query: &str, id: &str) -> Value {
-        eventually(&format!("`{query}` finds {id}"), || {
-            let answer = self.json(&["search", query, "--all"]);
-            let hits = answer["hits"].as_array().cloned().unwrap_or_default();
-            hits.into_iter().find(|hit| hit["id"] == id)
-        })
-    }
-}
-
-pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "never: {what}");
-        std::thread::yield_now();
-    }
-}
-
-fn home_of(peer: &Peer) -> &Path {
-    &peer.home
-}
 
 #[test]
 fn two_commands_pair_ones_own_machines_and_what_one_learns_the_other_knows() {
@@ -153,7 +30,7 @@ fn two_commands_pair_ones_own_machines_and_what_one_learns_the_other_knows() {
         (synced["peers"][0]["sync"] == "equal").then_some(synced)
     });
     assert!(synced["peers"][0]["sync_at"].is_u64());
-    assert!(home_of(&here).join("node.key").exists());
+    assert!(here.home.join("node.key").exists());
 }
 
 #[test]

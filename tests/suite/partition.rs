@@ -1,8 +1,8 @@
 //! A partition between real processes: two nodes know each other only through a third, and that one
 //! stands still while both write.
 
-use super::pairing::{Peer, eventually};
-use super::process::{klnode, told};
+use crate::peer::Peer;
+use crate::program::{eventually, klnode, told};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 

@@ -1,18 +1,15 @@
 //! The person's key: what it guards, how it is shown, and that nothing else opens the node.
 
-use super::process::{Running, klnode, started, told};
+use crate::person_key::{PASSPHRASE, header, write_key};
+use crate::program::{Running, klnode, printed, started, told};
 use klnode::api::{Limits, document, person};
 use klnode_crdt::ids::WorkspaceId;
-use klnode_crdt::key::SecretKey;
-use klnode_crdt::person::{Cost, LockedKey};
-use klnode_crdt::time::WallTime;
 use klnode_tests::served::{Answer, Doors, PATIENCE, Served, ask};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 /// What changes something and is everybody's. A route that is neither here nor an operator's fails
@@ -48,7 +45,7 @@ const EVERYBODYS: [&str; 28] = [
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 14] = [
+const OPERATORS: [&str; 15] = [
     "patch /v1/entries/{entry}/person",
     "patch /v1/workspaces/{name}",
     "post /v1/entries/person",
@@ -59,28 +56,12 @@ const OPERATORS: [&str; 14] = [
     "post /v1/join",
     "post /v1/peers/{peer}/decision",
     "post /v1/peers/{peer}/filter",
+    "post /v1/quarantine/reject",
     "post /v1/quarantine/{digest}/reject",
     "post /v1/quarantine/{digest}/release",
     "post /v1/tasks/{task}/findings/{number}/dismiss",
     "post /v1/workspaces",
 ];
-
-const PASSPHRASE: &str = "correct horse battery";
-const KEY: [u8; 32] = [7; 32];
-
-/// Puts a key into a home; one that is cheap to open.
-pub(crate) fn write_key(home: &Path) {
-    let cost = Cost { memory_kib: 8, passes: 1 };
-    let key = SecretKey::from_bytes(&KEY);
-    let locked = LockedKey::lock(&key, PASSPHRASE, cost, [1; 16], [2; 24]).unwrap();
-    std::fs::write(home.join("person.key"), locked.encode()).unwrap();
-}
-
-pub(crate) fn header(method: &str, path: &str, body: &[u8]) -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let now = WallTime::from_millis(since.as_millis() as u64);
-    person::sign(&SecretKey::from_bytes(&KEY), &method.parse().unwrap(), path, body, now)
-}
 
 fn problem(answer: &Answer) -> String {
     answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned()
@@ -184,11 +165,6 @@ impl Home {
         headers.extend(header.map(|header| (person::HEADER, header)));
         ask(stream, "POST", path, &headers, body.to_string().as_bytes())
     }
-}
-
-fn printed(output: &Output) -> String {
-    assert!(output.status.success(), "{}", told(output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[track_caller]

@@ -1,114 +1,18 @@
 //! Files of entries: what leaves a node comes back as it was, and what people bring is read with
 //! care. Real processes.
 
-use crate::damage::strike_file;
-use crate::process::{Running, klnode, signal, start, told};
-use klnode::engine::{Command, Marks, NewEntry, SourceKey};
-use klnode_crdt::gset::Presence;
-use klnode_crdt::ids::EntryId;
+use crate::homes::{lived, settle};
+use crate::program::{Running, json, klnode, printed, run, signal, start, told};
+use crate::strikes::strike_file;
+use klnode::engine::{Command, NewEntry};
 use klnode_crdt::writer::Claim;
-use klnode_tests::node::{Node, Seeded, exchange, lesson};
+use klnode_tests::node::{Node, exchange, lesson};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
-
-pub(crate) fn run(home: &Path, arguments: &[&str]) -> Output {
-    klnode(home).args(arguments).output().unwrap()
-}
-
-pub(crate) fn printed(output: &Output) -> String {
-    assert!(output.status.success(), "{}", told(output));
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-pub(crate) fn json(home: &Path, arguments: &[&str]) -> Value {
-    let output = klnode(home).args(arguments).arg("--json").output().unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", told(&output)))
-}
-
-/// A home with a store that was made in memory, and the key that made it.
-pub(crate) fn settle(home: &Path, node: Node, key_seed: u8) {
-    std::fs::create_dir_all(home).unwrap();
-    std::fs::write(home.join("node.key"), [key_seed; 32]).unwrap();
-    let disk = node.medium.disk();
-    drop(node);
-    std::fs::write(home.join("store.redb"), disk.bytes()).unwrap();
-    for name in ["node.key", "store.redb"] {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(home.join(name), mode).unwrap();
-    }
-}
-
-/// Lives of a node and a peer: entries of both, edited, observed, archived, marked, taken back,
-/// forgotten, over several starts and a clone.
-pub(crate) fn lived(seed: u64) -> Node {
-    let mut random = Seeded(seed);
-    let (mut home, mut peer) = (Node::start(1, seed), Node::start(2, seed + 1));
-    let mut entries: Vec<EntryId> = Vec::new();
-    for turn in 0..4 + random.below(30) {
-        let title = format!("entry {turn} of {seed}, \u{1F980} \"quoted\"\n");
-        let node = if random.below(3) == 0 { &mut peer } else { &mut home };
-        if entries.is_empty() || random.below(4) == 0 {
-            let mut new = lesson(title.trim_end());
-            if random.below(3) == 0 {
-                let key = format!("row {turn}");
-                new.source = Some(SourceKey { format: "jsonl".into(), key });
-            }
-            if let Ok(klnode::engine::Receipt::Created(entry)) =
-                node.run(Command::Create(Box::new(new)))
-            {
-                entries.push(entry);
-            }
-            continue;
-        }
-        let entry = entries[random.below(entries.len() as u64) as usize];
-        // Some of these are refused, as they would be in a life.
-        let _ = match random.below(9) {
-            0 => node.run(Command::Forget { entry }),
-            1 => node.run(Command::Retract { entry }),
-            2 => {
-                let claims = vec![Claim::Archive(Presence::Present)];
-                node.run(Command::Claim { entry, claims })
-            }
-            3 => {
-                let note = Some(format!("note {turn}"));
-                let marks = Marks { pinned: Some(true), note, ..Marks::default() };
-                node.run(Command::Mark { entry, marks })
-            }
-            4 => {
-                exchange(&mut home, &mut peer);
-                continue;
-            }
-            5 => {
-                home = home.restart(seed * 100 + turn);
-                continue;
-            }
-            6 => {
-                let mut clone = home.clone_home(seed * 1_000 + turn);
-                let title = klnode_crdt::lww::Register::TITLE;
-                let claims = vec![Claim::Set(title, format!("by a clone {turn}"))];
-                let _ = clone.run(Command::Claim { entry, claims });
-                exchange(&mut home, &mut clone);
-                continue;
-            }
-            7 => {
-                let of = klnode_crdt::tally::Observation::Success;
-                let amount = klnode_crdt::gcounter::Thousandths::ONE;
-                node.run(Command::Observe { entry, of, amount })
-            }
-            _ => {
-                let content = klnode_crdt::lww::Register::CONTENT;
-                let claims = vec![Claim::Set(content, format!("edited {turn}"))];
-                node.run(Command::Claim { entry, claims })
-            }
-        };
-    }
-    exchange(&mut home, &mut peer);
-    home
-}
 
 fn export(home: &Path, file: &Path) -> Vec<u8> {
     printed(&run(home, &["export", file.to_str().unwrap(), "--force"]));
@@ -311,10 +215,9 @@ fn a_line_whose_entry_is_damaged_here_does_not_hold_up_the_others() {
         .map(|title| format!(r#"{{"title": "{title}", "content": "of the {title} lamp"}}"#));
     let [first, struck, last] = [&lines[0], &lines[1], &lines[2]].map(String::as_str);
     let file = write(&folder.path().join("notes.jsonl"), &[first, struck]);
-    let (mut node, _) = start(&home);
+    let (node, _) = start(&home);
     printed(&run(&home, &["import", &file]));
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    node.stop();
     strike_file(&home, b"of the struck lamp");
     let (_node, _) = start(&home);
     let file = write(&folder.path().join("notes.jsonl"), &[first, struck, last]);

@@ -1,91 +1,11 @@
 //! The program as a newcomer meets it: real processes, what they print, how they end.
 
-use std::io::{BufRead, BufReader, Read};
+use crate::program::{klnode, refusal, signal, start, started, told};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
-
-pub(crate) fn klnode(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_klnode-under-test"));
-    command.env_clear().arg("--home").arg(home).stdin(Stdio::null());
-    command
-}
-
-/// A node in the foreground; ended with the test.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Running {
-    /// Waits for its end and for what it said.
-    pub(crate) fn finish(mut self) -> Output {
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        if let Some(mut pipe) = self.0.stdout.take() {
-            pipe.read_to_end(&mut stdout).unwrap();
-        }
-        if let Some(mut pipe) = self.0.stderr.take() {
-            pipe.read_to_end(&mut stderr).unwrap();
-        }
-        Output { status: self.0.wait().unwrap(), stdout, stderr }
-    }
-}
-
-/// What a node says that must not start; a test fails if it does.
-pub(crate) fn refusal(home: &Path) -> String {
-    let child = klnode(home).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut node = Running(child);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while node.0.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < deadline, "it runs");
-        std::thread::yield_now();
-    }
-    told(&node.finish())
-}
-
-/// Starts a node and waits for its banner.
-pub(crate) fn start(home: &Path) -> (Running, Vec<String>) {
-    let mut command = klnode(home);
-    command.stdout(Stdio::piped()).stderr(Stdio::null());
-    started(command)
-}
-
-/// The same, however it is started; its output is piped.
-pub(crate) fn started(mut command: Command) -> (Running, Vec<String>) {
-    let mut node = Running(command.spawn().unwrap());
-    let banner = banner(&mut node);
-    (node, banner)
-}
-
-/// What a node says when it has started.
-pub(crate) fn banner(node: &mut Running) -> Vec<String> {
-    let lines = BufReader::new(node.0.stdout.as_mut().expect("piped")).lines();
-    let mut banner = Vec::new();
-    for line in lines.map(|line| line.expect("text")) {
-        let is_last = line.starts_with("Try ");
-        banner.push(line);
-        if is_last {
-            break;
-        }
-    }
-    banner
-}
-
-pub(crate) fn signal(child: &Child, name: &str) {
-    let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", child.id())).status();
-    assert!(sent.expect("sh runs").success());
-}
-
-pub(crate) fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use std::process::Stdio;
 
 #[test]
 fn klnode_alone_starts_a_node_and_stops_when_told() {

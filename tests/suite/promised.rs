@@ -136,7 +136,7 @@ fn about_work(entry: EntryId, task: TaskId) -> Vec<Command> {
     let begin = NewTask { agent: "two".into(), goal: "goal".into(), thread: None, parent: None };
     let (of, amount) = (Observation::Success, Thousandths::ONE);
     let outcome = Outcome { verdict: Verdict::Success, quality: 0.5 };
-    let finish = Finish { outcome, used: vec![], cost: None, rounds: None, strategy: None };
+    let finish = Finish::new(outcome, vec![]);
     let found = NewFinding {
         text: "What was found.".into(),
         severity: "low".into(),

@@ -1,7 +1,8 @@
 //! What was refused comes once the operator thinks otherwise of its author, or takes more. Real
 //! processes.
 
-use crate::pairing::{Peer, eventually};
+use crate::peer::Peer;
+use crate::program::eventually;
 
 /// Waits until so many records of a node are refused.
 fn refuses(peer: &Peer, of: &str, count: u64) {

@@ -5,30 +5,17 @@ use klnode::query::inspect;
 use klnode::store::peers::rows::{Approval, PeerRow};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
-use klnode_crdt::tally::Observation;
 use klnode_crdt::view::Entitlement;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::message::Ask;
 use klnode_federation::sim::Knobs;
-use klnode_tests::cluster::{Cluster, Sent};
+use klnode_tests::cluster::{Cluster, REST_MS, Sent};
 use klnode_tests::disk::Fault;
-use klnode_tests::node::{admit_all, lesson};
+use klnode_tests::node::{admit_all, in_workspace, lesson, success};
 use std::collections::BTreeSet;
-
-/// Long enough for everything to come to rest.
-const REST_MS: u64 = 30_000;
-
-fn in_workspace(workspace: WorkspaceId, title: &str) -> NewEntry {
-    NewEntry { workspace, ..lesson(title) }
-}
-
-fn success(entry: EntryId) -> Command {
-    Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE }
-}
 
 fn set(entry: EntryId, register: Register, text: &str) -> Command {
     Command::Claim { entry, claims: vec![Claim::Set(register, text.into())] }
@@ -51,7 +38,7 @@ fn what_one_node_learns_is_on_the_persons_other_node_and_nothing_local_is() {
         assert!(!nodes.digests(1, entry).is_empty());
     }
     assert!(nodes.digests(1, local).is_empty());
-    let leaked = nodes.sent.iter().any(|sent| contains(&sent.frame, b"local matter"));
+    let leaked = nodes.sent.iter().any(|sent| sent.holds(b"local matter"));
     assert!(!leaked, "what is local is in no frame");
     assert!(matches!(nodes.state(0, 1), SyncState::Equal(_)), "{:?}", nodes.state(0, 1));
     assert!(matches!(nodes.state(1, 0), SyncState::Equal(_)));
@@ -60,10 +47,6 @@ fn what_one_node_learns_is_on_the_persons_other_node_and_nothing_local_is() {
     nodes.pass(REST_MS);
     assert_eq!(nodes.digests(1, shared), nodes.digests(0, shared));
     assert_eq!(nodes.digests(0, shared).len(), 2);
-}
-
-fn contains(frame: &[u8], text: &[u8]) -> bool {
-    frame.windows(text.len()).any(|part| part == text)
 }
 
 #[test]
@@ -165,8 +148,7 @@ fn a_filter_that_is_widened_sends_the_whole_entry_and_a_narrowed_one_no_more() {
     let before = nodes.sent.len();
     nodes.run(0, set(entry, Register::CONTENT, "what came after the filter")).expect("set");
     nodes.pass(REST_MS);
-    let is_in =
-        |sent: &klnode_tests::cluster::Sent| contains(&sent.frame, b"what came after the filter");
+    let is_in = |sent: &Sent| sent.holds(b"what came after the filter");
     assert!(!nodes.sent[before..].iter().any(is_in));
     // What takes back follows all the same.
     nodes.run(0, Command::Forget { entry }).expect("forgotten");
@@ -311,7 +293,7 @@ fn who_was_sent_away_and_comes_back_is_given_nothing_that_was_released_to_it_bef
     nodes.pass(REST_MS);
     nodes.pair(0, 1, false);
     nodes.pass(2 * REST_MS);
-    let is_in = |sent: &Sent| contains(&sent.frame, b"written while it was away");
+    let is_in = |sent: &Sent| sent.holds(b"written while it was away");
     assert!(!nodes.sent.iter().any(is_in));
     // What takes back follows all the same.
     assert!(nodes.snapshot(1).tombstone(doomed).expect("readable").is_some());
@@ -358,7 +340,7 @@ fn a_peer_that_reads_a_backlog_is_given_nothing_more_of_what_ends_meanwhile() {
         if !is_struck_off {
             assert!(asked(&nodes) > 1, "it is told to ask later");
         }
-        let is_in = |sent: &Sent| sent.from == 0 && contains(&sent.frame, b"What we learned about");
+        let is_in = |sent: &Sent| sent.from == 0 && sent.holds(b"What we learned about");
         assert!(!nodes.sent.iter().any(is_in), "struck off: {is_struck_off}");
     }
 }
@@ -443,7 +425,7 @@ fn a_member_lets_nothing_go_that_its_owner_put_in_a_thread_or_left_without_a_tag
         nodes.run(0, set(entry, Register::CONTENT, "What we learned since, zq.")).expect("set");
     }
     nodes.pass(2 * REST_MS);
-    let is_in = |sent: &Sent| sent.from == 0 && contains(&sent.frame, b"since, zq");
+    let is_in = |sent: &Sent| sent.from == 0 && sent.holds(b"since, zq");
     assert!(!nodes.sent.iter().any(is_in));
     nodes.run(0, set(in_thread, Register::THREAD, "")).expect("set");
     nodes.run(0, tag(untagged, "public")).expect("tagged");

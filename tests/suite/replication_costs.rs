@@ -14,13 +14,10 @@ use klnode_federation::proto::Settings;
 use klnode_federation::proto::limits::VERSION;
 use klnode_federation::proto::message::{Answer, Ask, Cursor, Greeting, Item};
 use klnode_federation::sim::Knobs;
-use klnode_tests::cluster::Cluster;
+use klnode_tests::cluster::{Cluster, REST_MS};
 use klnode_tests::node::{Node, START};
 use klnode_tests::society::{Stranger, paired};
 use std::sync::Arc;
-
-/// Long enough for everything to come to rest.
-const REST_MS: u64 = 30_000;
 
 /// A node whose engine is stepped at once.
 struct InHand(Node);

@@ -4,33 +4,20 @@
 use klnode::engine::{Command, NewEntry};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{Digest, EntryId, WorkspaceId};
 use klnode_crdt::key::{Purpose, SecretKey};
 use klnode_crdt::lww::Register;
 use klnode_crdt::record::{RawRecord, Record};
-use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::filter::Reach;
 use klnode_federation::proto::message::{Answer, Ask};
 use klnode_federation::sim::Knobs;
-use klnode_tests::cluster::{Cluster, Sent};
+use klnode_tests::cluster::{Cluster, REST_MS, Sent};
 use klnode_tests::disk::Fault;
-use klnode_tests::node::{Node, exchange, lesson};
+use klnode_tests::node::{Node, exchange, in_workspace, lesson, success};
 use std::collections::BTreeSet;
-
-/// Long enough for everything to come to rest.
-const REST_MS: u64 = 30_000;
-
-fn in_workspace(workspace: WorkspaceId, title: &str) -> NewEntry {
-    NewEntry { workspace, ..lesson(title) }
-}
-
-fn success(entry: EntryId) -> Command {
-    Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE }
-}
 
 fn claim(entry: EntryId, claim: Claim) -> Command {
     Command::Claim { entry, claims: vec![claim] }
@@ -38,14 +25,6 @@ fn claim(entry: EntryId, claim: Claim) -> Command {
 
 fn title(entry: EntryId, text: &str) -> Command {
     claim(entry, Claim::Set(Register::TITLE, text.into()))
-}
-
-fn contains(sent: &Sent, bytes: &[u8]) -> bool {
-    sent.frame.windows(bytes.len()).any(|part| part == bytes)
-}
-
-fn is_equal(nodes: &mut Cluster, at: usize, peer: usize) -> bool {
-    matches!(nodes.state(at, peer), SyncState::Equal(_))
 }
 
 /// Two members of a team, paired.
@@ -129,12 +108,8 @@ fn a_blocked_authors_words_stay_out_also_by_a_relay_and_come_when_it_is_unblocke
     let refusals = nodes.refusals(2, 1);
     assert!(refusals.iter().all(|(_, reason)| reason == "its author is blocked"));
     assert_eq!(refusals.len(), 2);
-    assert!(
-        is_equal(&mut nodes, 2, 1),
-        "what is refused stands in its place: {:?}",
-        nodes.state(2, 1)
-    );
-    assert!(is_equal(&mut nodes, 1, 2));
+    assert!(nodes.is_equal(2, 1), "what is refused stands in its place: {:?}", nodes.state(2, 1));
+    assert!(nodes.is_equal(1, 2));
     let quiet = nodes.sent.len();
     nodes.pass(300_000);
     assert!(only_compares(&nodes, quiet));
@@ -144,7 +119,7 @@ fn a_blocked_authors_words_stay_out_also_by_a_relay_and_come_when_it_is_unblocke
         assert_eq!(nodes.digests(2, entry), nodes.digests(0, entry));
     }
     assert_eq!(nodes.refusals(2, 1), []);
-    assert!(is_equal(&mut nodes, 2, 1));
+    assert!(nodes.is_equal(2, 1));
 }
 
 #[test]
@@ -190,7 +165,7 @@ fn what_a_narrow_ingress_refuses_comes_when_it_is_widened() {
     assert!(nodes.digests(1, noise).is_empty());
     assert!(!nodes.digests(1, doomed).is_empty());
     assert_eq!(nodes.refusals(1, 0).len(), 3);
-    assert!(is_equal(&mut nodes, 1, 0), "{:?}", nodes.state(1, 0));
+    assert!(nodes.is_equal(1, 0), "{:?}", nodes.state(1, 0));
     let quiet = nodes.sent.len();
     nodes.pass(300_000);
     assert!(only_compares(&nodes, quiet));
@@ -298,8 +273,8 @@ fn an_entry_released_one_way_compares_equal_and_the_others_tally_stays_home() {
     assert_eq!((here.len(), there.len()), (1, 2));
     assert!(there.is_superset(&here));
     let tally = *there.difference(&here).next().expect("one");
-    assert!(!nodes.sent.iter().any(|sent| sent.from == 1 && contains(sent, tally.as_bytes())));
-    assert!(is_equal(&mut nodes, 0, 1) && is_equal(&mut nodes, 1, 0));
+    assert!(!nodes.sent.iter().any(|sent| sent.from == 1 && sent.holds(tally.as_bytes())));
+    assert!(nodes.is_equal(0, 1) && nodes.is_equal(1, 0));
 }
 
 /// Runs one history, with or without entries that are kept back; everything that was sent.
@@ -372,7 +347,7 @@ fn an_entry_of_a_thread_stays_home_for_a_member_and_goes_to_ones_own() {
     nodes.pass(REST_MS);
     assert!(nodes.digests(1, entry).is_empty());
     assert_eq!(nodes.digests(2, entry), nodes.digests(0, entry));
-    let leaked = |sent: &Sent| sent.to == 1 && contains(sent, entry.as_bytes());
+    let leaked = |sent: &Sent| sent.to == 1 && sent.holds(entry.as_bytes());
     assert!(!nodes.sent.iter().any(leaked));
 }
 
@@ -556,7 +531,7 @@ fn what_stays_here_is_nobodys_to_release_and_nobody_hears_what_becomes_of_it() {
         nodes.pass(REST_MS);
         nodes.run(0, Command::Forget { entry }).unwrap();
         nodes.pass(2 * REST_MS);
-        let tells = |sent: &Sent| sent.from == 0 && contains(sent, entry.as_bytes());
+        let tells = |sent: &Sent| sent.from == 0 && sent.holds(entry.as_bytes());
         assert!(!nodes.sent.iter().any(tells), "{workspace}, {is_mine}");
     }
 }
@@ -578,7 +553,7 @@ fn two_idle_clones_of_one_home_change_nothing_after_two_rounds() {
         let awake = nodes.disk(0);
         nodes.restart_on(0, std::mem::replace(&mut asleep, awake));
         nodes.pass(REST_MS);
-        assert!(is_equal(&mut nodes, 0, 1));
+        assert!(nodes.is_equal(0, 1));
         let is_fetch = |sent: &&Sent| matches!(Ask::decode(&sent.frame), Ok(Ask::Fetch(_)));
         let fetches = nodes.sent[before..].iter().filter(is_fetch).count();
         let peers = [nodes.author(1), nodes.author(0)];

@@ -7,11 +7,8 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
 use klnode_federation::sim::{Fault, Knobs};
-use klnode_tests::cluster::{Cluster, Sent};
+use klnode_tests::cluster::{Cluster, REST_MS, Sent};
 use klnode_tests::node::lesson;
-
-/// Long enough for everything to come to rest.
-const REST_MS: u64 = 30_000;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -31,7 +28,7 @@ fn a_machine_of_ones_own_that_is_blocked_gets_nothing_more_of_what_is_personal()
     for entry in [shared, later] {
         assert!(!nodes.is_released(0, 1, entry));
     }
-    let has = |sent: &Sent| sent.frame.windows(8).any(|part| part == b"zq-since".as_slice());
+    let has = |sent: &Sent| sent.holds(b"zq-since");
     assert!(!nodes.sent.iter().any(|sent| sent.from == 0 && has(sent)));
 }
 

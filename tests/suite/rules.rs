@@ -100,7 +100,7 @@ impl Work {
         self.serve(entry, Some(task), false);
         let used = vec![entry];
         let outcome = Outcome { verdict, quality: 0.5 };
-        let finish = Finish { outcome, used, cost: None, rounds: None, strategy: None };
+        let finish = Finish::new(outcome, used);
         match self.about_task(TaskAct::Finish(task, finish)) {
             TaskDone::Finished(finished) => finished.archived,
             other => panic!("the task was not finished: {other:?}"),

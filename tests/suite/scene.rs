@@ -1,7 +1,8 @@
 //! Two agents on two nodes of one team, from the first search to the harm that is told: the session of
 //! `docs/scene.md`, typed into real processes.
 
-use crate::pairing::{Peer, eventually};
+use crate::peer::Peer;
+use crate::program::{PROGRAM, eventually};
 use klnode_tests::transcript::{self, Names, Step};
 use serde_json::Value;
 use std::os::unix::fs::symlink;
@@ -41,7 +42,7 @@ fn two_agents_on_two_nodes_learn_share_doubt_and_disagree_as_the_page_shows() {
     let folder = tempfile::tempdir().unwrap();
     let (programs, at) = (folder.path().join("bin"), |name: &str| folder.path().join(name));
     std::fs::create_dir(&programs).unwrap();
-    symlink(env!("CARGO_BIN_EXE_klnode-under-test"), programs.join("klnode")).unwrap();
+    symlink(PROGRAM, programs.join("klnode")).unwrap();
     symlink(&ann.home, at("ann")).unwrap();
     symlink(&bob.home, at("bob")).unwrap();
     bob.json(&["join", &ann.ticket(&["team"])]);

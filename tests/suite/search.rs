@@ -1,6 +1,7 @@
 //! Asking a node, as people and programs do: real processes, over the socket.
 
-use crate::process::{Running, klnode, start, told};
+use crate::homes::files;
+use crate::program::{Running, done, run, start, told};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -23,14 +24,12 @@ impl Asked {
     }
 
     fn run(&self, arguments: &[&str]) -> std::process::Output {
-        klnode(self.path()).args(arguments).output().unwrap()
+        run(self.path(), arguments)
     }
 
     /// Runs a verb that must succeed and answers in JSON.
     fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.run(&[arguments, &["--json"]].concat());
-        assert!(output.status.success(), "{arguments:?}: {}", told(&output));
-        serde_json::from_slice(&output.stdout).expect("JSON")
+        done(self.path(), arguments)
     }
 
     fn add(&self, title: &str, content: &str, more: &[&str]) -> String {
@@ -320,15 +319,6 @@ fn flip(path: &Path) {
         bytes[middle] ^= 0x40;
         std::fs::write(path, bytes).unwrap();
     }
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
-    }
-    found
 }
 
 #[test]

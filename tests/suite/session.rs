@@ -1,6 +1,6 @@
 //! The socket and the command line, as people and programs use them: real processes.
 
-use crate::process::{Running, klnode, signal, start, started, told};
+use crate::program::{PROGRAM, Running, klnode, signal, start, started, told};
 use hyper::Method;
 use klnode::api::search::{Search, SearchAnswer};
 use klnode::api::types::{
@@ -22,8 +22,7 @@ fn the_session_in_the_readme_prints_what_it_promises() {
     let folder = tempfile::tempdir().unwrap();
     let (home, programs) = (folder.path().join("home"), folder.path().join("bin"));
     std::fs::create_dir(&programs).unwrap();
-    let program = env!("CARGO_BIN_EXE_klnode-under-test");
-    std::os::unix::fs::symlink(program, programs.join("klnode")).unwrap();
+    std::os::unix::fs::symlink(PROGRAM, programs.join("klnode")).unwrap();
     let (_node, _) = start(&home);
     let _others = ["second", "third"].map(|name| start(&folder.path().join(name)));
     transcript::run(&steps, &programs, &home);
@@ -357,9 +356,7 @@ fn a_watcher_sees_what_comes_in_and_ends_as_it_is_told() {
     signal(&text.0, "INT");
     assert!(text.0.wait().unwrap().success(), "enough was seen");
     // A node that stops says goodbye to whoever still watches, and does not wait for them.
-    let mut node = node;
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    node.stop();
     assert_eq!(json.0.wait().unwrap().code(), Some(3));
     let mut told = String::new();
     json.0.stderr.take().expect("piped").read_to_string(&mut told).unwrap();
@@ -375,11 +372,10 @@ fn the_log_can_be_read_by_programs_and_holds_no_text_of_requests() {
     let mut command = klnode(&home);
     command.args(["--set", "log.format=json", "--log", "klnode=debug"]);
     command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).unwrap());
-    let mut node = started(command).0;
+    let node = started(command).0;
     answer(&home, &["add", "--title", "Sesame", "--content", "c", "--evidence", "run:1"]);
     answer(&home, &["show", "SESAME22"]);
-    signal(&node.0, "TERM");
-    assert!(node.0.wait().unwrap().success());
+    node.stop();
     let text = std::fs::read_to_string(&log).unwrap();
     assert!(!text.to_lowercase().contains("sesame"), "{text}");
     let lines: Vec<serde_json::Value> =
@@ -554,10 +550,9 @@ fn the_shell_loop_hands_on_nothing_where_nothing_is_known() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/agent_loop.sh");
-    let program = env!("CARGO_BIN_EXE_klnode-under-test");
     let mut shell = std::process::Command::new("sh");
     shell.args([script, "cut a release", "--", "sh", "-c", "echo \"told: [$KLNODE_KNOWN]\""]);
-    shell.env("KLNODE", format!("{program} --home {}", home.path().display()));
+    shell.env("KLNODE", format!("{PROGRAM} --home {}", home.path().display()));
     let output = shell.output().unwrap();
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(text.contains("told: []\n"), "{text}{}", told(&output));

@@ -56,7 +56,7 @@ fn finding(said: &str, workspace: WorkspaceId) -> NewFinding {
 
 fn finish(node: &mut Node, task: TaskId) {
     let outcome = Outcome { verdict: Verdict::Success, quality: 0.5 };
-    let finish = Finish { outcome, used: vec![], cost: None, rounds: None, strategy: None };
+    let finish = Finish::new(outcome, vec![]);
     node.run(Command::Task(Box::new(TaskAct::Finish(task, finish)))).unwrap();
 }
 

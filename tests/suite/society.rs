@@ -1,7 +1,7 @@
 //! Who is who, and what that does to judgement: strangers, peers, members, liars and their crowds.
 
-use crate::portable;
-use crate::process::{start, told};
+use crate::homes::settle;
+use crate::program::{self, printed, run, start, told};
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command, NewEntry, PeerAct, SourceKey};
 use klnode::query::{Corroboration, Gate};
@@ -437,12 +437,12 @@ fn a_member_for_whom_there_is_no_room_waits_and_is_approved_once_there_is() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     let late = Stranger::new(64);
-    portable::settle(&home, full_workspace(&late), 1);
+    settle(&home, full_workspace(&late), 1);
     let (_node, _) = start(&home);
-    let approve = || portable::run(&home, &["peer", "approve", "late"]);
-    let state = || portable::json(&home, &["peer", "show", "late"])["state"].clone();
+    let approve = || run(&home, &["peer", "approve", "late"]);
+    let state = || program::json(&home, &["peer", "show", "late"])["state"].clone();
     let is_member = || {
-        let shown = portable::json(&home, &["workspace", "show", "team"]);
+        let shown = program::json(&home, &["workspace", "show", "team"]);
         shown["members"].to_string().contains(&late.author().to_string())
     };
     for _ in 0..2 {
@@ -452,7 +452,7 @@ fn a_member_for_whom_there_is_no_room_waits_and_is_approved_once_there_is() {
     }
     let first = Stranger::new(0).author().to_string();
     let words = ["workspace", "members", "team", "--remove", &first];
-    portable::printed(&portable::run(&home, &words));
-    portable::printed(&approve());
+    printed(&run(&home, &words));
+    printed(&approve());
     assert_eq!((state(), is_member()), (json!("approved"), true));
 }

@@ -1,13 +1,14 @@
 //! Whose words an answer is made of: what others put beside a text speaks in nobody else's name, what
 //! must be said of an entry is said wherever it is shown, and a pipe gets only what may speak unasked.
 
-use crate::mcp::Agent;
-use crate::portable::{json, printed, run, settle};
-use crate::process::{klnode, start, told};
-use klnode::engine::NewEntry;
+use crate::agent::Agent;
+use crate::homes::settle;
+use crate::program::{json, klnode, printed, run, start, told};
+use crate::tasks::{begin, end};
+use klnode::engine::{Command, NewEntry, Promotion, Receipt, TaskAct};
 use klnode::query::{Audience, BriefingQuestion, Cancel, Caveat};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
-use klnode_crdt::ids::EntryId;
+use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::writer::Claim;
@@ -214,6 +215,44 @@ fn what_must_be_said_of_an_entry_is_said_by_every_answer() {
     let line = told.text.lines().find(|line| line.contains("\"the old way\"")).expect("told");
     assert!(line.contains("; superseded by L-") && line.contains("; from work that failed"));
     assert!(!said_of(&team.node, new).iter().any(is_superseded));
+}
+
+/// Writes an entry in a task.
+fn write_in(node: &mut Node, task: TaskId, title: &str) -> EntryId {
+    let act = TaskAct::Create(task, Box::new(lesson(title)));
+    match node.run(Command::Task(Box::new(act))) {
+        Ok(Receipt::Created(entry)) => entry,
+        other => panic!("the entry was not created: {other:?}"),
+    }
+}
+
+#[test]
+fn what_was_written_in_a_task_that_nobody_finishes_says_so_unless_it_is_finished_after_all() {
+    let mut node = Node::start(1, 1);
+    let task = begin(&mut node);
+    let entry = write_in(&mut node, task, "retry the zqbilling gateway");
+    let cleared = write_in(&mut node, task, "what was looked at again");
+    node.claim(cleared, Claim::Set(Register::FAILED_WORK, "false".into()));
+    let outside = node.create("of no task");
+    let is_told = |node: &Node, entry| said_of(node, entry).contains(&Caveat::AbandonedWork);
+    assert!(!is_told(&node, entry), "the task goes on");
+    let begun = node.now;
+    node.wait_days(8);
+    assert!(is_told(&node, entry));
+    assert_eq!(Caveat::AbandonedWork.to_string(), "from work that was abandoned");
+    assert!(!is_told(&node, cleared), "somebody said otherwise");
+    assert!(!is_told(&node, outside));
+    let promotion = Promotion { new: lesson("promoted"), source: entry, approved_by: None };
+    let promoted = node.run(Command::Promote(Box::new(promotion))).unwrap();
+    let Receipt::Created(promoted) = promoted else { panic!("{promoted:?}") };
+    assert!(is_told(&node, promoted), "promoting finishes nothing");
+    let answer = Indexed::start(&node).ask(&node, "retry zqbilling gateway", Audience::Gated);
+    assert!(answer.hits[0].caveats.contains(&Caveat::AbandonedWork), "{:?}", answer.hits[0]);
+    // The clock was wrong, and the task is not over.
+    node.now = begun;
+    end(&mut node, task, Vec::new()).unwrap();
+    node.wait_days(8);
+    assert!(!is_told(&node, entry));
 }
 
 #[test]

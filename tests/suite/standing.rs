@@ -1,8 +1,7 @@
 //! Real processes that stand when what is around them fails: where they write to, the terminal that
 //! they were started in, a server that they wait for.
 
-use crate::pairing::eventually;
-use crate::process::{Running, klnode, signal, started, told};
+use crate::program::{Running, eventually, klnode, signal, started, told};
 use klnode_tests::served::PATIENCE;
 use serde_json::{Value, json};
 use std::fs::File;

@@ -1,8 +1,7 @@
 //! Tasks: what was served in one decides what a confirmation in it is worth, and its end counts.
 
 use crate::findings::{CACHE, SQL};
-use crate::portable;
-use crate::process::{klnode, start, started, told};
+use crate::program::{self, klnode, start, started, text, told};
 use klnode::api::Limits;
 use klnode::engine::{
     Command, Compared, Confirmation, FindingAct, FindingDone, Finish, NewFinding, NewTask, Receipt,
@@ -82,10 +81,6 @@ impl Workplace {
         let snapshot = self.0.engine.store().snapshot().unwrap();
         snapshot.uses(EntryId::from_hex(entry).unwrap()).unwrap().primed_confirmations
     }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned()
 }
 
 fn near(found: f64, expected: f64) -> bool {
@@ -228,6 +223,69 @@ fn an_outcome_is_credited_by_rank_and_at_half_weight_where_none_is_named() {
 }
 
 #[test]
+fn what_was_dismissed_shares_in_no_outcome_and_an_avoided_spike_counts_as_used() {
+    let node = Workplace::new();
+    node.add("Zqaside in parsers", "Recursion needs a limit.");
+    node.add("Zqaside in caches", "Evict before you insert.");
+    let spike = json!({
+        "title": "Zqaside in queues", "content": "A bound of ten was fast enough.",
+        "type": "spike", "outcome": "confirmed", "evidence": ["run:bench"],
+    });
+    let spike = text(&node.done("/v1/entries", &spike)["id"]);
+    let first = node.begin("builder", None);
+    let (aside, rest): (Vec<String>, Vec<String>) =
+        node.search("zqaside", &first, 3).into_iter().partition(|hit| *hit != spike);
+    assert_eq!((aside.len(), rest.len()), (2, 1), "all of them are served");
+    let before = node.counts(&aside[0]);
+    let done = node.finish(&first, &json!({"outcome": "failure", "dismissed": aside}));
+    assert_eq!(done["dismissed"].as_array().unwrap().len(), 2);
+    let credits = done["credits"].as_array().unwrap();
+    assert_eq!((credits.len(), &credits[0]["id"]), (1, &json!(spike)), "{done}");
+    assert_eq!(node.counts(&aside[0]), before);
+
+    let second = node.begin("researcher", None);
+    assert!(node.search("zqaside", &second, 3).contains(&spike));
+    let finish = json!({"outcome": "success", "avoided": [&spike]});
+    let done = node.finish(&second, &finish);
+    assert_eq!((&done["avoided"], &done["credits"][0]["named"]), (&json!([spike]), &json!(true)));
+    assert_eq!(node.finish(&second, &finish)["already"], true);
+    for (task, entry, expect) in [(&first, &aside[0], "dismissed"), (&second, &spike, "avoided")] {
+        let shown = node.0.json("GET", &format!("/v1/tasks/{task}"), &json!(null)).json();
+        let entries = shown["entries"].as_array().unwrap();
+        let found = entries.iter().find(|one| one["id"] == entry.as_str()).unwrap();
+        assert_eq!(found["said"], expect, "{shown}");
+    }
+    let usage = node.0.json("GET", "/v1/usage", &json!(null)).json();
+    let total = ["dismissed", "avoided"].map(|name| usage["total"][name].as_u64());
+    assert_eq!(total, [Some(2), Some(1)], "once, however often it is finished");
+}
+
+#[test]
+fn what_is_said_at_the_end_of_a_task_cannot_contradict_itself() {
+    let node = Workplace::new();
+    let entry = node.add("About zqboth", "Words that nobody else uses.");
+    let unserved = node.add("Something else", "Of no interest here.");
+    let code = text(&node.shown(&entry)["code"]);
+    let task = node.begin("builder", None);
+    assert_eq!(node.search("zqboth", &task, 1), [entry.as_str()]);
+    let many: Vec<String> = (0..1_001).map(|number| format!("L-{number}")).collect();
+    let both = format!("dismissed and used both name {code}; it was one or the other");
+    for (mut said, problem) in [
+        (json!({"used": [&entry], "dismissed": [&code]}), both),
+        (json!({"avoided": [&entry]}), format!("avoided names {code}; it must name spikes alone")),
+        (json!({"dismissed": many}), "dismissed names 1001; 1000 are allowed".to_owned()),
+    ] {
+        said["outcome"] = json!("success");
+        let answer = node.post(&format!("/v1/tasks/{task}/finish"), &said);
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        assert!(answer.text().contains(&problem), "{}", answer.text());
+    }
+    let said = json!({"outcome": "failure", "dismissed": [&entry, &unserved]});
+    let done = node.finish(&task, &said);
+    assert_eq!((&done["dismissed"], &done["unserved"]), (&json!([entry]), &json!([unserved])));
+}
+
+#[test]
 fn an_observation_in_a_task_counts_once_and_its_end_adds_nothing_to_it() {
     let node = Workplace::new();
     let entry = node.add("About zqonce", "Words that nobody else uses.");
@@ -295,7 +353,7 @@ fn a_task_that_is_unknown_or_over_is_named_with_a_way_out() {
     assert!(answer.text().contains("quality is 2; it must be from 0 to 1"), "{}", answer.text());
 }
 
-fn begin(node: &mut Node) -> TaskId {
+pub(super) fn begin(node: &mut Node) -> TaskId {
     let new = NewTask { agent: "agent".into(), goal: "goal".into(), thread: None, parent: None };
     match node.run(Command::Task(Box::new(TaskAct::Begin(new)))) {
         Ok(Receipt::Task(TaskDone::Began(task))) => task,
@@ -303,9 +361,9 @@ fn begin(node: &mut Node) -> TaskId {
     }
 }
 
-fn end(node: &mut Node, task: TaskId, used: Vec<EntryId>) -> Result<Receipt, Rejection> {
+pub(super) fn end(node: &mut Node, task: TaskId, used: Vec<EntryId>) -> Result<Receipt, Rejection> {
     let outcome = Outcome { verdict: Verdict::Success, quality: 0.5 };
-    let finish = Finish { outcome, used, cost: None, rounds: None, strategy: None };
+    let finish = Finish::new(outcome, used);
     node.run(Command::Task(Box::new(TaskAct::Finish(task, finish))))
 }
 
@@ -473,10 +531,10 @@ fn the_operator_says_what_a_word_of_feedback_counts() {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let (_node, _) = started(command);
         let add = ["add", "--title", "About zqstep", "--content", "c", "--evidence", "doc:notes"];
-        let code = text(&portable::json(home.path(), &add)["code"]);
-        let alpha = || portable::json(home.path(), &["show", &code])["alpha"].as_f64().unwrap();
+        let code = text(&program::json(home.path(), &add)["code"]);
+        let alpha = || program::json(home.path(), &["show", &code])["alpha"].as_f64().unwrap();
         let before = alpha();
-        portable::json(home.path(), &["feedback", &code, "--helpful"]);
+        program::json(home.path(), &["feedback", &code, "--helpful"]);
         let added = alpha() - before;
         assert!((added - expected).abs() < 1e-3, "{step:?}: {added}");
     }
@@ -519,6 +577,11 @@ fn a_task_is_bracketed_by_verbs() {
     );
     assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
     assert_eq!(json(&["task", "list", "--open"])["tasks"].as_array().unwrap().len(), 1);
+    let other = printed.trim_end();
+    json(&["search", "zqverb", "--task", other, "--all"]);
+    let finished = run(&["task", "finish", other, "--failure", "--dismissed", &code]);
+    assert!(finished.contains("dismissed: neither credited nor blamed"), "{finished}");
+    assert!(run(&["task", "show", other]).contains("  (dismissed)"));
     let both = klnode(home.path()).args(["task", "finish", task.as_str()]).output().unwrap();
     assert_eq!(both.status.code(), Some(2), "a verdict is needed");
 }

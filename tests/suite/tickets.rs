@@ -1,7 +1,7 @@
 //! What a ticket is still good for once it was used: for nothing but a lost answer.
 
-use super::pairing::{Peer, eventually};
-use super::process::told;
+use crate::peer::Peer;
+use crate::program::{eventually, told};
 use serde_json::{Value, json};
 
 fn members(peer: &Peer) -> usize {

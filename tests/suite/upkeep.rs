@@ -1,7 +1,6 @@
 //! Upkeep as its operator meets it: real processes, what is merged, listed, undone and decided.
 
-use crate::portable::{json, printed, run};
-use crate::process::{Running, klnode, start};
+use crate::program::{Running, eventually, json, klnode, printed, run, start, started, text};
 use serde_json::{Value, json as object};
 use std::path::Path;
 use std::process::Stdio;
@@ -16,10 +15,6 @@ fn add(home: &Path, title: &str, content: &str, more: &[&str]) -> String {
     let evidence = ["--evidence", "doc:notes"];
     let arguments = [&["add", "--title", title, "--content", content][..], &evidence, more];
     text(&json(home, &arguments.concat())["id"])
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned()
 }
 
 /// Ids of what a question finds, with their α.
@@ -243,7 +238,7 @@ fn a_node_that_is_killed_in_the_middle_leaves_nothing_out_and_does_nothing_twice
     // A pass of one entry: wherever it is killed, it is in the middle.
     command.args(["--set", "upkeep.pass_entries_max=1"]);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
-    let (mut node, _) = crate::process::started(command);
+    let (mut node, _) = started(command);
     printed(&run(&home, &["import", file.to_str().unwrap()]));
     let mut maintaining = klnode(&home)
         .args(["maintain", "duplicates"])
@@ -251,9 +246,7 @@ fn a_node_that_is_killed_in_the_middle_leaves_nothing_out_and_does_nothing_twice
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    crate::pairing::eventually("something is merged", || {
-        (!listed(&home, "changes").is_empty()).then_some(())
-    });
+    eventually("something is merged", || (!listed(&home, "changes").is_empty()).then_some(()));
     node.0.kill().unwrap();
     node.0.wait().unwrap();
     drop(node);

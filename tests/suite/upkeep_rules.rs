@@ -1,7 +1,7 @@
 //! The rules of upkeep on nodes in the test's hand: whose edges apply, what others can and cannot
 //! do, and that the thresholds are those that were measured.
 
-use crate::pairing::eventually;
+use crate::program::eventually;
 use klnode::engine::{
     Command, Confirmation, Marks, NewEntry, Receipt, SourceKey, TaskAct, TaskDone, UpkeepAct,
     UpkeepDone,

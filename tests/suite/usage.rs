@@ -1,6 +1,6 @@
 //! Callers by name and session, what a session was served, and the account of cost and use.
 
-use crate::process::{klnode, start, told};
+use crate::program::{klnode, start, text, told};
 use klnode::api::Limits;
 use klnode::engine::{Command, Confirmation, NewTask, Receipt, TaskAct, TaskDone};
 use klnode::store::Label;
@@ -77,10 +77,6 @@ impl Asked {
             std::thread::yield_now();
         }
     }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned()
 }
 
 #[test]

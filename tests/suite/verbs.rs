@@ -1,11 +1,15 @@
 //! Verbs that ask before they act, and that say what they did: to a person, and where nobody can be
 //! asked.
 
-use crate::portable::{json, printed, run};
-use crate::process::{start, told};
+use crate::homes::settle;
+use crate::program::{json, printed, run, start, told};
 use clap::Parser;
 use klnode::api::Client;
 use klnode::cli::{self, Around, Cli, Progress, Terminal, VerbError};
+use klnode::engine::{Source, Verdict};
+use klnode_crdt::record::Record;
+use klnode_tests::node::Node;
+use klnode_tests::society::paired;
 use serde_json::json as object;
 use std::path::Path;
 
@@ -172,6 +176,71 @@ fn a_person_is_asked_before_what_a_workspace_holds_is_shown_to_others() {
     let taken = told(&run(home, &["workspace", "new", "main"]));
     assert!(taken.contains("there is one of that name"), "{taken}");
     assert!(!taken.contains("klnode invite main"), "{taken}");
+}
+
+#[test]
+fn all_that_one_peer_has_brought_is_thrown_away_once_somebody_says_yes() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = &folder.path().join("home");
+    let odd = |_: &Record, _: Source| Verdict::Quarantine("odd".into());
+    let mut node = Node::start_judged(1, 1, Box::new(odd));
+    for (seed, name, count) in [(2, "alice", 120), (3, "bob", 2)] {
+        let mut peer = Node::start(seed, seed.into());
+        node.meet(peer.author(), paired(name));
+        for number in 0..count {
+            peer.create(&format!("odd {number}"));
+        }
+        peer.send_to(&mut node);
+    }
+    settle(home, node, 1);
+    let (_node, _) = start(home);
+    let waiting =
+        |more: &[&str]| json(home, &[&["quarantine", "list"], more].concat())["total"].clone();
+    let reject = ["quarantine", "reject", "--from", "alice"];
+    let refused = run(home, &reject);
+    assert_eq!(refused.status.code(), Some(1), "{}", told(&refused));
+    let why = "cannot reject 120 records that `alice` has brought without a yes\n  hint: say it with \
+               --yes\n";
+    assert!(told(&refused).contains(why), "{}", told(&refused));
+    let (ended, asked) = typed(home, &reject, false);
+    assert!(ended.is_err());
+    assert_eq!(asked, ["Throw away 120 records that alice has brought, for good?"]);
+    assert_eq!((waiting(&[]), waiting(&["--from", "alice"])), (object!(122), object!(120)));
+    // More than one request may throw away.
+    let (ended, asked) = typed(home, &reject, true);
+    assert_eq!(ended.unwrap(), (0, "120 records that alice has brought: thrown away\n".to_owned()));
+    assert_eq!(asked.len(), 1);
+    assert_eq!((waiting(&[]), waiting(&["--from", "bob"])), (object!(2), object!(2)));
+    let reject = ["quarantine", "reject", "--from", "bob", "--yes"];
+    for count in [2, 0] {
+        let done = json(home, &reject);
+        let counted = (&done["peer_name"], &done["rejected"], &done["left"]);
+        assert_eq!(counted, (&object!("bob"), &object!(count), &object!(0)), "{done}");
+    }
+    for words in [&["--yes"][..], &["3f9a1c", "--from", "bob"], &[]] {
+        let words = [&["klnode", "quarantine", "reject"], words].concat();
+        assert!(Cli::try_parse_from(words.iter().copied()).is_err(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_filter_with_nothing_to_set_is_shown_and_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = &folder.path().join("home");
+    let mut node = Node::start(1, 1);
+    node.meet(Node::start(2, 2).author(), paired("alice"));
+    settle(home, node, 1);
+    let (_node, _) = start(home);
+    printed(&run(home, &["peer", "filter", "alice", "--deny-tag", "private"]));
+    let set = || json(home, &["peer", "show", "alice"])["filters"].clone();
+    let before = set();
+    let told = printed(&run(home, &["peer", "filter", "alice"]));
+    assert!(told.starts_with("is sent       not with tags private; memories "), "{told}");
+    assert!(told.contains("\nis taken      memories ") && told.lines().count() == 2, "{told}");
+    assert_eq!(json(home, &["peer", "filter", "alice"]), before);
+    let taken = json(home, &["peer", "filter", "alice", "--from-peer"]);
+    assert_eq!((taken.get("egress"), &taken["ingress"]), (None, &before["ingress"]));
+    assert_eq!(set(), before);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What waits for the operator goes when its entry is forgotten, and no byte of it is left; what
 //! there was no room for comes when there is some.
 
-use crate::portable::settle;
+use crate::homes::settle;
 use klnode::engine::{Arrival, Command, Engine, Judge, NewEntry, Receipt, Source, Verdict};
 use klnode::query::inspect;
 use klnode::store::{FileMedium, Options, Store};
@@ -10,7 +10,7 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::record::Record;
 use klnode_crdt::writer::Claim;
 use klnode_federation::sim::Knobs;
-use klnode_tests::cluster::Cluster;
+use klnode_tests::cluster::{Cluster, REST_MS};
 use klnode_tests::node::{Node, START, admit_all, lesson, setup};
 use klnode_tests::society::Stranger;
 use std::path::Path;
@@ -89,7 +89,6 @@ fn wary() -> Box<dyn Judge> {
 #[test]
 fn what_there_was_no_room_for_comes_after_a_start_that_finds_some() {
     const WAITING_MAX: u32 = 10_000;
-    const REST_MS: u64 = 30_000;
     let judge = |at: usize| if at == 0 { admit_all() } else { wary() };
     let mut nodes = Cluster::judged(73, 2, Knobs::calm(), judge);
     for first in (0..WAITING_MAX).step_by(500) {

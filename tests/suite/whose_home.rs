@@ -1,7 +1,7 @@
 //! Which home is meant and whose it is: another user's, a file, one typed from the current folder, one
 //! that the environment names.
 
-use crate::process::{klnode, refusal, start, started, told};
+use crate::program::{PROGRAM, klnode, refusal, start, started, told};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -43,7 +43,7 @@ fn printed(output: &Output, code: i32) -> String {
 
 /// The program without a home, in a folder.
 fn bare(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_klnode-under-test"));
+    let mut command = Command::new(PROGRAM);
     command.env_clear().current_dir(folder).stdin(Stdio::null());
     command
 }

@@ -1,10 +1,11 @@
 //! What an entry must hold, whatever it is written by: `add`, a file, an import, a promotion, an agent,
 //! an edit. Real processes.
 
-use crate::mcp::Agent;
-use crate::pairing::Peer;
-use crate::person::write_key;
-use crate::places::{Ground, done, refused};
+use crate::agent::Agent;
+use crate::ground::{Ground, done, refused};
+use crate::peer::Peer;
+use crate::person_key::write_key;
+use crate::program::text;
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command};
 use klnode_crdt::claims::TextSet;
@@ -58,10 +59,6 @@ impl Desk {
         std::fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("a text, not {value}")).to_owned()
 }
 
 /// The words that make a finding of an entry.

@@ -8,7 +8,7 @@
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use klnode_tests::schedule::{Plan, Report, Size, Violation, run, shrink};
+use klnode_tests::schedule::{Plan, Report, Size, UNSWEPT_SEEDS, Violation, run, shrink};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -93,6 +93,7 @@ struct Sum {
     runs: u64,
     twice: u64,
     reports: Vec<Report>,
+    unswept: Vec<(u64, String)>,
 }
 
 fn search(arguments: &Arguments, size: Size) -> ExitCode {
@@ -120,6 +121,8 @@ fn search(arguments: &Arguments, size: Size) -> ExitCode {
                             let mut sum = sum.lock().expect("nobody panics with it");
                             sum.runs += 1;
                             sum.twice += u64::from(is_twice);
+                            let what = report.unswept.clone();
+                            sum.unswept.extend(what.map(|what| (plan.seed, what)));
                             sum.reports.push(report);
                         }
                         Err(violation) => {
@@ -134,8 +137,14 @@ fn search(arguments: &Arguments, size: Size) -> ExitCode {
         }
     });
     bar.finish_and_clear();
-    show(&sum.into_inner().expect("nobody panicked with it"));
+    let sum = sum.into_inner().expect("nobody panicked with it");
+    show(&sum);
+    let is_too_often = sum.unswept.len() as u64 > 1 + sum.runs / UNSWEPT_SEEDS;
     match failed.into_inner().expect("nobody panicked with it") {
+        None if is_too_often => {
+            println!("\ntoo many seeds wait for a sweep: nodes overlook what may pass");
+            ExitCode::FAILURE
+        }
         None => ExitCode::SUCCESS,
         Some((plan, violation)) if arguments.no_shrink => {
             println!("\nseed {}: {}", plan.seed, violation.what);
@@ -156,7 +165,7 @@ fn once_or_twice(plan: &Plan, is_twice: bool) -> Result<Report, Violation> {
 fn show(sum: &Sum) {
     let total = |of: fn(&Report) -> u64| sum.reports.iter().map(of).sum::<u64>();
     println!("{} seeds, {} of them twice", sum.runs, sum.twice);
-    let counts: [(&str, u64); 17] = [
+    let counts: [(&str, u64); 18] = [
         ("operations acknowledged", total(|one| one.acknowledged)),
         ("messages delivered", total(|one| one.network.delivered)),
         ("  lost", total(|one| one.network.lost + one.network.cut + one.network.down)),
@@ -174,9 +183,13 @@ fn show(sum: &Sum) {
         ("changes of mind", total(|one| one.changes_of_mind)),
         ("rests until equal, in all", total(|one| one.rests)),
         ("  at most", sum.reports.iter().map(|one| one.rests).max().unwrap_or(0)),
+        ("  after a sweep", sum.unswept.len() as u64),
     ];
     for (name, count) in counts {
         println!("{name:30} {count:>12}");
+    }
+    for (seed, what) in &sum.unswept {
+        println!("seed {seed} waited for a sweep: {what}");
     }
 }
 

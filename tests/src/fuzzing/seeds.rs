@@ -262,6 +262,7 @@ fn uses() -> UseRow {
         look_counted: Some(day),
         person_confirmed: Some(day),
         is_from_success: true,
+        made_in: Some(TaskId::from_bytes([7; 16])),
         is_put_away: true,
         voices: Some(VoicesRow { day, of: [Some(voice), None, None, None] }),
         ..UseRow::default()

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a run was like.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Report {
     /// One number for everything that happened, in order.
     pub trace: u64,
@@ -42,6 +42,8 @@ pub struct Report {
     pub acknowledged: u64,
     /// Rests until all were equal.
     pub rests: u64,
+    /// What passed only with the next sweep, if anything did.
+    pub unswept: Option<String>,
 }
 
 /// What went wrong.
