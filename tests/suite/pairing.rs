@@ -421,10 +421,13 @@ fn a_peer_killed_in_mid_sync_ends_up_equal() {
     eventually("all has come", || {
         (there.json(&["status"])["entries"].as_u64()? == 2_000).then_some(())
     });
-    eventually("equal", || {
-        let synced = there.json(&["sync"]);
-        (synced["peers"][0]["sync"] == "equal").then_some(())
-    });
+    // Each by its own comparison.
+    for node in [&there, &here] {
+        eventually("equal", || {
+            let synced = node.json(&["sync"]);
+            (synced["peers"][0]["sync"] == "equal").then_some(())
+        });
+    }
     there.kill();
     // Whoever is not there may have anything by now.
     let synced = eventually("it is missed", || {
