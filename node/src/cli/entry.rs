@@ -167,7 +167,14 @@ pub(super) fn whole(entry: &Entry) -> String {
 
 /// Why it may be retrieved, or may not: what each signal adds, and which rules of the scan matched.
 pub(super) fn explained(entry: &Entry) -> String {
-    let mut text = String::new();
+    let hidden = match (entry.memory.as_str(), entry.status.as_str()) {
+        ("episodic", _) => Some("raw observations answer no question"),
+        (_, "archived") => Some("it is archived"),
+        _ if entry.muted => Some("you muted it"),
+        _ if entry.invalidated => Some("you hold it to be wrong"),
+        _ => None,
+    };
+    let mut text = hidden.map_or_else(String::new, |why| format!("\nretrieved     no: {why}"));
     if let Some(of) = &entry.admission {
         let Admission { score, decision, reason, accepted_from, rejected_below, .. } = of;
         let _ = writeln!(

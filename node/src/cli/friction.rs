@@ -63,7 +63,7 @@ pub struct Record {
 #[derive(Debug, clap::Args)]
 pub struct Report {
     /// Of so many days.
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub days: u32,
     /// Only this workspace, by name or id [default: all].
     #[arg(long)]
@@ -108,6 +108,10 @@ impl FrictionVerb {
 impl Record {
     async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let text = self.text.trim();
+        if text.is_empty() {
+            let told = "record friction without a word: say what got in the way";
+            return Err(VerbError::Input(told.to_owned()));
+        }
         let first = text.lines().next().unwrap_or_default();
         let title = cut(first, TITLE_CHARS_MAX - 1);
         let new = NewEntry {
@@ -122,7 +126,11 @@ impl Record {
             ..NewEntry::default()
         };
         let added: Added = client.send_json(Method::POST, "/v1/entries", &new).await?;
-        let text = format!("{}  {}\n", added.code, printable(&new.title));
+        let place = match added.current && added.workspace == "main" {
+            true => String::new(),
+            false => format!("  (in {})", added.workspace),
+        };
+        let text = format!("{}  {}{place}\n", added.code, printable(&new.title));
         Ok(Reply::new(&added, text))
     }
 }
@@ -146,11 +154,16 @@ impl Report {
     }
 }
 
-/// Puts together what says the same. What others brought is theirs to deal with.
+/// Puts together what says the same. What others brought is theirs to deal with; what was put away is
+/// dealt with.
 fn reported(all: &[Entry], since: u64, days: u32) -> Reported {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     let mut recorded = 0;
-    for entry in all.iter().filter(|entry| !entry.foreign && entry.first_seen >= since) {
+    let is_told = |entry: &&Entry| {
+        let is_settled = entry.status == "archived" || entry.muted || entry.invalidated;
+        !entry.foreign && !is_settled && entry.first_seen >= since
+    };
+    for entry in all.iter().filter(is_told) {
         recorded += 1;
         let words = entry.title.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
         let group = groups.entry(words).or_insert_with(|| Group {
@@ -182,13 +195,14 @@ fn reported(all: &[Entry], since: u64, days: u32) -> Reported {
 
 fn told(reported: &Reported) -> String {
     let Reported { days, recorded, groups } = reported;
+    let span = counted(u64::from(*days), "day", "days");
     let Some(most) = groups.first() else {
         return format!(
-            "No friction was recorded in {days} days. `klnode friction record TEXT` does that.\n"
+            "No friction in {span}. `klnode friction record TEXT` records what gets in the way.\n"
         );
     };
     let count = counted(groups.len() as u64, "group", "groups");
-    let mut text = format!("Friction of {days} days: {recorded}, in {count}.\n");
+    let mut text = format!("Friction of {span}: {recorded}, in {count}.\n");
     for group in groups.iter().take(TOLD_MAX) {
         let Group { count, kind, title, code, last, .. } = group;
         let kind = printable(kind.as_deref().unwrap_or("-"));
@@ -204,7 +218,8 @@ fn told(reported: &Reported) -> String {
         let code = &most.code;
         let _ = writeln!(
             text,
-            "What comes again is worth a lesson: klnode promote {code} --evidence commit:HEAD"
+            "What comes again is worth a lesson: klnode promote {code} --evidence KIND:REF; then \
+             archive it."
         );
     }
     text
@@ -236,6 +251,7 @@ mod tests {
             entry(12, "Another", false),
             entry(13, "Theirs", true),
             entry(1, "Tests hang", false),
+            Entry { status: "archived".into(), ..entry(14, "Dealt with", false) },
         ];
         let reported = reported(&all, 9 * DAY_MILLIS, 30);
         assert_eq!(reported.recorded, 3);
@@ -247,7 +263,8 @@ mod tests {
             "Friction of 30 days: 3, in 2 groups.\n    \
              2  redo             1970-01-12  X-00000011  tests  hang\n    \
              1  redo             1970-01-13  X-00000012  Another\n\
-             What comes again is worth a lesson: klnode promote X-00000011 --evidence commit:HEAD\n"
+             What comes again is worth a lesson: klnode promote X-00000011 --evidence KIND:REF; then \
+             archive it.\n"
         );
     }
 }

@@ -20,7 +20,7 @@ pub enum QuarantineVerb {
     ///
     /// Example: klnode quarantine list
     List(ListArgs),
-    /// Show one record, without secrets and without what would instruct a reader.
+    /// Show one record, without the secrets that the scan knows and without what would instruct a reader.
     ///
     /// Example: klnode quarantine show 3f9a1c
     Show(OneRecord),
@@ -77,7 +77,7 @@ impl QuarantineVerb {
         match self {
             Self::List(ListArgs { from }) => {
                 let waiting = waiting(client, from.as_deref()).await?;
-                Ok(Reply::new(&waiting, list(&waiting)))
+                Ok(Reply::new(&waiting, list(&waiting, from.as_deref())))
             }
             Self::Show(one) => {
                 let waiting: Quarantined = client.get(&one.path("")?).await?;
@@ -119,7 +119,7 @@ impl RejectArgs {
         // By its key from here on: a name may come to mean another.
         let Some((peer, name)) = waiting.records.first().map(|one| (&one.peer, &one.peer_name))
         else {
-            let text = format!("Nothing waits that {} has brought.\n", printable(&from));
+            let text = nothing(Some(&from));
             let (peer, peer_name) = (String::new(), from);
             let done = RejectedFrom { peer, peer_name, rejected: 0, left: 0 };
             return Ok(Reply::new(&done, text));
@@ -182,11 +182,22 @@ fn short(digits: &str) -> &str {
     digits.get(..SHORT_DIGITS).unwrap_or(digits)
 }
 
-fn list(waiting: &Quarantine) -> String {
+/// That nothing waits, of what one node has brought if one is named.
+fn nothing(from: Option<&str>) -> String {
+    match from {
+        None => {
+            "Nothing waits. What peers bring is scanned first; what is grave would wait here.\n\
+                 `klnode peer list` shows who brings something.\n"
+                .to_owned()
+        }
+        Some("you") => "Nothing waits that came out of a file.\n".to_owned(),
+        Some(name) => format!("Nothing waits that {} has brought.\n", printable(name)),
+    }
+}
+
+fn list(waiting: &Quarantine, from: Option<&str>) -> String {
     if waiting.records.is_empty() {
-        return "Nothing waits. What peers bring is scanned first; what is grave would wait here.\n\
-                `klnode peer list` shows who brings something.\n"
-            .to_owned();
+        return nothing(from);
     }
     let mut text = format!(
         "{:<SHORT_DIGITS$}  {:<SHORT_DIGITS$}  {:<14}  {:<14}  SINCE (UTC)\n",
@@ -261,8 +272,8 @@ mod tests {
     #[test]
     fn nothing_that_waits_says_so_and_a_list_names_the_record_and_the_reason() {
         let none = Quarantine { total: 0, records: Vec::new() };
-        assert!(list(&none).starts_with("Nothing waits."));
-        let text = list(&Quarantine { total: 3, records: vec![waiting()] });
+        assert!(list(&none, None).starts_with("Nothing waits."));
+        let text = list(&Quarantine { total: 3, records: vec![waiting()] }, None);
         assert!(text.contains("3f3f3f3f3f3f  abababababab  alice"), "{text}");
         assert!(text.contains("2026-09-21 14:13:20\n    the scan found content: jwt\n"), "{text}");
         assert!(text.ends_with("2 more wait.\n") && !text.contains('\u{1b}'), "{text}");

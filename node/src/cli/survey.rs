@@ -10,6 +10,7 @@ use crate::api::Client;
 use crate::api::types::{Marked, SurveyCounts, SurveyLimits, SurveyPage};
 use crate::query::count::{counted, entries};
 use crate::query::cut;
+use crate::surface::shell;
 use klnode_scoring::survey::{self, Aspect, Mark, Measure, Params, Tally};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +32,9 @@ pub struct Args {
 
 /// Everything a survey tells.
 struct Surveyed {
-    /// Why what entries depend on was not looked at.
+    /// Where what entries depend on was to be looked at ...
+    checkout: Option<String>,
+    /// ... and why it was not.
     unlooked: Option<String>,
     counts: SurveyCounts,
     tags: BTreeMap<String, u64>,
@@ -121,8 +124,11 @@ impl Args {
         let (marked, bloated) = (surveyed.with(Mark::is_drift), surveyed.bloated());
         let mut text = told(&marked, |one| &one.mark);
         for Bloated { tag, entries, limit } in &bloated {
-            let tag = printable(tag);
-            let _ = writeln!(text, "Tag {tag} has {entries} entries, more than {limit}.");
+            let (tag, word) = (printable(tag), printable(&shell::word(tag)));
+            let _ = writeln!(
+                text,
+                "Tag {tag} has {entries} entries, more than {limit}: `klnode list --tag {word}`."
+            );
         }
         let has = |mark: Mark| marked.iter().any(|one| one.mark == mark.name());
         let mut recommendations = Vec::new();
@@ -132,9 +138,17 @@ impl Args {
                 "Needs review: `klnode show CODE`, then `edit`, `supersede` or `archive` it.\n",
             );
         }
+        if let Some(checkout) = surveyed.checkout.as_ref().filter(|_| has(Mark::Orphaned)) {
+            let _ = writeln!(
+                text,
+                "Looked in {}: what speaks of another repository is no drift.",
+                printable(checkout)
+            );
+        }
         if has(Mark::Stale) || !bloated.is_empty() {
             recommendations.push("needs_pruning");
-            text.push_str("Needs pruning: `klnode archive CODE`, or `confirm` what still holds.\n");
+            let confirm = if has(Mark::Stale) { ", or `confirm` what still holds" } else { "" };
+            let _ = writeln!(text, "Needs pruning: `klnode archive CODE`{confirm}.");
         }
         if recommendations.is_empty() {
             let looked = entries(surveyed.counts.entries);
@@ -143,7 +157,15 @@ impl Args {
         let is_drifted = !recommendations.is_empty();
         let (entries, unlooked) = (surveyed.counts.entries, &surveyed.unlooked);
         let drifted = Drifted { entries, unlooked, recommendations, bloated, marked };
-        Ok(surveyed.ending(Reply::new(&drifted, text), is_drifted))
+        let reply = surveyed.ending(Reply::new(&drifted, text), is_drifted);
+        Ok(match (&surveyed.checkout, &surveyed.unlooked) {
+            // A gate that could not look says neither yes nor no.
+            (_, Some(_)) => reply.ending(2),
+            (None, None) => reply.noting(
+                "There is no checkout here: what entries depend on was not looked at.\n".to_owned(),
+            ),
+            (Some(_), None) => reply,
+        })
     }
 
     /// Whether anything wants somebody's attention.
@@ -177,14 +199,15 @@ impl Args {
         client: &Client,
         progress: &mut dyn Progress,
     ) -> Result<Surveyed, VerbError> {
-        let given = [("workspace", self.workspace), ("checkout", anchors::here())];
+        let checkout = anchors::here();
+        let given = [("workspace", self.workspace), ("checkout", checkout.clone())];
         let given = given
             .into_iter()
             .filter_map(|(name, value)| value.map(|value| format!("{name}={}", escape(&value))));
         let query = given.collect::<Vec<_>>().join("&");
         let first: SurveyPage = client.get(&format!("/v1/survey?{query}")).await?;
         let SurveyPage { counts, tags, marked, limits, unlooked, mut next } = first;
-        let mut surveyed = Surveyed { unlooked, counts, tags, marked, limits };
+        let mut surveyed = Surveyed { checkout, unlooked, counts, tags, marked, limits };
         while let Some(after) = next {
             let done = after.get(..4).and_then(|digits| u64::from_str_radix(digits, 16).ok());
             progress.tell("looking at what is held", done.unwrap_or(0), Some(PROGRESS_TOTAL));
@@ -303,6 +326,14 @@ fn measured(measures: &[Measure], surveyed: &Surveyed) -> String {
         let now = value.map_or_else(|| "-".to_owned(), number);
         let _ = writeln!(text, "{:<10}{now:>8}{:>10}", aspect.name(), number(*limit));
     }
+    let untold = |of: &Measure| of.value.is_none();
+    if measures.iter().any(|of| untold(of) && of.aspect == Aspect::Waiting) {
+        text.push_str("What waits and how tasks went is told of the whole node alone.\n");
+    }
+    if measures.iter().any(|of| untold(of) && of.aspect == Aspect::Stale) {
+        let few = surveyed.limits.sample_min;
+        let _ = writeln!(text, "A part of fewer than {few} is not told (survey.sample_min).");
+    }
     let over: Vec<&Measure> = measures.iter().filter(|measure| measure.is_over()).collect();
     for measure in &over {
         let days = surveyed.limits.recent_days;
@@ -316,7 +347,7 @@ fn measured(measures: &[Measure], surveyed: &Surveyed) -> String {
             }
             Aspect::Friction => writeln!(
                 text,
-                "Friction has built up in {days} days: `klnode friction report` tells where."
+                "Friction has built up: `klnode friction report --days {days}` tells where."
             ),
             Aspect::Waiting => writeln!(
                 text,
@@ -330,7 +361,7 @@ fn measured(measures: &[Measure], surveyed: &Surveyed) -> String {
     }
     if over.is_empty() {
         let looked = entries(surveyed.counts.entries);
-        let _ = writeln!(text, "All is well with {looked}.");
+        let _ = writeln!(text, "Nothing among {looked} wants your attention.");
     }
     text
 }

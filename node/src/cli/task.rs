@@ -207,7 +207,11 @@ fn finished(done: &FinishedTask, outcome: Outcome) -> String {
         Outcome::Failure => "failures",
     };
     for credit in &done.credits {
-        let why = if credit.named { "named as used" } else { "among the first served" };
+        let why = match credit.named {
+            true if done.avoided.contains(&credit.id) => "a spike avoided",
+            true => "named as used",
+            false => "among the first served",
+        };
         let place = credit.rank + 1;
         let _ = writeln!(
             text,
@@ -301,7 +305,11 @@ fn whole(task: &Task) -> String {
         put("served", format!("{}  {}{marks}", entry.code, printable(&entry.title)));
     }
     if task.entries.is_empty() {
-        put("served", "nothing yet; `klnode search --task` asks in it".to_owned());
+        let nothing = match task.state.as_str() {
+            "open" => "nothing yet; `klnode search --task` asks in it",
+            _ => "nothing",
+        };
+        put("served", nothing.to_owned());
     }
     for found in &task.findings {
         put("found", finding::line(found));

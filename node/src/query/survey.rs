@@ -153,6 +153,9 @@ impl Reading<'_> {
         let days = self.now.day().days_since(row.first_seen.day());
         found.view.kind() == Some(Kind::Friction)
             && found.view.state == State::Live
+            && found.view.archived.is_none()
+            && !found.overlay.is_muted
+            && !found.overlay.is_invalidated
             && !found.is_foreign()
             && days < self.reader.numbers.survey.recent_days
     }
