@@ -4,7 +4,7 @@
 //! payload is needed, and anyone can check it. A forged or damaged pair convicts nobody.
 
 use crate::header::{Header, SignedHeader};
-use crate::ids::AuthorId;
+use crate::ids::{AuthorId, EntryId};
 use crate::key::Signature;
 use crate::record::Refusal;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,11 @@ impl Proof {
     /// Whom it convicts.
     pub fn author(&self) -> AuthorId {
         self.first.header().author
+    }
+
+    /// The entry on which it contradicted itself.
+    pub fn entry(&self) -> EntryId {
+        self.first.header().entry
     }
 
     /// As it travels and is stored.

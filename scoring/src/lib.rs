@@ -20,6 +20,7 @@
 //! | [`cooccurrence`] | how strongly do two entries belong together? |
 //! | [`role`] | what does a caller in that role ask for first? |
 //! | [`relevance`] | how relevant is a text to a query, and is there an answer at all? |
+//! | [`recency`] | how recent is something? |
 //! | [`rank`] | in which order do the candidates of a query come? |
 //! | [`scan`], [`admission`] | may an entry be retrieved at all? |
 //! | [`status`] | where does an entry stand, and why? |

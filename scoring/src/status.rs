@@ -13,7 +13,7 @@ use klnode_crdt::time::Day;
 /// The numbers of status.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// Successes here from which a candidate is active.
+    /// Successes here from which a candidate is active, counted as [`Facts::local_successes`] are.
     pub active_successes_min: u32,
     /// α from which an entry can be verified by evidence.
     pub verified_alpha_min: f64,
@@ -124,7 +124,7 @@ pub struct Facts {
     pub admission: Decision,
     /// How the task that produced it ended.
     pub source_task: SourceTask,
-    /// Successes observed here.
+    /// Successes observed here; of an own text, the days and starts of the node with one.
     pub local_successes: u32,
     /// The confidence over all authors.
     pub posterior: Posterior,

@@ -30,7 +30,7 @@ use versions::Build;
 /// Long enough for everything to come to rest, in milliseconds.
 pub const REST_MS: u64 = 30_000;
 /// Time passes for a node at least this often, in milliseconds.
-const TICK_MS: u64 = 10_000;
+pub const TICK_MS: u64 = 10_000;
 /// The same for a puppet.
 const PUPPET_TICK_MS: u64 = 50;
 /// When an ask counts as lost.
@@ -91,6 +91,8 @@ struct Member {
     medium: DiskMedium,
     author: AuthorId,
     key_seed: u8,
+    /// What its store is called.
+    store: StoreId,
     boots: u64,
     /// When time next passes for it.
     tick_at: u64,
@@ -108,6 +110,8 @@ pub struct Cluster {
     links: BTreeSet<(usize, usize)>,
     next_exchange: u64,
     delivered: usize,
+    /// How often time has passed for nodes.
+    ticks: u64,
     /// Records that were sent, whole or by name, whatever became of them.
     records: u64,
     /// Comparisons that found something, by who began them with whom.
@@ -146,7 +150,7 @@ impl Cluster {
             let node = Node::start_judged(key_seed, boot_seed, judge(at));
             let (author, medium) = (node.author(), node.medium.clone());
             let (replica, puppet, exchanges) = (Some(replica(node)), None, BTreeMap::new());
-            let boots = 1;
+            let (boots, store) = (1, StoreId::from_bytes([key_seed; 16]));
             let tick_at = 0;
             let build = Build::default();
             let member = Member {
@@ -155,6 +159,7 @@ impl Cluster {
                 medium,
                 author,
                 key_seed,
+                store,
                 boots,
                 tick_at,
                 exchanges,
@@ -164,8 +169,19 @@ impl Cluster {
             network.timer(at, 0, Wire::Tick);
         }
         let (links, sent) = (BTreeSet::new(), Vec::new());
-        let (next_exchange, delivered, records, differences) = (1, 0, 0, BTreeMap::new());
-        Self { network, seed, members, links, next_exchange, delivered, records, differences, sent }
+        let (next_exchange, delivered, ticks, records) = (1, 0, 0, 0);
+        Self {
+            network,
+            seed,
+            members,
+            links,
+            next_exchange,
+            delivered,
+            ticks,
+            records,
+            differences: BTreeMap::new(),
+            sent,
+        }
     }
 
     /// How many nodes there are.
@@ -227,7 +243,7 @@ impl Cluster {
 
     /// A node's store.
     pub fn store(&self, at: usize) -> StoreId {
-        StoreId::from_bytes([self.members[at].key_seed; 16])
+        self.members[at].store
     }
 
     /// Puts a puppet in a node's place, under its key.
@@ -336,6 +352,11 @@ impl Cluster {
         of((one, two)) + of((two, one))
     }
 
+    /// How often time has passed for nodes, because it was due or long ago.
+    pub fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
     /// How many messages have arrived.
     pub fn delivered(&self) -> usize {
         self.delivered
@@ -353,6 +374,7 @@ impl Cluster {
                 // An earlier one has taken its place.
                 if self.members[node].tick_at == now {
                     self.members[node].tick_at = u64::MAX;
+                    self.ticks += 1;
                     self.happen(node, Event::Tick);
                 }
             }

@@ -17,6 +17,7 @@ use klnode_federation::net::{self, Event, Events, Handle, Limits, Protocol};
 use klnode_federation::proto::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
 use klnode_federation::proto::pairing::{self, Card, Meeting};
 use klnode_federation::proto::ticket::Ticket;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// What it does.
@@ -74,6 +75,15 @@ impl Attack {
             Self::Strays => "strays",
         }
     }
+
+    /// What the victim has to ask before it can do harm, by the question's name: it lies in answers.
+    fn must_be_asked(self) -> Option<&'static str> {
+        match self {
+            Self::Forgeries | Self::Pages | Self::Replay | Self::Flood => Some("changes"),
+            Self::Compares => Some("compare"),
+            _ => None,
+        }
+    }
 }
 
 /// How it went.
@@ -93,6 +103,15 @@ pub struct Outcome {
     pub sent_away: u64,
     /// Records that it gave away, and whose digests were asked for.
     pub given: u64,
+    /// What it asked itself, and how often, by the question's name.
+    pub asked: BTreeMap<&'static str, u64>,
+}
+
+impl Outcome {
+    /// Whether the victim has asked for what the attack answers with, if it has to be asked.
+    pub fn has_landed(&self, what: Attack) -> bool {
+        what.must_be_asked().is_none_or(|ask| self.asked.contains_key(ask))
+    }
 }
 
 /// Questions that are open at once.
@@ -108,12 +127,16 @@ pub enum End {
     After(Duration),
     /// When it is sent away; or so long after it was let in.
     SentAway(Duration),
+    /// So long after it was let in, and not before the victim has asked for what it answers with; but
+    /// nobody waits for that for ever.
+    Landed(Duration),
 }
 
 impl End {
     fn lasts(self) -> Duration {
         match self {
             Self::After(lasts) | Self::SentAway(lasts) => lasts,
+            Self::Landed(_) => PATIENCE,
         }
     }
 }
@@ -177,6 +200,18 @@ fn limits() -> Limits {
     }
 }
 
+/// What a question is called.
+fn name(ask: &Ask) -> &'static str {
+    match ask {
+        Ask::Hello(_) => "hello",
+        Ask::Changes(..) => "changes",
+        Ask::Fetch(_) => "fetch",
+        Ask::Notify(_) => "notify",
+        Ask::Compare(..) => "compare",
+        Ask::Acknowledge(_) => "ack",
+    }
+}
+
 struct Hostile {
     handle: Handle,
     forge: Forge,
@@ -198,7 +233,8 @@ fn cursor(position: u64) -> Cursor {
 
 impl Hostile {
     async fn run(&mut self, mut events: Events, ticket: &Ticket, until: End) -> Result<(), String> {
-        let mut end = Instant::now() + PATIENCE;
+        let mut let_in = Instant::now();
+        let mut end = let_in + PATIENCE;
         self.handle.allow(self.victim, ticket.addresses.clone());
         while let Some(left) = end.checked_duration_since(Instant::now()) {
             let pause = left.min(Duration::from_millis(20));
@@ -209,9 +245,18 @@ impl Hostile {
                 Err(_) => self.open = 0,
             }
             if self.is_paired && !was_paired {
-                end = Instant::now() + until.lasts();
+                let_in = Instant::now();
+                end = let_in + until.lasts();
             }
-            if matches!(until, End::SentAway(_)) && self.outcome.sent_away > 0 {
+            let is_over = match until {
+                End::After(_) => false,
+                End::SentAway(_) => self.outcome.sent_away > 0,
+                End::Landed(lasts) => {
+                    let has_lasted = self.is_paired && let_in.elapsed() >= lasts;
+                    has_lasted && self.outcome.has_landed(self.what)
+                }
+            };
+            if is_over {
                 break;
             }
             while self.is_paired && self.open < OPEN_MAX && Instant::now() < end {
@@ -298,6 +343,10 @@ impl Hostile {
         match self.what {
             Attack::Garbage => self.forge.garbage(),
             Attack::Bombs => self.forge.bomb(),
+            // Whoever has not read what is put out for it is not compared with.
+            Attack::Compares if !self.outcome.has_landed(self.what) => {
+                Ask::Changes(None, 2_000).encode()
+            }
             Attack::Compares => {
                 Ask::Compare(random.is_multiple_of(2), self.forge.garbage()).encode()
             }
@@ -327,6 +376,7 @@ impl Hostile {
     /// What it answers.
     fn answer(&mut self, frame: &[u8]) -> Vec<u8> {
         let Ok(ask) = Ask::decode(frame) else { return Vec::new() };
+        *self.outcome.asked.entry(name(&ask)).or_default() += 1;
         if let (Ask::Hello(_), false) = (&ask, self.what == Attack::Garbage) {
             return Answer::Hello(self.greeting()).encode();
         }
@@ -356,7 +406,7 @@ impl Hostile {
                 let items = (0..200).map(|_| Item::First(0, self.forge.record())).collect();
                 Answer::Page(items, cursor(begin + 200), true).encode()
             }
-            (Attack::Compares, _) => Answer::Compare(self.forge.garbage()).encode(),
+            (Attack::Compares, Ask::Compare(..)) => Answer::Compare(self.forge.garbage()).encode(),
             (_, Ask::Changes(..)) => Answer::Page(Vec::new(), cursor(begin), false).encode(),
             (_, Ask::Compare(..)) => Answer::Compare(Vec::new()).encode(),
             _ => Answer::Done.encode(),

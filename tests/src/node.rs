@@ -22,10 +22,11 @@ use klnode_crdt::tally::Observation;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{Entitlement, View};
 use klnode_crdt::writer::Claim;
-use redb::{Builder, Database, DatabaseError};
+use redb::{Builder, Database, DatabaseError, TableDefinition};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A moment in 2026 at which tests begin.
@@ -60,17 +61,25 @@ impl Seeded {
 
 /// A disk as the store's medium. Salvaging replaces it by a copy, as a copied file would.
 #[derive(Clone, Debug)]
-pub struct DiskMedium(Arc<Mutex<Disk>>);
+pub struct DiskMedium {
+    disk: Arc<Mutex<Disk>>,
+    is_past_saving: Arc<AtomicBool>,
+}
 
 impl DiskMedium {
     /// Puts a disk under a store.
     pub fn new(disk: Disk) -> Self {
-        Self(Arc::new(Mutex::new(disk)))
+        Self { disk: Arc::new(Mutex::new(disk)), is_past_saving: Arc::default() }
+    }
+
+    /// Has no copy of the disk succeed, or again: a part of it cannot be read.
+    pub fn be_past_saving(&self, is_past_saving: bool) {
+        self.is_past_saving.store(is_past_saving, Ordering::Relaxed);
     }
 
     /// The disk as it is now.
     pub fn disk(&self) -> Disk {
-        self.0.lock().expect("no holder panics").clone()
+        self.disk.lock().expect("no holder panics").clone()
     }
 }
 
@@ -80,7 +89,10 @@ impl Medium for DiskMedium {
     }
 
     fn salvage(&self) -> Result<(), io::Error> {
-        let mut disk = self.0.lock().expect("no holder panics");
+        if self.is_past_saving.load(Ordering::Relaxed) {
+            return Err(io::Error::other("a part of the disk cannot be read"));
+        }
+        let mut disk = self.disk.lock().expect("no holder panics");
         *disk = disk.fork();
         Ok(())
     }
@@ -115,7 +127,14 @@ impl Node {
     /// Starts a home with a fresh disk and a judge.
     pub fn start_judged(key_seed: u8, boot_seed: u64, judge: Box<dyn Judge>) -> Self {
         let setup = Setup { judge, ..setup(key_seed, boot_seed) };
-        Self::start_with(Disk::new(), key_seed, setup, START).expect("a fresh disk opens")
+        let id = StoreId::from_bytes([key_seed; 16]);
+        Self::start_with((Disk::new(), id), key_seed, setup, START).expect("a fresh disk opens")
+    }
+
+    /// Starts a home with a fresh disk, on which the store has this name.
+    pub fn start_anew(key_seed: u8, boot_seed: u64, id: StoreId, now: WallTime) -> Self {
+        let setup = setup(key_seed, boot_seed);
+        Self::start_with((Disk::new(), id), key_seed, setup, now).expect("a fresh disk opens")
     }
 
     /// Starts a home on a disk.
@@ -125,17 +144,19 @@ impl Node {
         boot_seed: u64,
         now: WallTime,
     ) -> Result<Self, OpenError> {
-        Self::start_with(disk, key_seed, setup(key_seed, boot_seed), now)
+        let id = StoreId::from_bytes([key_seed; 16]);
+        Self::start_with((disk, id), key_seed, setup(key_seed, boot_seed), now)
     }
 
+    /// A store that is on the disk already keeps its name.
     fn start_with(
-        disk: Disk,
+        (disk, id): (Disk, StoreId),
         key_seed: u8,
         setup: Setup,
         now: WallTime,
     ) -> Result<Self, OpenError> {
         let medium = DiskMedium::new(disk);
-        let options = Options::new(StoreId::from_bytes([key_seed; 16]));
+        let options = Options::new(id);
         let store = Store::open(Box::new(medium.clone()), &options)?;
         let engine = Engine::start(store, setup, now)
             .map_err(|source| OpenError::Prepare { path: medium.path(), source })?;
@@ -312,4 +333,59 @@ pub fn in_workspace(workspace: WorkspaceId, title: &str) -> NewEntry {
 /// Counts one success of an entry.
 pub fn success(entry: EntryId) -> Command {
     Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE }
+}
+
+/// Tables that came with a schema.
+const TABLES_SINCE: [(u32, &[&str]); 5] = [
+    (2, &["callers"]),
+    (
+        3,
+        &[
+            "distances",
+            "heads",
+            "invitations",
+            "outcomes",
+            "outgoing",
+            "peers",
+            "receipts",
+            "stretches",
+            "workspaces",
+        ],
+    ),
+    (4, &["parts", "tasks"]),
+    (
+        5,
+        &[
+            "checkouts",
+            "findings",
+            "primed",
+            "promotions",
+            "same",
+            "services",
+            "sessions",
+            "subjects",
+            "successors",
+            "unsettled",
+            "upkeep",
+            "usage",
+        ],
+    ),
+    (6, &["owed"]),
+];
+
+/// Makes of the store on a disk, which nobody has open, one of an older schema: without the tables
+/// that came later, and by its number.
+pub fn downgrade(disk: &Disk, to: u32) {
+    const META: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("meta");
+    let database = Database::builder().create_with_backend(disk.clone()).expect("it opens");
+    let write = database.begin_write().expect("nobody else writes");
+    for name in TABLES_SINCE.iter().filter(|(since, _)| *since > to).flat_map(|(_, names)| *names) {
+        // Whatever is in it goes by its name alone.
+        let table = TableDefinition::<&[u8], &[u8]>::new(name);
+        assert!(write.delete_table(table).expect("deleted"), "there is no table {name}");
+    }
+    let mut meta = write.open_table(META).expect("every store has it");
+    meta.insert(b"schema\0\0", &to.to_be_bytes()[..]).expect("written");
+    drop(meta);
+    write.commit().expect("committed");
 }

@@ -60,6 +60,7 @@ impl Puppet {
             Event::Asked(peer, exchange, frame) => Input::Asked(*peer, *exchange, frame),
             Event::Answered(peer, id, frame) => Input::Answered(*peer, *id, frame),
             Event::Lost(peer, id) => Input::Lost(*peer, *id),
+            Event::Unoffered(peer, id) => Input::Unoffered(*peer, *id),
             Event::Sync(peer) => Input::Sync(*peer),
             Event::Changed(_) | Event::Tick => Input::Tick,
         };
@@ -128,7 +129,7 @@ impl View for Shelf {
         let found = of.iter().filter_map(|digest| self.records.get(digest));
         Ok(found.map(|(_, raw)| raw.clone()).collect())
     }
-    fn proof(&self, _: AuthorId) -> Result<Option<RawProof>, Unreadable> {
+    fn proof(&self, _: AuthorId, _: AuthorId) -> Result<Option<RawProof>, Unreadable> {
         Ok(None)
     }
     fn knows(&self, digest: Digest, _: Offerer) -> Result<bool, Unreadable> {
@@ -140,9 +141,10 @@ impl View for Shelf {
     fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable> {
         Ok(self.cursors.get(&peer).copied())
     }
-    fn comparable(&self, _: Offerer) -> Result<Vec<Comparable>, Unreadable> {
+    fn comparable(&self, _: Offerer) -> Result<(Vec<Comparable>, u64), Unreadable> {
         let held = self.records.iter();
-        Ok(held.map(|(digest, (stamp, _))| Comparable { stamp: *stamp, digest: *digest }).collect())
+        let held = held.map(|(digest, (stamp, _))| Comparable { stamp: *stamp, digest: *digest });
+        Ok((held.collect(), 0))
     }
     fn receipts(&self, _: AuthorId) -> Result<Vec<Receipt>, Unreadable> {
         Ok(Vec::new())

@@ -150,6 +150,23 @@ fn every_route_is_described_with_its_errors_and_every_description_has_a_route() 
 }
 
 #[test]
+fn what_is_described_as_a_part_of_a_path_stands_in_that_path() {
+    let document: Value = serde_json::from_str(&document()).unwrap();
+    let mut parts = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let parameters = operation["parameters"].as_array();
+            for parameter in parameters.into_iter().flatten().filter(|p| p["in"] == "path") {
+                let name = parameter["name"].as_str().expect("a name");
+                assert!(path.contains(&format!("{{{name}}}")), "{method} {path}: {name}");
+                parts += 1;
+            }
+        }
+    }
+    assert!(parts >= 13, "{parts}");
+}
+
+#[test]
 fn events_tell_what_comes_in_and_go_on_where_they_stopped() {
     let node = served();
     create(&node, "before");

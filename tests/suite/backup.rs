@@ -195,6 +195,7 @@ fn mistakes_with_backups_get_a_sentence_and_an_exit_code() {
     let file = file.to_str().unwrap();
     let cases = [
         (path("none"), 2, "No such file"),
+        (path("."), 2, "Is a directory"),
         (path("text"), 2, "it is no backup of klnode\n  hint: `klnode backup FILE` makes one"),
         (path("cut"), 1, "it is damaged (the store in it has"),
         (path("newer"), 1, "a newer klnode made it (version 9, this one knows 1)"),

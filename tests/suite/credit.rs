@@ -109,7 +109,8 @@ fn a_text_that_is_edited_before_its_answer_is_noted_was_not_served() {
     let task = begin(node, None);
     let found = node.found(entry);
     let author = found.author.as_ref().map(|author| author.author);
-    let hit = HitCost { author, text: Some(found.view.text_digest()), tokens: 9 };
+    let text = Some(found.view.text_digest());
+    let hit = HitCost { author, text, tokens: 9, ..HitCost::default() };
     rewrite(bob, entry, "Harm.");
     bob.send_to(node);
     let row = ServedRow {

@@ -1,6 +1,6 @@
 //! `klnode eval`: a set that anyone brings is asked of a node made for it, and told in figures.
 
-use crate::program::{json, printed, run};
+use crate::program::{json, printed, run, start, text};
 
 /// Three entries that answer, one that no node takes, and questions with and without an answer.
 const SET: &str = r#"{"id":"a","title":"Pool timeouts","content":"The connection pool waits 30 seconds for a free connection, then fails."}
@@ -43,4 +43,24 @@ fn a_set_that_makes_no_sense_is_told_by_its_line() {
     let told = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("line 2"), "{told}");
+}
+
+#[test]
+fn an_answer_that_the_running_node_does_not_hold_is_named_and_not_just_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let (_node, _) = start(&home);
+    let words = ["add", "--title", "Pool timeouts", "--content", "The pool waits 30 seconds."];
+    let code = text(&json(&home, &[&words[..], &["--evidence", "doc:d"]].concat())["code"]);
+    // By the beginning of its code, as everywhere.
+    let (short, file) = (&code[..7], folder.path().join("set.jsonl"));
+    let query = "how long does the pool wait";
+    let line = |name: &str| format!("{{\"query\":\"{query}\",\"relevant\":[\"{name}\"]}}\n");
+    std::fs::write(&file, line(short) + &line("L-AAAAAAAA")).unwrap();
+    let file = file.to_str().unwrap();
+    let told = json(&home, &["eval", file]);
+    assert_eq!(told["unknown"], serde_json::json!(["L-AAAAAAAA"]), "{told}");
+    assert_eq!(told["reports"][0]["recall"]["at_1"], 0.5, "{told}");
+    let told = printed(&run(&home, &["eval", file]));
+    assert!(told.contains("1 not held by the node, so missed by every query"), "{told}");
 }

@@ -84,6 +84,27 @@ fn a_fault_at_any_call_costs_at_most_the_write_it_hits() {
     }
 }
 
+#[test]
+fn a_disk_that_failed_and_cannot_be_copied_is_read_all_the_same() {
+    let mut before = Node::start(1, 1);
+    let entries: Vec<_> = (0..200).map(|n| before.create(&format!("kept {n}"))).collect();
+    let mut node =
+        Node::start_on(before.medium.disk().fork(), 1, 2, START).expect("a copy in memory opens");
+    node.medium.be_past_saving(true);
+    let disk = node.medium.disk();
+    disk.fail_at_call(0, Fault::Io);
+    for _ in 0..2 {
+        let rejection = node.run(success(entries[0])).expect_err("the disk has failed");
+        assert!(matches!(rejection, Rejection::Store(_) | Rejection::Reopen(_)), "{rejection}");
+        for (n, entry) in entries.iter().enumerate() {
+            assert_eq!(node.title(*entry), Some(format!("kept {n}")), "reading goes on");
+        }
+    }
+    node.medium.be_past_saving(false);
+    node.succeed(entries[0]);
+    assert_eq!(node.successes(entries[0]), 1);
+}
+
 /// Makes a peer the person's own with a fault at a call. Returns how many calls that took, and whether
 /// it failed, was not stored, and changed nothing all the same.
 fn adopt(fault: Fault, at_call: u64) -> (u64, bool) {

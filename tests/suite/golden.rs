@@ -156,7 +156,7 @@ fn served(task: String, entry: EntryId) -> ServedRow {
         client: Label::parse("client"),
         session: Label::parse("session"),
         cost: rows::Cost {
-            hits: vec![HitCost { author: Some(key(1).author()), tokens: 7, text: None }],
+            hits: vec![HitCost { author: Some(key(1).author()), tokens: 7, ..HitCost::default() }],
             millis: 3,
         },
         ..ServedRow::default()
@@ -265,5 +265,5 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     assert_eq!(node.now, WallTime::from_millis(START.as_millis()));
     let disk = node.medium.disk();
     drop(node);
-    check("store-v5.txt", &dump(disk.fork()));
+    check("store-v6.txt", &dump(disk.fork()));
 }

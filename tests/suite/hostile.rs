@@ -28,6 +28,32 @@ fn records(node: &Node, entry: EntryId, facet: Facet) -> Vec<Record> {
 }
 
 #[test]
+fn what_is_replayed_changes_nothing_whether_it_is_held_or_long_replaced() {
+    let (mut home, mut peer) = (Node::start(1, 1), Node::start(2, 2));
+    let entry = peer.create("replayed");
+    let mut said = Vec::new();
+    for _ in 0..3 {
+        peer.succeed(entry);
+        said.extend(records(&peer, entry, Facet::Tally));
+    }
+    said.extend(records(&peer, entry, Facet::Claims));
+    assert_eq!(said.len(), 4);
+    exchange(&mut home, &mut peer);
+    let from = peer.author();
+    let passing = |home: &Node| {
+        let snapshot = home.engine.store().snapshot().unwrap();
+        (snapshot.release(from, entry).unwrap(), snapshot.outbox_head(from).unwrap())
+    };
+    let (held, head, before) = (home.everything(), home.engine.head(), passing(&home));
+    for record in said {
+        assert_eq!(home.ingest(record, from), Ingested::Known);
+    }
+    assert_eq!((home.everything(), home.engine.head()), (held, head));
+    assert_eq!(passing(&home), before);
+    assert_eq!(home.successes(entry), 3);
+}
+
+#[test]
 fn a_clone_that_hears_a_later_text_before_the_retraction_does_not_destroy_it() {
     let mut home = Node::start(1, 1);
     let entry = home.create("old text");

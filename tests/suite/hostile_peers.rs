@@ -6,8 +6,8 @@ use klnode_federation::proto::ticket::Ticket;
 use klnode_tests::hostile::{Attack, End, Outcome, attack};
 use std::time::Duration;
 
-/// Each attack lasts so long.
-const EACH: End = End::After(Duration::from_millis(400));
+/// Each attack lasts so long, and until the node has asked for what it answers with.
+const EACH: End = End::Landed(Duration::from_millis(400));
 /// Who sends nonsense is sent away before this is over.
 const SENT_AWAY: End = End::SentAway(Duration::from_secs(30));
 /// A node that is attacked takes at most so much memory: about what it has when it is not.
@@ -29,6 +29,7 @@ fn no_attack_stops_a_node_or_puts_a_record_into_it_that_nobody_made() {
         let before = node.json(&["status"])["entries"].as_u64().unwrap();
         let outcome = assail(&node, what, &[], EACH);
         assert!(outcome.sent > 0, "{what:?}: {outcome:?}");
+        assert!(outcome.has_landed(what), "{what:?} was never asked for: {outcome:?}");
         node.found("what the node knows", &kept);
         let after = node.json(&["status"])["entries"].as_u64().unwrap();
         let may_grow = match what {

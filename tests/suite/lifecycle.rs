@@ -21,7 +21,7 @@ use klnode_tests::node::Node;
 use klnode_tests::served::{Doors, Served};
 use klnode_tests::society::{Stranger, Team, bring};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// A node, and a folder to type in that is no checkout.
@@ -99,6 +99,38 @@ fn promoting_makes_a_new_entry_out_of_the_thread_that_leads_to_the_old_one() {
     let there = place.done(&["promote", &id, "--to", "local"]);
     assert_eq!(place.show(&text(&there["id"]))["workspace"], "local");
     place.refused(&["promote", &id, "--to", "nowhere"], 1, "find workspace `nowhere`");
+}
+
+#[test]
+fn promoting_the_same_again_names_the_copy_that_is_there() {
+    let place = Place::new();
+    let old = place.add("Check the token twice", &[]);
+    let promote = || place.done(&["promote", &old, "--to", "local"]);
+    let (first, second) = (promote(), promote());
+    assert_eq!(first["id"], second["id"]);
+    assert_eq!((&first["known"], &second["known"]), (&Value::Null, &json!(true)));
+    // What says something else is not the same, nor is what was put away still there.
+    place.done(&["edit", &old, "--title", "Check the token once"]);
+    let third = promote();
+    assert_ne!(third["id"], first["id"]);
+    place.done(&["archive", &text(&third["id"])]);
+    assert_ne!(promote()["id"], third["id"]);
+}
+
+#[test]
+fn what_was_taken_back_is_listed_to_who_asks_for_it_and_what_is_hidden_alone() {
+    let place = Place::new();
+    let [gone, muted, plain] = ["Gone", "Muted", "Plain"].map(|title| place.add(title, &[]));
+    place.done(&["retract", &gone]);
+    place.done(&["mute", &muted]);
+    let listed = |more: &[&str]| {
+        let list = place.done(&[&["list"], more].concat());
+        let entries = list["entries"].as_array().cloned().unwrap();
+        entries.iter().map(|entry| text(&entry["id"])).collect::<BTreeSet<String>>()
+    };
+    assert_eq!(listed(&[]), BTreeSet::from([muted.clone(), plain]));
+    assert_eq!(listed(&["--status", "retracted"]), BTreeSet::from([gone]));
+    assert_eq!(listed(&["--hidden"]), BTreeSet::from([muted]));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use klnode_tests::node::{Node, START, exchange};
 use std::time::Duration;
 
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
+const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
 #[test]
 fn a_store_restored_from_an_old_copy_that_writes_offline_loses_no_observation_of_either_life() {
@@ -76,6 +77,38 @@ fn busy_clones_converge_and_count_every_observation() {
     assert_eq!(home.successes(entry), expected);
     assert_eq!(clone.successes(entry), expected);
     assert_eq!(exchange(&mut home, &mut clone), 0);
+}
+
+#[test]
+fn clones_whose_new_slots_absorb_each_other_lose_nothing_of_either() {
+    let mut home = Node::start(1, 1);
+    let entry = home.create("slots");
+    let mut clone = home.clone_home(2);
+    let tag = |text: &str| Claim::Add(TextSet::TAGS, text.into());
+    home.succeed(entry);
+    clone.succeed(entry);
+    home.claim(entry, tag("home, first"));
+    clone.claim(entry, tag("clone, first"));
+    exchange(&mut home, &mut clone);
+    // Each goes on where it was: the other does not know of it,
+    home.succeed(entry);
+    clone.succeed(entry);
+    home.claim(entry, tag("home, second"));
+    clone.claim(entry, tag("clone, second"));
+    // and opens a slot that includes what it knows of the other's.
+    (home, clone) = (home.restart(3), clone.restart(4));
+    home.succeed(entry);
+    clone.succeed(entry);
+    home.claim(entry, tag("home, third"));
+    clone.claim(entry, tag("clone, third"));
+    exchange(&mut home, &mut clone);
+    exchange(&mut home, &mut clone);
+    for node in [&home, &clone] {
+        assert_eq!(node.successes(entry), 6);
+        assert_eq!(node.view(entry).texts[&TextSet::TAGS].len(), 6);
+    }
+    assert_eq!(exchange(&mut home, &mut clone), 0);
+    assert_eq!(home.everything(), clone.everything());
 }
 
 #[test]
@@ -262,6 +295,37 @@ fn an_edit_from_a_slow_clock_is_shown_over_what_it_was_written_over() {
     slow.now = START;
     assert_eq!(home.view(entry).registers[&Register::TITLE].rivals.len(), 1, "both stay visible");
     assert_eq!(home.title(entry), slow.title(entry));
+}
+
+/// Each hears from the one before, as in a line.
+fn hear_from_the_one_before(line: &mut [Node], at: usize) {
+    let (before, rest) = line.split_at_mut(at);
+    exchange(&mut before[at - 1], &mut rest[0]);
+}
+
+#[test]
+fn seventeen_members_edit_one_title_in_turn_one_clock_a_month_ahead() {
+    let mut members: Vec<Node> = (1..=17).map(|seed| Node::start(seed, u64::from(seed))).collect();
+    let entry = members[0].create("edit 0");
+    for at in 1..17 {
+        hear_from_the_one_before(&mut members, at);
+        members[at].now = if at == 5 { START.plus(MONTH) } else { START };
+        members[at].retitle(entry, &format!("edit {at}"));
+    }
+    for at in (1..17).rev() {
+        hear_from_the_one_before(&mut members, at);
+    }
+    for now in [START, START.plus(2 * MONTH)] {
+        for (at, member) in members.iter_mut().enumerate() {
+            member.now = now;
+            assert_eq!(member.title(entry).as_deref(), Some("edit 16"), "member {at}");
+            let rivals = &member.view(entry).registers[&Register::TITLE].rivals;
+            assert!(rivals.is_empty(), "member {at}: {rivals:?}");
+        }
+    }
+    for member in &members {
+        assert_eq!(member.records(entry), members[0].records(entry));
+    }
 }
 
 #[test]

@@ -169,6 +169,9 @@ fn an_agent_works_through_a_task_with_what_is_known() {
         assert_eq!(read["entry"]["status"] == "archived", status, "{action}: {read}");
     }
     agent.done("resolve", &json!({"code": &code, "action": "annotate", "note": "see March"}));
+    let read = agent.done("get", &json!({"code": &code}));
+    let caveats = read["entry"]["caveats"].as_array().unwrap();
+    assert!(caveats.contains(&json!("noted here: see March")), "{read}");
     agent.close();
 }
 

@@ -1,7 +1,7 @@
 //! Real processes on loopback: two commands pair two nodes, and knowledge travels.
 
 use crate::peer::Peer;
-use crate::program::{eventually, klnode, told};
+use crate::program::{eventually, klnode, printed, told};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_federation::net;
@@ -436,4 +436,87 @@ fn a_peer_killed_in_mid_sync_ends_up_equal() {
     });
     let text = String::from_utf8(synced.stdout).unwrap();
     assert!(text.contains("not connected, last equal at "), "{text}");
+}
+
+/// What a node prints of others.
+fn listed(peer: &Peer) -> String {
+    printed(&peer.type_in(&["peer", "list"]))
+}
+
+#[test]
+fn whoever_is_not_approved_or_was_removed_is_not_told_that_it_is_paired_and_in_sync() {
+    let (here, there) = (Peer::start(), Peer::start());
+    let address = here.json(&["peer", "list"])["addresses"][0].as_str().unwrap().to_owned();
+    there.json(&["join", &address]);
+    let text = listed(&there);
+    assert!(text.contains("asked, its operator has not said yes; "), "{text}");
+    let key = there.key();
+    let sync_here = || {
+        let synced = here.type_in(&["sync", &key]);
+        assert_eq!(synced.status.code(), Some(1), "{}", told(&synced));
+        String::from_utf8(synced.stdout).unwrap()
+    };
+    assert!(sync_here().contains("waits for `klnode peer approve`"));
+    let set = printed(&here.type_in(&["peer", "filter", &key, "--deny-tag", "x"]));
+    assert!(set.starts_with("Once it is approved, 0 entries will be sent"), "{set}");
+    here.json(&["peer", "approve", &key]);
+    eventually("equal", || there.type_in(&["sync"]).status.success().then_some(()));
+    let text = listed(&there);
+    assert!(text.contains("  paired; connected, "), "{text}");
+
+    here.json(&["peer", "remove", &key]);
+    assert!(sync_here().contains("is refused"));
+    const AWAY: &str = "does not talk: this node is not paired with yours";
+    let synced = eventually("it is told", || {
+        let synced = there.type_in(&["sync"]);
+        String::from_utf8_lossy(&synced.stdout).contains(AWAY).then_some(synced)
+    });
+    assert_eq!(synced.status.code(), Some(1));
+    let text = listed(&there);
+    assert!(text.contains(AWAY) && !text.contains("equal at"), "{text}");
+}
+
+#[test]
+fn an_empty_word_or_a_reset_brings_the_filter_of_the_configuration_back() {
+    let (here, there) = (Peer::start(), Peer::start());
+    there.json(&["join", &here.ticket(&["team"])]);
+    let key = there.key();
+    let set = |words: &[&str]| {
+        let words = [&["peer", "filter", &key][..], words].concat();
+        printed(&here.type_in(&words))
+    };
+    let shown = || here.json(&["peer", "show", &key])["filters"].clone();
+    let before = shown();
+    set(&["--memory", "episodic", "--type", "norm", "--status", "verified"]);
+    assert_eq!(shown()["egress"]["memories"], json!(["episodic"]));
+    set(&["--memory", "", "--type", "", "--status", ""]);
+    assert_eq!(shown(), before);
+    let text = set(&["--from-peer", "--type", "lesson"]);
+    assert!(text.starts_with("What is taken from it has changed: types lesson"), "{text}");
+    assert!(!text.contains("be sent"), "{text}");
+    set(&["--from-peer", "--reset"]);
+    set(&["--deny-tag", "private", "--reach", "created_here"]);
+    set(&["--reset", "--deny-tag", "draft"]);
+    let after = shown();
+    let egress = &after["egress"];
+    assert_eq!(
+        (&egress["tags_deny"], &egress["reach"]),
+        (&json!(["draft"]), &before["egress"]["reach"])
+    );
+    set(&["--reset"]);
+    assert_eq!(shown(), before);
+}
+
+#[test]
+fn a_key_that_was_never_met_is_blocked_by_its_key_and_leaves_no_row_when_it_is_not() {
+    let here = Peer::start();
+    let key = "f".repeat(64);
+    let blocked = printed(&here.type_in(&["peer", "block", &key]));
+    assert_eq!(blocked, format!("{key}  is blocked\n"));
+    assert_eq!(here.json(&["peer", "list"])["peers"][0]["blocked"], true);
+    printed(&here.type_in(&["peer", "unblock", &key]));
+    assert_eq!(here.json(&["peer", "list"])["peers"], json!([]));
+    let unknown = here.type_in(&["sync", &"e".repeat(64)]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(told(&unknown).contains("find peer `eeee"), "{}", told(&unknown));
 }

@@ -2,7 +2,7 @@
 //! stands still while both write.
 
 use crate::peer::Peer;
-use crate::program::{eventually, klnode, told};
+use crate::program::{eventually, klnode, printed, told};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
@@ -77,4 +77,25 @@ fn nodes_that_are_parted_write_on_and_end_equal_with_nothing_lost() {
     for peer in peers {
         assert_eq!(records(peer, &shared), all, "and nothing moves any more");
     }
+}
+
+#[test]
+fn a_peer_that_stands_still_is_not_said_to_be_equal_by_what_was_so_before() {
+    let (here, there) = (Peer::start(), Peer::start());
+    join(&there, &here.ticket(&["--mine"]));
+    eventually("equal", || here.type_in(&["sync"]).status.success().then_some(()));
+    let shown = printed(&here.type_in(&["peer", "show", &there.key()]));
+    assert!(shown.contains("1.00: it is yours\n"), "{shown}");
+
+    there.signal("STOP");
+    here.add("written while the other stands still", &[]);
+    eventually("it is on its way, and the two are equal no longer", || {
+        let listed = printed(&here.type_in(&["peer", "list"]));
+        (!listed.contains("connected, equal at ")).then_some(())
+    });
+    let synced = here.type_in(&["sync", "--json"]);
+    assert_eq!(synced.status.code(), Some(1), "{}", told(&synced));
+    let synced: serde_json::Value = serde_json::from_slice(&synced.stdout).unwrap();
+    assert_eq!(synced["peers"][0]["sync"], "unanswered", "{synced}");
+    assert!(synced["peers"][0]["sync_at"].is_u64(), "when it last was: {synced}");
 }

@@ -155,7 +155,12 @@ fn a_line_that_is_wrong_is_named_with_its_field_and_does_not_hold_up_the_others(
     for flag in ["--dry-run", "--json"] {
         let output = run(&home, &["import", &file, flag]);
         assert_eq!(output.status.code(), Some(1));
-        let told = told(&output);
+        let mut told = told(&output);
+        if flag == "--json" {
+            // All of it in one line, for a program.
+            let error: Value = serde_json::from_str(&told).unwrap();
+            told = error["error"]["message"].as_str().unwrap().to_owned();
+        }
         for (at, (_, part)) in cases.iter().enumerate() {
             let named = format!("line {}: ", at + 2);
             let line = told.lines().find(|line| line.starts_with(&named));
@@ -252,6 +257,12 @@ fn what_waits_for_the_operator_is_not_taken_however_often_it_comes() {
         let counts = counts.map(|name| imported[name].as_u64().unwrap());
         assert_eq!(counts, [0, 0, 0, 1], "{more:?}: {imported}");
     }
+    let waiting = json(&new, &["quarantine", "list"]);
+    let digest = waiting["records"][0]["digest"].as_str().unwrap();
+    let shown = json(&new, &["quarantine", "show", digest]);
+    let texts = shown["texts"].as_array().unwrap().iter();
+    let cited: Vec<&Value> = texts.filter(|of| of["field"] == "evidence").collect();
+    assert_eq!(cited.len(), 1, "a citation is one text: {shown}");
 }
 
 #[test]
@@ -273,6 +284,45 @@ fn what_another_node_imported_is_its_proposal_until_it_is_accepted() {
     assert_eq!(json(&two, &["show", &id])["title"], "proposed");
     printed(&run(&one, &["retract", &id]));
     assert_eq!(json(&one, &["show", &id])["status_reason"], "its author took it back");
+}
+
+#[test]
+fn an_import_says_what_is_only_proposed_and_what_is_accepted_is_proposed_no_longer() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
+    let (_one, _) = start(&one);
+    let (_two, _) = start(&two);
+    let lines =
+        ["First", "Second"].map(|title| format!(r#"{{"title": "{title}", "content": "c"}}"#));
+    let lines = [lines[0].as_str(), lines[1].as_str()];
+    printed(&run(&one, &["import", &write(&folder.path().join("notes.jsonl"), &lines)]));
+    printed(&run(&one, &["add", "--title", "t", "--content", "c", "--evidence", "run:1"]));
+    let file = folder.path().join("one.jsonl");
+    export(&one, &file);
+    let file = file.to_str().unwrap();
+    assert_eq!(json(&two, &["import", file, "--dry-run"])["proposed"], 2);
+    let expected = "3 taken, 0 known already, 0 refused\n\
+                    2 of them are only proposed: `klnode list --proposed` shows them\n";
+    assert_eq!(printed(&run(&two, &["import", file])), expected);
+    let listed = printed(&run(&two, &["list", "--proposed", "--all"]));
+    for title in ["First", "Second"] {
+        let is_named = |line: &str| line.contains("  proposed ") && line.ends_with(title);
+        assert!(listed.lines().any(is_named), "{listed}");
+    }
+    let unasked = json(&two, &["list", "--proposed"]);
+    assert_eq!((&unasked["left_out"], &unasked["entries"][0]), (&2.into(), &Value::Null));
+    let codes = listed.lines().map(|line| line.split_whitespace().next().unwrap());
+    let codes: Vec<&str> = codes.collect();
+    printed(&run(&two, &["accept", codes[0], codes[1]]));
+    for code in &codes {
+        let shown = json(&two, &["show", code, "--all"]);
+        let left = [&shown["proposals"], &shown["proposed"], &shown["caveats"]];
+        assert_eq!(left, [&Value::from(0), &Value::Null, &Value::Null], "{shown}");
+        let cited = shown["citations"][0]["evidence_ref"].as_str().unwrap();
+        assert!(cited.starts_with("notes.jsonl#"), "the evidence comes along: {shown}");
+    }
+    assert_eq!(run(&two, &["accept", codes[0], codes[1]]).status.code(), Some(1));
+    assert_eq!(run(&two, &["list", "--proposed", "--all"]).status.code(), Some(1));
 }
 
 #[test]
@@ -333,6 +383,12 @@ fn what_was_forgotten_stays_so_unless_it_is_learned_anew_and_then_once() {
     export(&home, &file);
     let said = printed(&run(&home, &["import", file.to_str().unwrap(), "--as-new"]));
     assert!(said.starts_with("0 taken, 3 known already"), "{said}");
+    // What is told of a file counts what is forgotten apart, as `status` does.
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let said = printed(&run(&home, &["export", &path("counted.jsonl")]));
+    assert!(said.starts_with("2 entries and 1 forgotten exported to "), "{said}");
+    let said = printed(&run(&home, &["backup", &path("counted.backup")]));
+    assert!(said.starts_with("2 entries and 1 forgotten in "), "{said}");
 }
 
 #[test]

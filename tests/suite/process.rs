@@ -17,7 +17,11 @@ fn klnode_alone_starts_a_node_and_stops_when_told() {
         assert!(banner[0].starts_with("klnode ") && banner[0].ends_with(" is running."));
         let peers = banner.iter().filter(|line| line.starts_with("  peers  /ip")).count();
         assert!(peers > 0, "{banner:?}");
-        assert_eq!(banner.len() - peers, 5, "{banner:?}");
+        assert_eq!(banner.len() - peers, 9, "{banner:?}");
+        let next = banner.iter().filter(|line| line.starts_with("  next   klnode --home "));
+        let next: String = next.cloned().collect();
+        let verbs = [" add --help ", " search ", " connect ", " invite --mine "];
+        assert!(verbs.iter().all(|verb| next.contains(verb)), "{banner:?}");
         keys.push(banner[1].clone());
         signal(&node.0, name);
         let status = node.0.wait().expect("ends");
@@ -79,6 +83,63 @@ fn mistakes_in_the_configuration_are_named_all_at_once_with_the_nearest_key() {
     let doctor = String::from_utf8(doctor.stdout).unwrap();
     assert!(doctor.contains("FAIL  config "), "{doctor}");
     assert!(doctor.contains("ok    store "), "{doctor}");
+}
+
+#[test]
+fn a_typo_in_its_file_keeps_nobody_from_a_node_that_runs() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("klnode.toml");
+    let right = "[api]\nsocket = \"other.sock\"\n";
+    std::fs::write(&file, right).unwrap();
+    let (mut node, _) = start(home.path());
+    std::fs::write(&file, format!("{right}[trust]\nhop_mx = 2\n")).unwrap();
+    let typed = |words: &[&str]| klnode(home.path()).args(words).output().unwrap();
+    for words in [&["status"][..], &["man"], &["completions", "bash"]] {
+        let output = typed(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", told(&output));
+        assert!(told(&output).contains("trust.hop_mx"), "{words:?}: {}", told(&output));
+    }
+    assert_eq!(told(&typed(&["status", "--json"])), "", "a program reads an answer alone");
+    let changed = typed(&["config", "--changed"]);
+    assert_eq!((changed.status.code(), changed.stdout), (Some(2), Vec::new()), "nobody knows");
+    for words in [&["serve"][..], &["--set", "trust.hop_mx=2", "status"]] {
+        assert_eq!(typed(words).status.code(), Some(2), "{words:?}");
+    }
+    let stopped = typed(&["stop"]);
+    assert_eq!(stopped.stdout, b"The node has stopped.\n", "{}", told(&stopped));
+    assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn what_went_wrong_beside_an_answer_is_one_line_of_json_for_a_program() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let file = home.path().join("notes.jsonl");
+    std::fs::write(&file, "{\"title\":\"a\"}\n{\"title\":\"b\"}\n").unwrap();
+    let import = ["import", file.to_str().unwrap(), "--json"];
+    let output = klnode(home.path()).args(import).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    let said: serde_json::Value = serde_json::from_slice(&output.stderr).expect("one line");
+    let message = said["error"]["message"].as_str().expect("a message");
+    assert!(message.starts_with("line 1: content: "), "{said}");
+    assert_eq!((told(&output).lines().count(), message.lines().count()), (1, 2), "{said}");
+}
+
+#[test]
+fn a_file_that_cannot_be_what_it_is_named_as_is_not_read_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long");
+    std::fs::File::create(&path).unwrap().set_len(8 << 30).unwrap();
+    let name = path.to_str().unwrap();
+    for (words, part) in [
+        (&["add", name][..], "it has more than 4 MiB"),
+        (&["workspace", "settings", "team", name], "it has more than 64 KiB"),
+        (&["--config", name, "status"], "it has more than 256 KiB"),
+    ] {
+        let output = klnode(&folder.path().join("home")).args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", told(&output));
+        assert!(told(&output).contains(part), "{words:?}: {}", told(&output));
+    }
 }
 
 #[test]

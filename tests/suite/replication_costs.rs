@@ -1,6 +1,6 @@
 //! What a peer may bring about at others' expense: what it says costs itself, and leaves nothing behind.
 
-use klnode::engine::{Command, Receipt, Rejection};
+use klnode::engine::{Command, PeerAct, Receipt, Rejection};
 use klnode::query::{Numbers, Reader};
 use klnode::replicate::{Action, Event, Examiner, Replica, Setup, Writer};
 use klnode::store::Store;
@@ -10,13 +10,15 @@ use klnode_crdt::ids::{AuthorId, Boot, EntryId, StoreId};
 use klnode_crdt::key::{Purpose, SecretKey};
 use klnode_crdt::record::RawRecord;
 use klnode_crdt::tally::Observation;
-use klnode_federation::proto::Settings;
+use klnode_federation::proto::budget::Budget;
 use klnode_federation::proto::limits::VERSION;
 use klnode_federation::proto::message::{Answer, Ask, Cursor, Greeting, Item};
+use klnode_federation::proto::{Outgoing, Settings};
 use klnode_federation::sim::Knobs;
 use klnode_tests::cluster::{Cluster, REST_MS};
 use klnode_tests::node::{Node, START};
-use klnode_tests::society::{Stranger, paired};
+use klnode_tests::society::{Stranger, bring, paired};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A node whose engine is stepped at once.
@@ -34,12 +36,15 @@ impl Writer for InHand {
 
 /// A node that may talk with somebody.
 fn replica(peer: AuthorId) -> Replica<InHand> {
+    replica_with(peer, Settings::default())
+}
+
+fn replica_with(peer: AuthorId, settings: Settings) -> Replica<InHand> {
     let mut node = Node::start(1, 1);
     node.meet(peer, paired("peer"));
     let (own, config) = (node.author(), Config::default());
     let reader = Arc::new(Reader::new(own, Numbers::new(&config)));
     let examiner = Examiner::new(reader, &config.filter);
-    let settings = Settings::default();
     Replica::new(InHand(node), Setup { own, examiner, settings, sweep_ms: 3_600_000 })
 }
 
@@ -90,6 +95,139 @@ fn who_brings_proofs_that_prove_nothing_is_sent_away() {
     assert!(is_sent_away);
     let snapshot = node.writer().store().snapshot().unwrap();
     assert!(snapshot.convicted().unwrap().is_empty());
+}
+
+/// Answers with ever new pages of records; how many of them are asked for within a few seconds.
+fn pages_read(
+    node: &mut Replica<InHand>,
+    peer: AuthorId,
+    page: impl Fn(u32) -> Vec<RawRecord>,
+) -> u32 {
+    let (store, epoch) = (StoreId::from_bytes([9; 16]), Boot(1));
+    let mut actions = node.handle(Event::Connected(peer), START, 1_000);
+    let mut pages = 0;
+    for at in (2_000..20_000).step_by(1_000) {
+        let now = node.handle(Event::Tick, START, at);
+        for action in std::mem::replace(&mut actions, now) {
+            let Action::Ask(_, id, frame) = action else { continue };
+            let answer = match Ask::decode(&frame).unwrap() {
+                Ask::Hello(_) => {
+                    let (version, head, time) = (VERSION, 1, START);
+                    Answer::Hello(Greeting { version, store, epoch, head, time })
+                }
+                Ask::Changes(..) => {
+                    pages += 1;
+                    let items = page(pages).into_iter().map(|raw| Item::Whole(1, raw)).collect();
+                    let position = u64::from(pages) * 1_000;
+                    Answer::Page(items, Cursor { store, epoch, position }, true)
+                }
+                _ => Answer::Done,
+            };
+            actions.extend(node.handle(Event::Answered(peer, id, &answer.encode()), START, at));
+        }
+    }
+    pages
+}
+
+/// No word of a release goes before these records.
+#[test]
+fn entries_are_new_by_what_is_held_here_whatever_a_peer_says_of_them() {
+    const ENTRIES: u32 = 4;
+    let entry = |number: u32| EntryId::from_bytes(u128::from(number).to_be_bytes());
+    let said = |by: u32, number: u32| {
+        let record = Stranger::new(by).observes(entry(number), Observation::Success, 1);
+        record.to_raw()
+    };
+    let peer = Stranger::new(1).author();
+    let budget = Budget { new_entries_max: u64::from(2 * ENTRIES), ..Budget::default() };
+    let settings = Settings { budget, ..Settings::default() };
+    let read = |page: &dyn Fn(u32) -> Vec<RawRecord>| {
+        pages_read(&mut replica_with(peer, settings), peer, page)
+    };
+    let fresh = read(&|page| (0..ENTRIES).map(|at| said(7, page * ENTRIES + at)).collect());
+    // Two, and what was asked for ahead.
+    assert!((2..=4).contains(&fresh), "{fresh} pages");
+    let known = read(&|page| (0..ENTRIES).map(|at| said(100 + page, at)).collect());
+    assert!(known > 10, "{known} pages");
+}
+
+#[test]
+fn a_convicted_peer_has_everything_examined_anew_and_a_made_up_key_nothing() {
+    let (peer, stranger) = (Stranger::new(1), Stranger::new(2));
+    let from = peer.author();
+    let mut node = replica(from);
+    // More than are examined at once.
+    let entries: Vec<EntryId> =
+        (0..300).map(|number| node.writer().0.create(&format!("entry {number}"))).collect();
+    let rest = (1_000..1_100).find(|at| {
+        node.handle(Event::Tick, START, *at);
+        node.next_at(*at) > *at
+    });
+    let at = rest.expect("everything is examined once");
+    for (liar, is_examined) in [(stranger, false), (peer, true)] {
+        let twins = [1, 2].map(|times| liar.observes(entries[0], Observation::Failure, times));
+        bring(&mut node.writer().0, twins.to_vec(), from);
+        node.handle(Event::Tick, START, at);
+        let convicted = node.writer().store().snapshot().unwrap().convicted().unwrap();
+        assert!(convicted.contains(&liar.author()));
+        assert_eq!(node.next_at(at) == at, is_examined);
+    }
+}
+
+#[test]
+fn of_entries_of_which_nothing_is_here_a_peer_tells_so_much_and_no_more() {
+    let (peer, other) = (Stranger::new(1), Stranger::new(2));
+    let (mut node, from) = (Node::start(1, 1), peer.author());
+    let entry = |number: u32| {
+        let mut name = [7; 16];
+        name[..4].copy_from_slice(&number.to_be_bytes());
+        EntryId::from_bytes(name)
+    };
+    let told = |numbers: Range<u32>, is_open: bool| -> Vec<PeerAct> {
+        numbers.map(|number| PeerAct::Released(from, entry(number), is_open)).collect()
+    };
+    let kept = |node: &Node| {
+        let snapshot = node.engine.store().snapshot().unwrap();
+        snapshot.releases(from).unwrap().count()
+    };
+    node.note(told(0..10, false));
+    assert_eq!(kept(&node), 0, "what never was open does not end");
+    node.note(told(0..10_005, true));
+    assert_eq!(kept(&node), 10_000);
+    let here = node.create("here");
+    node.note(vec![PeerAct::Released(from, here, true)]);
+    assert_eq!(kept(&node), 10_001, "of what is here there is always room");
+    // What it brings makes room for as much.
+    bring(&mut node, vec![peer.observes(entry(0), Observation::Success, 1)], from);
+    node.note(told(20_000..20_005, true));
+    assert_eq!(kept(&node), 10_002);
+    // So does what others bring; that is looked at now and then.
+    let brought = other.observes(entry(1), Observation::Success, 1);
+    bring(&mut node, vec![brought], other.author());
+    node.note(told(30_000..30_005, true));
+    assert_eq!(kept(&node), 10_002);
+    node.wait_days(1);
+    node.note(told(30_000..30_005, true));
+    assert_eq!(kept(&node), 10_003);
+}
+
+#[test]
+fn a_release_that_opens_and_ends_all_the_time_leaves_one_word_of_each_in_the_outbox() {
+    let (mut node, peer) = (Node::start(1, 1), Stranger::new(1).author());
+    let entry = node.create("to and fro");
+    let outbox = |node: &Node| -> Vec<Outgoing> {
+        let snapshot = node.engine.store().snapshot().unwrap();
+        snapshot.outbox(peer, 0).unwrap().map(|row| row.unwrap().1).collect()
+    };
+    for _ in 0..10 {
+        node.note([true, false].map(|is_open| PeerAct::Release(peer, entry, is_open)).to_vec());
+    }
+    // Both: whoever has not read that it was opened would not mind that it has ended.
+    let said = outbox(&node);
+    let [opened, Outgoing::Record(record), ended] = said[..] else { panic!("{said:?}") };
+    assert_eq!((opened, ended), (Outgoing::Opened(entry), Outgoing::Ended(entry)));
+    node.note(vec![PeerAct::Release(peer, entry, true)]);
+    assert_eq!(outbox(&node), [ended, opened, Outgoing::Record(record)]);
 }
 
 #[test]

@@ -1,14 +1,21 @@
 //! Whole nodes on a simulated network: what becomes of releases when a machine is blocked, after a
-//! restart, and by time alone.
+//! restart, by time alone, and before something is taken back; whose imports are; who hears of what is
+//! not released; and what a filter costs that lets nothing pass.
 
-use klnode::engine::{Command, NewEntry};
+use klnode::engine::{Command, NewEntry, SourceKey};
+use klnode::store::rows::Seq;
+use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
+use klnode_federation::proto::Outgoing;
+use klnode_federation::proto::filter::Reach;
 use klnode_federation::sim::{Fault, Knobs};
-use klnode_tests::cluster::{Cluster, REST_MS, Sent};
-use klnode_tests::node::lesson;
+use klnode_tests::cluster::{Cluster, REST_MS, Sent, TICK_MS};
+use klnode_tests::node::{in_workspace, lesson};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -69,4 +76,191 @@ fn what_time_alone_lets_pass_is_released_when_everything_is_examined_again() {
     nodes.disturb_clock(&Fault::Jumped { node: 0, by_ms: 60 * DAY_MS });
     nodes.pass(700_000);
     assert!(nodes.is_released(0, 1, entry));
+}
+
+#[test]
+fn an_entry_that_goes_into_a_thread_and_back_is_the_same_on_both_however_often() {
+    let mut nodes = Cluster::new(73, 2, Knobs::calm());
+    let team = nodes.found(&[0, 1]);
+    nodes.pair(0, 1, false);
+    let entry = nodes.create(0, NewEntry { workspace: team, ..lesson("to and fro") });
+    nodes.pass(REST_MS);
+    // The other reads each word of it, or those alone that are left.
+    for pause_ms in [REST_MS, 0] {
+        for thread in ["x", "", "x", ""] {
+            let claims = vec![Claim::Set(Register::THREAD, thread.into())];
+            nodes.run(0, Command::Claim { entry, claims }).expect("set");
+            nodes.pass(pause_ms);
+        }
+        nodes.pass(REST_MS);
+        assert!(nodes.is_released(0, 1, entry));
+        assert!(nodes.is_equal(0, 1) && nodes.is_equal(1, 0), "after pauses of {pause_ms} ms");
+        assert_eq!(nodes.digests(0, entry), nodes.digests(1, entry));
+        let peer = nodes.author(1);
+        let rows = nodes.snapshot(0).outbox(peer, 0).expect("readable");
+        let is_notice =
+            |row: &Outgoing| [Outgoing::Opened(entry), Outgoing::Ended(entry)].contains(row);
+        let notices = rows.filter(|row| row.as_ref().is_ok_and(|(_, row)| is_notice(row))).count();
+        assert_eq!(notices, 2);
+    }
+}
+
+/// What a file says that anyone may import.
+fn import(workspace: WorkspaceId, key: &str) -> NewEntry {
+    let source = SourceKey { format: "markdown".into(), key: key.into() };
+    NewEntry { source: Some(source), ..in_workspace(workspace, key) }
+}
+
+#[test]
+fn what_a_colleague_imported_was_created_elsewhere_until_it_is_imported_here_too() {
+    for is_egress in [true, false] {
+        let mut nodes = Cluster::new(75, 3, Knobs::calm());
+        let team = nodes.found(&[0, 1, 2]);
+        nodes.pair(0, 1, false);
+        nodes.pair(1, 2, false);
+        nodes.pass(REST_MS);
+        match is_egress {
+            true => nodes.set_egress(1, 2, |filter| filter.reach = Reach::CreatedHere),
+            false => nodes.set_ingress(2, 1, |filter| filter.reach = Reach::CreatedHere),
+        }
+        let [far, both] = ["far.md", "both.md"].map(|key| nodes.create(0, import(team, key)));
+        nodes.pass(REST_MS);
+        // What else is said of it here does not make it one's own.
+        let claims = vec![Claim::Add(TextSet::TAGS, "notes".into())];
+        nodes.run(1, Command::Claim { entry: far, claims }).expect("tagged");
+        assert_eq!(nodes.create(1, import(team, "both.md")), both);
+        nodes.pass(REST_MS);
+        assert!(!nodes.digests(1, far).is_empty());
+        assert!(nodes.digests(2, far).is_empty(), "egress: {is_egress}");
+        assert!(!nodes.digests(2, both).is_empty(), "egress: {is_egress}");
+        assert_eq!(nodes.is_released(1, 2, far), !is_egress);
+    }
+}
+
+#[test]
+fn a_proof_that_names_a_personal_entry_stays_with_ones_own_machines() {
+    let mut nodes = Cluster::new(76, 3, Knobs::calm());
+    let team = nodes.found(&[1, 2]);
+    nodes.pair(0, 1, true);
+    nodes.pair(1, 2, false);
+    let personal = nodes.create(0, lesson("personal"));
+    let shared = nodes.create(1, in_workspace(team, "shared"));
+    nodes.pass(REST_MS);
+    // A machine is resumed twice from one image: both lives write in one place.
+    nodes.crash(0);
+    nodes.restart(0);
+    nodes.pass(REST_MS);
+    let image = nodes.disk(0);
+    let title = |text: &str| {
+        let claims = vec![Claim::Set(Register::TITLE, text.into())];
+        Command::Claim { entry: personal, claims }
+    };
+    nodes.run(0, title("one thing")).expect("set");
+    nodes.pass(REST_MS);
+    nodes.crash(0);
+    nodes.resume_on(0, image);
+    nodes.part(0);
+    nodes.run(0, title("another thing")).expect("set");
+    nodes.calm();
+    nodes.pass(REST_MS);
+    let author = nodes.author(0);
+    assert!(nodes.snapshot(1).equivocation(author).expect("readable").is_some());
+    assert!(!nodes.digests(2, shared).is_empty(), "they talk");
+    let tells = |sent: &Sent| sent.to == 2 && sent.holds(personal.as_bytes());
+    assert!(!nodes.sent.iter().any(tells));
+}
+
+/// How a release ends.
+#[derive(Clone, Copy, Debug)]
+enum Narrowed {
+    ByFilter,
+    ByStrikingOff,
+    IntoThread,
+}
+
+fn narrow(nodes: &mut Cluster, how: Narrowed, team: WorkspaceId, entry: EntryId) {
+    let (of, claim) = match how {
+        Narrowed::ByFilter => {
+            return nodes.set_egress(0, 1, |filter| {
+                filter.tags_allow.insert("never".into());
+            });
+        }
+        Narrowed::ByStrikingOff => {
+            let member = nodes.author(1).to_string();
+            (charter::entry(team), Claim::Withdraw(TextSet::MEMBERS, member))
+        }
+        Narrowed::IntoThread => (entry, Claim::Set(Register::THREAD, "fix".into())),
+    };
+    nodes.run(0, Command::Claim { entry: of, claims: vec![claim] }).expect("claimed");
+}
+
+/// Whether these bytes are in any record that a node holds.
+fn holds(nodes: &mut Cluster, at: usize, bytes: &[u8]) -> bool {
+    let changes = nodes.snapshot(at).changes_since(Seq(0)).expect("readable");
+    let mut payloads =
+        changes.filter_map(|change| change.expect("readable").record.to_raw().payload);
+    payloads.any(|payload| payload.windows(bytes.len()).any(|part| part == bytes))
+}
+
+#[test]
+fn what_is_retracted_after_its_release_has_ended_goes_from_the_peer_all_the_same() {
+    for how in [Narrowed::ByFilter, Narrowed::ByStrikingOff, Narrowed::IntoThread] {
+        let mut nodes = Cluster::new(77, 2, Knobs::calm());
+        let team = nodes.found(&[0, 1]);
+        nodes.pair(0, 1, false);
+        let entry = nodes.create(0, in_workspace(team, "zq-taken-back"));
+        nodes.pass(REST_MS);
+        narrow(&mut nodes, how, team, entry);
+        nodes.pass(REST_MS);
+        assert!(!nodes.is_released(0, 1, entry), "{how:?}");
+        assert!(holds(&mut nodes, 1, b"zq-taken-back"), "{how:?}: it keeps what it was given");
+        nodes.run(0, Command::Retract { entry }).expect("retracted");
+        nodes.pass(REST_MS);
+        assert!(!holds(&mut nodes, 1, b"zq-taken-back"), "{how:?}");
+        assert!(!nodes.digests(1, entry).is_empty(), "{how:?}: that it was there is not forgotten");
+    }
+}
+
+/// Where nothing passes.
+#[derive(Clone, Copy, Debug)]
+enum Shut {
+    Egress,
+    Ingress,
+    Line,
+}
+
+#[test]
+fn a_filter_that_lets_nothing_pass_is_not_asked_over_and_over() {
+    // More than are examined in two pieces.
+    const ENTRIES: usize = 600;
+    const PASSED_MS: u64 = 300_000;
+    for shut in [Shut::Egress, Shut::Ingress, Shut::Line] {
+        let mut nodes = Cluster::new(78, 2, Knobs::calm());
+        for number in 0..ENTRIES {
+            nodes.create(0, lesson(&format!("entry {number}")));
+        }
+        nodes.part(1);
+        nodes.pair(0, 1, true);
+        match shut {
+            Shut::Egress => nodes.set_egress(0, 1, |filter| {
+                filter.tags_allow.insert("never".into());
+            }),
+            Shut::Ingress => nodes.set_ingress(1, 0, |filter| {
+                filter.tags_allow.insert("never".into());
+            }),
+            Shut::Line => {}
+        }
+        if !matches!(shut, Shut::Line) {
+            nodes.heal();
+        }
+        nodes.pass(2 * REST_MS);
+        assert!(nodes.holdings(1).is_empty(), "{shut:?}");
+        let before = nodes.ticks();
+        nodes.pass(PASSED_MS);
+        // Time passes for each of the two so often where nothing is to be done; a comparison a minute
+        // takes a few more.
+        let idle = 2 * (PASSED_MS / TICK_MS);
+        let ticks = nodes.ticks() - before;
+        assert!((idle / 2..=2 * idle).contains(&ticks), "{shut:?}: {ticks} ticks");
+    }
 }

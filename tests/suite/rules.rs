@@ -363,11 +363,11 @@ fn ninety_days_unserved_make_stale_and_what_held_or_helped_revives() {
     let [served, held, helped, confirmed, alone] = ways.map(|title| node.0.create(title));
     node.0.wait_days(89);
     assert_eq!(node.status(alone), Status::Candidate);
+    node.serve(served, None, false);
     node.0.wait_days(1);
-    for entry in [served, held, helped, confirmed, alone] {
+    for entry in [held, helped, confirmed, alone] {
         assert_eq!(node.status(entry), Status::Stale);
     }
-    node.serve(served, None, false);
     node.looked(&[held], &[], false);
     node.count(helped, Success, 1);
     node.confirm_elsewhere(confirmed);

@@ -180,6 +180,24 @@ fn filters_hold_and_marks_of_the_operator_hide_and_lift() {
 }
 
 #[test]
+fn a_thread_can_be_searched_and_listed_alone() {
+    let node = Asked::new();
+    let inside = node.add("Rotate logs", "By size.", &["--thread", "ops"]);
+    let outside = node.add("Rotate keys", "By age.", &[]);
+    let thread = ["--thread", "ops"];
+    assert!(node.search("rotate", &thread).0.contains(&outside), "its own are preferred, no more");
+    let only = [&thread[..], &["--only-thread"]].concat();
+    assert_eq!(node.search("rotate", &only).0, std::slice::from_ref(&inside));
+    let unnamed = node.run(&["search", "rotate", "--only-thread"]);
+    assert_eq!(unnamed.status.code(), Some(2), "{}", told(&unnamed));
+    let listed = node.json(&["list", "--thread", "ops"]);
+    let codes: Vec<&Value> =
+        listed["entries"].as_array().unwrap().iter().map(|entry| &entry["code"]).collect();
+    assert_eq!(codes, [&json!(inside)]);
+    assert_eq!(node.run(&["list", "--thread", "nosuch"]).status.code(), Some(1));
+}
+
+#[test]
 fn a_filter_holds_in_each_engine_however_many_others_are_nearer() {
     let node = Asked::new();
     let home = node.path().join("lines.jsonl");
@@ -503,4 +521,31 @@ fn a_node_that_holds_nothing_says_so() {
     assert!(asked().starts_with("Nothing found: nothing is stored yet.\n"), "{}", asked());
     node.add("An old note", "Something about gardens.", &[]);
     assert!(asked().starts_with("Nothing found: checked, nothing relevant: "), "{}", asked());
+}
+
+#[test]
+fn a_filter_that_nothing_fits_is_told_by_its_name_and_a_code_has_its_own_way() {
+    let node = Asked::new();
+    let said = |words: &[&str]| String::from_utf8(node.run(words).stdout).unwrap();
+    let code = node.add("Billing runs at night", "Billing runs at two.", &["--tag", "billing"]);
+    for (more, why) in [
+        (&["--tag", "nope"][..], "nothing that may answer has the tag `nope`"),
+        (&["--type", "norm"], "nothing that may answer is of type `norm`"),
+        (&["--memory", "procedural"], "nothing that may answer is of memory `procedural`"),
+        (&["--workspace", "local"], "nothing that may answer is of that workspace"),
+        (
+            &["--tag", "billing", "--type", "norm"],
+            "nothing that may answer has the tag `billing` and is of type `norm`",
+        ),
+    ] {
+        let told = said(&[&["search", "billing"], more].concat());
+        assert_eq!(told, format!("Nothing found: {why}.\n"));
+    }
+    let told = said(&["search", "gardens of stone", "--tag", "billing"]);
+    assert!(told.starts_with("Nothing found: checked, nothing relevant: "), "{told}");
+    let told = said(&["search", &code]);
+    assert!(
+        told.ends_with(&format!("`klnode show {code}` shows an entry by its code.\n")),
+        "{told}"
+    );
 }

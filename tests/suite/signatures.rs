@@ -142,6 +142,8 @@ fn a_liar_who_signs_what_breaks_the_format_is_refused() {
     };
     let of_younger = refusal(|h| h.8 = vec![(7, 5, 1)]);
     assert_eq!(of_younger, Refusal::BadAbsorbs, "only older slots are absorbed");
+    let of_equals = refusal(|h| h.8 = vec![(7, h.5, 1)]);
+    assert_eq!(of_equals, Refusal::BadAbsorbs, "or two slots could absorb each other");
     let twice = refusal(|h| {
         h.5 = 9;
         h.8 = vec![(7, 1, 1), (7, 1, 2)];

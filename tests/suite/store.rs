@@ -1,5 +1,6 @@
 //! The store as a file: who owns it, which versions open it, what damage looks like.
 
+use crate::homes;
 use klnode::engine::{
     Arrival, Command, Engine, Ingested, Marks, PeerAct, Receipt, Setup, Source, Verdict,
 };
@@ -12,9 +13,10 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::record::Record;
 use klnode_crdt::testing::key;
 use klnode_crdt::writer::Claim;
+use klnode_federation::proto::message::Receipt as Heard;
 use klnode_federation::proto::{Offerer, Outgoing};
 use klnode_tests::disk::Disk;
-use klnode_tests::node::{Node, START, exchange, lesson, setup};
+use klnode_tests::node::{DiskMedium, Node, START, downgrade, exchange, lesson, setup};
 use std::path::Path;
 
 fn options() -> Options {
@@ -50,7 +52,7 @@ fn a_newer_schema_is_refused_with_a_sentence_and_left_alone() {
     let path = home.path().join("store.redb");
     drop(open_with(&path, &Options { schema: 7, ..options() }).expect("made by a later version"));
     let told = open(&path).unwrap_err().to_string();
-    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 5)"), "{told}");
+    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 6)"), "{told}");
     drop(open_with(&path, &Options { schema: 7, ..options() }).expect("the later version's still"));
 }
 
@@ -62,7 +64,7 @@ fn an_older_schema_is_migrated_step_by_step_and_a_missing_step_is_named() {
     let step = |from| Migration { from, run: |_| Ok(()) };
     let later = Options { schema: 7, migrations: vec![step(5), step(6)], ..options() };
     drop(open_with(&path, &later).expect("migrated"));
-    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 7, known: 5, .. }));
+    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 7, known: 6, .. }));
     let gap = Options { schema: 9, migrations: vec![step(8)], ..options() };
     let told = open_with(&path, &gap).unwrap_err().to_string();
     assert!(told.contains("schema 7 is unknown"), "{told}");
@@ -313,6 +315,89 @@ fn a_store_written_anew_gives_room_back_and_waits_for_no_reader() {
     engine.step(&[create(200)], START).remove(0).expect("it goes on");
 }
 
+/// What a store holds of entries, and of what passed between it and a peer, line by line; and what is put
+/// out for the peer.
+fn inside(store: &Store, offer: Offerer) -> (Vec<String>, Vec<String>) {
+    let (snapshot, peer) = (store.snapshot().unwrap(), offer.peer);
+    let mut lines = vec![format!("{:?} {:?}", snapshot.head(), snapshot.cursor(peer).unwrap())];
+    lines.extend(snapshot.epochs().unwrap().map(|epoch| format!("{:?}", epoch.unwrap())));
+    for change in snapshot.changes_since(Seq(0)).unwrap().map(Result::unwrap) {
+        lines.push(format!("{:?} {:?}", change.seq, change.record.to_raw()));
+    }
+    for (entry, row) in snapshot.entries().unwrap().map(Result::unwrap) {
+        let (overlay, release) = (snapshot.overlay(entry), snapshot.release(peer, entry));
+        lines.push(format!("{entry} {row:?} {overlay:?} {release:?}"));
+    }
+    lines.extend(snapshot.refusals(offer).unwrap().map(|row| format!("{:?}", row.unwrap())));
+    let mut out = vec![snapshot.outbox_head(peer).unwrap().to_string()];
+    out.extend(snapshot.outbox(peer, 0).unwrap().map(|row| format!("{:?}", row.unwrap())));
+    (lines, out)
+}
+
+#[test]
+fn a_store_of_any_schema_keeps_its_feed_its_starts_and_all_it_holds() {
+    let offer = Offerer { peer: key(2).author(), store: StoreId::default() };
+    for seed in 11..14 {
+        let node = homes::lived(seed);
+        let (before, id) = (inside(node.engine.store(), offer), node.engine.store().id());
+        assert_ne!(node.engine.head(), Seq(0));
+        let disk = node.medium.disk();
+        drop(node);
+        for schema in 1..=5 {
+            let copy = disk.fork();
+            downgrade(&copy, schema);
+            let medium = DiskMedium::new(copy.fork());
+            let store = Store::open(Box::new(medium), &Options::new(id)).expect("migrated");
+            let (held, out) = inside(&store, offer);
+            assert_eq!(held, before.0, "schema {schema}, seed {seed}");
+            // There were outboxes from the third on.
+            if schema >= 3 {
+                assert_eq!(out, before.1, "schema {schema}, seed {seed}");
+            }
+            assert!(store.snapshot().unwrap().check().unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_store_written_anew_keeps_its_feed_its_starts_and_its_place_with_a_peer() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("store.redb");
+    let mut engine = Engine::start(open(&path).unwrap(), setup(1, 1), START).unwrap();
+    let created = ["kept", "doomed"].map(|title| Command::Create(Box::new(lesson(title))));
+    let created = engine.step(&created, START).into_iter().map(|receipt| match receipt {
+        Ok(Receipt::Created(entry)) => entry,
+        other => panic!("{other:?}"),
+    });
+    let created: Vec<_> = created.collect();
+    let offer = Offerer { peer: key(2).author(), store: StoreId::from_bytes([8; 16]) };
+    let refusal = RefusalRow {
+        header: vec![1, 2],
+        signature: Signature::from_bytes([0; 64]),
+        counter: 5,
+        digest: Digest::from_bytes([1; 32]),
+        reason: "filter".into(),
+        is_unknown: false,
+    };
+    let cursor = Cursor { store: offer.store, epoch: 7, position: Seq(9) };
+    let acts = vec![
+        PeerAct::Advance(offer.peer, cursor),
+        PeerAct::Release(offer.peer, created[0], true),
+        PeerAct::Release(offer.peer, created[1], true),
+        PeerAct::Refuse(offer, [1; 16], Box::new(refusal)),
+    ];
+    for command in [Command::Peers(acts), Command::Forget { entry: created[1] }] {
+        engine.step(&[command], START).remove(0).expect("done");
+    }
+    let before = inside(engine.store(), offer);
+    let is_there = before.0[0].contains("Seq(9)") && before.0.last().unwrap().contains("filter");
+    assert!(is_there, "{before:?}");
+    engine.step(&[Command::Rewrite], START).remove(0).expect("written anew");
+    assert_eq!(inside(engine.store(), offer), before);
+    drop(engine);
+    assert_eq!(inside(&open(&path).unwrap(), offer), before);
+}
+
 #[test]
 fn a_store_of_schema_1_opens_and_learns_who_asks() {
     let home = tempfile::tempdir().unwrap();
@@ -380,6 +465,47 @@ fn a_store_of_schema_4_opens_and_learns_of_findings() {
         (snapshot.findings().unwrap().count(), snapshot.unsettled().unwrap().count()),
         (0, 0)
     );
+}
+
+#[test]
+fn a_store_of_schema_5_opens_and_what_is_due_is_found_without_what_was_told() {
+    use redb::TableDefinition;
+    const META: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("meta");
+    const RECEIPTS: TableDefinition<'_, &[u8; 48], &[u8]> = TableDefinition::new("receipts");
+    const OWED: TableDefinition<'_, &[u8; 48], u8> = TableDefinition::new("owed");
+    let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
+    let [told, due] = ["told", "due"].map(|title| peer.create(title));
+    for entry in [told, due] {
+        peer.run(Command::Forget { entry }).unwrap();
+    }
+    peer.send_to(&mut node);
+    let from = peer.author();
+    let heard = Heard { entry: told, told: 0, acknowledged: 0 };
+    node.run(Command::Peers(vec![PeerAct::Told(from, vec![heard])])).unwrap();
+    let due_now = |node: &Node| {
+        let snapshot = node.engine.store().snapshot().unwrap();
+        snapshot.receipts_due(from, 10).unwrap()
+    };
+    assert_eq!(due_now(&node), [due]);
+    let disk = node.medium.disk();
+    drop(node);
+    let copy = disk.fork();
+    {
+        let database = redb::Database::builder().create_with_backend(copy.clone()).unwrap();
+        let write = database.begin_write().unwrap();
+        assert!(write.delete_table(OWED).unwrap());
+        // Whoever went through what was told would meet it.
+        let at: [u8; 48] = [&from.as_bytes()[..], told.as_bytes()].concat().try_into().unwrap();
+        write.open_table(RECEIPTS).unwrap().insert(&at, &b"unreadable"[..]).unwrap();
+        let number: &[u8] = &5_u32.to_be_bytes();
+        write.open_table(META).unwrap().insert(b"schema\0\0", number).unwrap();
+        write.commit().unwrap();
+    }
+    let mut node = Node::start_on(copy.fork(), 1, 3, START).expect("migrated");
+    assert_eq!(due_now(&node), [due]);
+    let heard = Heard { entry: due, told: 0, acknowledged: 0 };
+    node.run(Command::Peers(vec![PeerAct::Told(from, vec![heard])])).unwrap();
+    assert_eq!(due_now(&node), []);
 }
 
 #[test]

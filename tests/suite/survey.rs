@@ -206,6 +206,29 @@ fn add(home: &Path, title: &str, more: &[&str]) -> String {
 }
 
 #[test]
+fn health_says_why_a_part_is_not_told_and_only_where_that_is_why() {
+    const FEW: &str = "A part of fewer than 3 is not told (survey.sample_min).\n";
+    const PART: &str = "What waits and how tasks went is told of the whole node alone.\n";
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let _node = set(home, "survey.sample_min=3");
+    for title in ["Pin the linker", "Rotate the keys", "Close the pool", "Bound the queue"] {
+        add(home, title, &[]);
+    }
+    let whole = printed(&run(home, &["health"]));
+    let now = |name: &str| {
+        let row = whole.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        row.split_whitespace().nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!([now("stale"), now("failed")], ["0", "-"], "{whole}");
+    assert!(whole.contains(FEW) && !whole.contains(PART), "no task was finished: {whole}");
+    let part = printed(&run(home, &["health", "main"]));
+    assert!(part.contains(PART) && !part.contains(FEW), "{part}");
+    let empty = printed(&run(home, &["health", "local"]));
+    assert!(empty.contains(PART) && empty.contains(FEW), "{empty}");
+}
+
+#[test]
 fn what_rests_on_something_gone_has_drifted_in_the_checkout_where_it_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
@@ -226,6 +249,13 @@ fn what_rests_on_something_gone_has_drifted_in_the_checkout_where_it_is_gone() {
     let elsewhere = String::from_utf8(drift(folder.path()).stdout).unwrap();
     assert!(!elsewhere.contains("orphaned"), "there is no checkout to look at: {elsewhere}");
     assert!(elsewhere.contains("Needs pruning: "), "{elsewhere}");
+    // A gate reads it, too: what could not be looked at is no all-clear.
+    let read = |from: &Path| {
+        let output = klnode(home).current_dir(from).args(["drift", "--json"]).output().unwrap();
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["checkout"].clone()
+    };
+    assert_eq!(read(folder.path()), serde_json::Value::Null);
+    assert!(read(tree.path()).is_string());
     tree.write(".git/index", b"no index");
     let unlooked = drift(tree.path());
     assert_eq!(unlooked.status.code(), Some(2), "nobody could look");

@@ -206,6 +206,7 @@ fn opposites_are_listed_and_neither_is_hidden() {
     assert_eq!(found_apart["contradicting"], 0, "told once: {found_apart}");
     let listing = printed(&run(home, &["maintain", "list"]));
     assert!(listing.contains("Contradictions") && listing.contains(" against "), "{listing}");
+    assert!(listing.contains(&format!("        {title} against {title}\n")), "{listing}");
     assert_eq!(found(home, title).len(), 2);
     let number = listed(home, "contradictions")[0]["number"].as_u64().unwrap().to_string();
     printed(&run(home, &["maintain", "dismiss", &number]));

@@ -10,12 +10,13 @@ use klnode_crdt::ids::EntryId;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::wire;
+use klnode_scoring::status::{Reason, Status};
 use klnode_tests::node::Node;
 use klnode_tests::served::{Answer, Doors, PATIENCE, Served};
 use klnode_tests::society::Team;
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A node, asked by clients that may have a name and a session.
 struct Asked(Served);
@@ -321,7 +322,7 @@ fn what_another_wrote_is_counted_for_its_author_and_for_the_peer_that_brought_it
     klnode_tests::node::exchange(&mut team.node, &mut team.bob);
     let (node, alice, bob) = (&mut team.node, team.alice.author(), team.bob.author());
     let own = node.create("from here");
-    let cost = |author, tokens| HitCost { author: Some(author), tokens, text: None };
+    let cost = |author, tokens| HitCost { author: Some(author), tokens, ..HitCost::default() };
     node.run(Command::Served(served(entry, cost(alice, 40)))).unwrap();
     let by = node.author();
     node.run(Command::Served(served(own, cost(by, 2)))).unwrap();
@@ -357,6 +358,83 @@ fn what_nobody_asked_for_primes_and_is_counted_and_is_no_use_of_it() {
     assert_eq!(counted(&node)[0].1.amount.hits, 1);
     node.create("another");
     assert_eq!(rows_of_primed(&node), 1);
+}
+
+#[test]
+fn what_is_served_while_it_is_stale_stays_stale() {
+    let mut node = Node::start(1, 1);
+    let (never, once) = (node.create("never served"), node.create("served once"));
+    node.wait_days(1);
+    let serve = |node: &mut Node, entry: EntryId, is_stale: bool| {
+        let hit = HitCost { is_stale, ..HitCost::default() };
+        node.run(Command::Served(served(entry, hit))).unwrap();
+    };
+    serve(&mut node, once, false);
+    node.wait_days(90);
+    for (entry, days) in [(never, 91), (once, 90)] {
+        let reason = |node: &Node| node.found(entry).judged.standing.reason;
+        assert_eq!(reason(&node), Reason::NotServed { days });
+        serve(&mut node, entry, true);
+        assert_eq!(reason(&node), Reason::NotServed { days }, "somebody looked for what is stale");
+    }
+    let uses = node.engine.store().snapshot().unwrap().uses(never).unwrap();
+    assert_eq!(uses.served, 1, "it is counted all the same");
+    node.succeed(never);
+    assert_eq!(node.found(never).judged.standing.status, Status::Active);
+    node.wait_days(89);
+    serve(&mut node, never, false);
+    node.wait_days(89);
+    assert_eq!(node.found(never).judged.standing.status, Status::Active, "it was needed");
+}
+
+#[test]
+fn a_search_for_stale_entries_brings_none_of_them_back() {
+    let node = Asked::new();
+    let name = node.add("About zqdust");
+    let entry = EntryId::from_hex(&name).unwrap();
+    for _ in 0..5 {
+        let row = ServedRow { is_weak: true, ..served(entry, HitCost::default()) };
+        node.0.engine.submit_blocking(Command::Served(row)).unwrap();
+    }
+    let last_served = || {
+        let snapshot = node.0.engine.store().snapshot().unwrap();
+        snapshot.uses(entry).unwrap().last_served
+    };
+    let before = last_served();
+    // What is served from here on is served at another moment.
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    while now() <= u128::from(before.as_millis()) {
+        std::thread::yield_now();
+    }
+    // In a task, an answer waits until it is noted.
+    let task = node.begin(&[], None);
+    let search = json!({"query": "zqdust", "all": true, "also": ["stale"], "task": task});
+    let status = || {
+        let answer = node.post("/v1/search", &[], &search);
+        assert_eq!(answer["hits"][0]["id"], name.as_str(), "{answer}");
+        text(&answer["hits"][0]["status"])
+    };
+    assert_eq!((status().as_str(), last_served()), ("stale", before));
+    let success = json!({"outcome": "success"});
+    node.post(&format!("/v1/entries/{name}/observations"), &[], &success);
+    assert_eq!(status(), "active");
+    assert!(last_served() > before, "what is found without being stale is needed");
+}
+
+#[test]
+fn primed_confirmations_are_told_with_the_entry_where_there_are_any() {
+    let node = Asked::new();
+    let entry = node.add("About zqecho");
+    let path = format!("/v1/entries/{entry}");
+    let shown = || node.send("GET", &path, &[], &json!(null)).json();
+    assert_eq!(shown().get("primed_confirmations"), None);
+    for _ in 0..2 {
+        let confirmed = node.post(&format!("{path}/confirm"), &[], &json!(null));
+        assert_eq!(confirmed["class"], "primed", "{confirmed}");
+    }
+    let shown = shown();
+    assert_eq!(shown["primed_confirmations"], 2, "{shown}");
+    assert_eq!(shown["observations"], 0.0, "they are no evidence: {shown}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn of_another_users_home_nothing_is_said_but_whose_it_is() {
     let (_node, _) = start(&home);
     let doctor = printed(&as_nobody(&home, &["doctor"]).unwrap(), 1);
     assert!(doctor.contains(&format!("{} belongs to another user\n", home.display())), "{doctor}");
-    assert!(doctor.ends_with("\n1 checks, 0 warnings, 1 failures\n"), "{doctor}");
+    assert!(doctor.ends_with("\n1 check, 0 warnings, 1 failure\n"), "{doctor}");
     let status = as_nobody(&home, &["status"]).unwrap();
     printed(&status, 1);
     let expected = format!(

@@ -9,7 +9,8 @@ use klnode_crdt::tally::Observation;
 use klnode_tests::node::{START, lesson, setup};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 fn open(home: &Path) -> Engine {
     let medium = FileMedium::new(home.join("store.redb"));
@@ -176,4 +177,33 @@ fn commands_handed_over_as_one_are_committed_together_and_each_has_its_answer() 
     assert!(none.is_empty());
     drop(running.stop());
     assert_eq!(open(home.path()).store().snapshot().expect("readable").entry_count().unwrap(), 2);
+}
+
+#[test]
+fn a_wall_clock_that_runs_ahead_of_the_steady_one_starts_a_new_boot() {
+    let home = tempfile::tempdir().expect("a folder");
+    let engine = open(home.path());
+    let first = engine.boot();
+    let ahead = Arc::new(AtomicU64::new(0));
+    let seconds = ahead.clone();
+    let clock = move || START.plus(Duration::from_secs(seconds.load(Ordering::Relaxed)));
+    let running = spawn(engine, Limits::default(), clock);
+    let create = |title: &str| Command::Create(Box::new(lesson(title)));
+    // Less than a day of silence each time: only the other clock tells that nobody waited so long. The
+    // image is taken before anything is written, and after.
+    for (seconds, title) in [
+        (1_200, "the image was put back"),
+        (1_320, "a clock that is set right"),
+        (2_640, "the image was put back again"),
+    ] {
+        ahead.store(seconds, Ordering::Relaxed);
+        running.handle().submit_blocking(create(title)).expect("written");
+    }
+    let engine = running.stop();
+    let snapshot = engine.store().snapshot().expect("readable");
+    let boots: Vec<_> = snapshot.epochs().unwrap().map(|epoch| epoch.unwrap().1).collect();
+    assert_eq!(boots.len(), 3, "{boots:?}");
+    assert_eq!((boots[0], boots[2]), (first, engine.boot()));
+    assert_ne!(boots[0], boots[1]);
+    assert_ne!(boots[1], boots[2]);
 }

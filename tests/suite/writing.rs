@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::ground::{Ground, done, refused};
 use crate::peer::Peer;
 use crate::person_key::write_key;
-use crate::program::text;
+use crate::program::{json as json_of, run, start, text, told};
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command};
 use klnode_crdt::claims::TextSet;
@@ -233,4 +233,36 @@ fn a_line_that_was_taken_before_is_known_although_it_would_be_refused_by_now() {
         let imported = desk.done(&[&import[..], more].concat());
         assert_eq!((&imported["taken"], &imported["known"]), (&json!(0), &json!(1)), "{more:?}");
     }
+}
+
+#[test]
+fn a_field_takes_no_word_that_would_mean_nothing() {
+    let desk = Desk::new();
+    let entry = desk.add("lesson", "It leaks.", &[]);
+    let edit = |field: &'static str| ["edit", entry.as_str(), "--field", field];
+    desk.refused(
+        &edit("failed_work=yes"),
+        2,
+        "failed_work is `yes`; it must be one of true, false",
+    );
+    desk.refused(&edit("thread=one\ntwo"), 2, "thread has more than one line");
+    for field in ["failed_work=true", "failed_work=false", "failed_work=", "thread=fix-login"] {
+        desk.done(&edit(field));
+    }
+}
+
+#[test]
+fn a_condition_that_nobody_can_check_is_told_when_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_node, _) = start(folder.path());
+    let add = |depends_on: &str| {
+        let words = Desk::words("lesson", "It leaks.", &["--depends-on", depends_on]);
+        told(&run(folder.path(), &words))
+    };
+    let note = "Kept as words, not checked: pth:src/lib.rs; what is checked begins with path:, ";
+    assert!(add("pth:src/lib.rs").starts_with(note), "{}", add("pth:src/lib.rs"));
+    assert_eq!(add("path:src/lib.rs"), "");
+    let code = text(&json_of(folder.path(), &Desk::words("lesson", "It leaks.", &[]))["code"]);
+    let edited = run(folder.path(), &["edit", &code, "--depends-on", "pth:src/lib.rs"]);
+    assert!(told(&edited).starts_with(note), "{}", told(&edited));
 }

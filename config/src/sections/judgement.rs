@@ -33,7 +33,8 @@ pub struct Anchors {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusThresholds {
-    /// Local successes that make a candidate active.
+    /// What makes a candidate active: of own texts days and starts with a success here, of others'
+    /// texts successes here.
     pub active_successes_min: Whole<1, 1_000>,
     /// The least α of a verified entry.
     pub verified_alpha_min: Positive,

@@ -188,6 +188,8 @@ pub enum Event {
         id: u64,
         /// Why, for people.
         reason: String,
+        /// The peer does not offer the protocol to this node: as far as it knows, they are not paired.
+        is_unoffered: bool,
     },
     /// A dial led to nobody, or an address is unusable.
     DialFailed {

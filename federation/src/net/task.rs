@@ -273,7 +273,8 @@ impl Task {
             Command::Request { peer, protocol, id, frame } => {
                 if let Err(reason) = self.request(peer, protocol, id, frame) {
                     let reason = reason.to_owned();
-                    self.outbox.push_back(Event::Failed { peer, id, reason });
+                    let is_unoffered = false;
+                    self.outbox.push_back(Event::Failed { peer, id, reason, is_unoffered });
                 }
             }
             Command::Respond { exchange, frame } => {

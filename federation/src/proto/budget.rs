@@ -15,9 +15,10 @@ pub struct Budget {
     pub bytes_max: u64,
     /// Records taken in.
     pub records_max: u64,
-    /// Entries that it begins to release.
+    /// Entries among them of which nothing was known here.
     pub new_entries_max: u64,
     /// Rows of the store that are gone through for its sake: a few bytes may ask for all of them.
+    /// So many for what it asks, as many for what it reads, and as many for what this side begins.
     pub rows_max: u64,
     /// Signatures and bytes that are wrong.
     pub faults_max: u64,
@@ -43,10 +44,23 @@ impl Default for Budget {
     }
 }
 
+/// What rows are gone through for. Each is counted apart, so that whoever compares much is still
+/// given what it reads, and what this side begins puts off nothing that the peer asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work {
+    /// The peer asks for what concerns many of them.
+    Asked,
+    /// It reads its outbox, or fetches.
+    Read,
+    /// This side compares, or reads the peer's outbox from the start.
+    Begun,
+}
+
 /// What a peer has cost in the window under way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
     since: u64,
+    connections: u64,
     frames: u64,
     bytes: u64,
     /// Of these, what this side asked for.
@@ -54,7 +68,8 @@ pub(super) struct Spent {
     answer_bytes: u64,
     records: u64,
     new_entries: u64,
-    rows: u64,
+    /// By what they were gone through for.
+    rows: [u64; 3],
     faults: u64,
     times_away: u32,
     away_until: u64,
@@ -136,36 +151,48 @@ impl Spent {
         if is_over { self.away(at, budget) } else { Allowance::Fine }
     }
 
-    /// Counts records taken in, and entries that are new among them; how long to wait before
-    /// asking for more.
-    pub(super) fn records(
+    /// Counts records that came, and entries that turned out to be new.
+    pub(super) fn take_in(
         &mut self,
         (records, new_entries): (usize, usize),
         at: u64,
         budget: &Budget,
-    ) -> u64 {
+    ) {
         self.roll(at, budget);
         self.records = self.records.saturating_add(records as u64);
         self.new_entries = self.new_entries.saturating_add(new_entries as u64);
+    }
+
+    /// How long to wait before asking for more of them.
+    pub(super) fn rest_of_intake(&mut self, at: u64, budget: &Budget) -> u64 {
+        self.roll(at, budget);
         let is_over =
             self.records >= budget.records_max || self.new_entries >= budget.new_entries_max;
         if is_over { self.rest(at, budget) } else { 0 }
     }
 
-    /// Counts rows that were gone through.
-    pub(super) fn rows(&mut self, rows: u64, at: u64, budget: &Budget) {
+    /// Counts a new connection; how many there were.
+    pub(super) fn connection(&mut self, at: u64, budget: &Budget) -> u64 {
         self.roll(at, budget);
-        self.rows = self.rows.saturating_add(rows);
+        self.connections = self.connections.saturating_add(1);
+        self.connections
+    }
+
+    /// Counts rows that were gone through.
+    pub(super) fn rows(&mut self, work: Work, rows: u64, at: u64, budget: &Budget) {
+        self.roll(at, budget);
+        let counted = &mut self.rows[work as usize];
+        *counted = counted.saturating_add(rows);
     }
 
     /// How long the peer has to wait before more is gone through for it.
-    pub(super) fn rest_of_rows(&mut self, at: u64, budget: &Budget) -> u64 {
+    pub(super) fn rest_of_rows(&mut self, work: Work, at: u64, budget: &Budget) -> u64 {
         self.roll(at, budget);
-        if self.rows >= budget.rows_max { self.rest(at, budget) } else { 0 }
+        if self.rows[work as usize] >= budget.rows_max { self.rest(at, budget) } else { 0 }
     }
 
-    pub(super) fn is_far_over_rows(&self, budget: &Budget) -> bool {
-        self.rows >= budget.rows_max.saturating_mul(2)
+    pub(super) fn is_far_over_rows(&self, work: Work, budget: &Budget) -> bool {
+        self.rows[work as usize] >= budget.rows_max.saturating_mul(2)
     }
 
     fn rest(&self, at: u64, budget: &Budget) -> u64 {
@@ -199,21 +226,27 @@ mod tests {
         assert_eq!(spent.fault(0, &budget), Allowance::Away(60_000));
         assert!(spent.is_away(59_999) && !spent.is_away(60_000));
         assert_eq!(spent.fault(0, &budget), Allowance::Fine, "it is away already");
-        assert_eq!(spent.records((9, 0), 0, &budget), 0);
-        assert_eq!(spent.records((1, 0), 0, &budget), 60_000);
-        assert_eq!(spent.records((1, 4), 60_000, &budget), 0);
-        assert_eq!(spent.records((1, 1), 60_000, &budget), 60_000, "too many entries are new");
+        let mut rest_after = |taken, at| {
+            spent.take_in(taken, at, &budget);
+            spent.rest_of_intake(at, &budget)
+        };
+        assert_eq!([rest_after((9, 0), 0), rest_after((1, 0), 0)], [0, 60_000]);
+        assert_eq!(rest_after((1, 4), 60_000), 0);
+        assert_eq!(rest_after((0, 1), 60_000), 60_000, "too many entries are new");
     }
 
     #[test]
     fn once_enough_was_gone_through_the_rest_of_the_window_is_waited_for() {
         let budget = Budget { rows_max: 10, ..Budget::default() };
         let mut spent = Spent::default();
-        spent.rows(9, 0, &budget);
-        assert_eq!(spent.rest_of_rows(10, &budget), 0);
-        spent.rows(1_000, 10, &budget);
-        assert_eq!(spent.rest_of_rows(20, &budget), 59_980);
-        assert_eq!(spent.rest_of_rows(60_000, &budget), 0);
+        spent.rows(Work::Asked, 9, 0, &budget);
+        assert_eq!(spent.rest_of_rows(Work::Asked, 10, &budget), 0);
+        spent.rows(Work::Asked, 1_000, 10, &budget);
+        assert_eq!(spent.rest_of_rows(Work::Asked, 20, &budget), 59_980);
+        for apart in [Work::Read, Work::Begun] {
+            assert_eq!(spent.rest_of_rows(apart, 20, &budget), 0, "{apart:?}");
+        }
+        assert_eq!(spent.rest_of_rows(Work::Asked, 60_000, &budget), 0);
     }
 
     #[test]

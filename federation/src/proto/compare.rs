@@ -133,6 +133,13 @@ mod tests {
     }
 
     #[test]
+    fn sets_of_one_size_that_differ_are_not_taken_for_equal() {
+        let (one, two) = (items(0..1_000), items(1..1_001));
+        let (have, need, ..) = run(&one, &two);
+        assert_eq!((have, need), (1, 1));
+    }
+
+    #[test]
     fn a_comparison_ends_where_more_is_lacking_than_is_asked_for_at_once() {
         let (_, need, ..) = run(&[], &items(0..(COMPARE_NEED_MAX as u64 * 3 / 2)));
         assert!((COMPARE_NEED_MAX..COMPARE_NEED_MAX * 5 / 4).contains(&need), "{need}");

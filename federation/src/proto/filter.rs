@@ -74,7 +74,8 @@ pub struct Subject {
     pub confidence: f64,
     /// Its status, by name.
     pub status: String,
-    /// How far its creator is from the sending side: 0 is the sending side itself; none is unknown.
+    /// How far its creator is from the sending side, or the nearest who imported it: 0 is the sending
+    /// side itself; none is unknown.
     pub creator_hop: Option<u8>,
     /// Whether it is the record of a workspace's members: goes to every member, whatever else.
     pub is_charter: bool,

@@ -72,15 +72,6 @@ pub enum Item {
 }
 
 impl Item {
-    /// How many entries it says are released from here on.
-    pub(super) fn opened(&self) -> usize {
-        match self {
-            Self::Opened(entries) => entries.len(),
-            Self::First(..) => 1,
-            Self::Named(..) | Self::Whole(..) | Self::Ended(_) | Self::Proof(_) => 0,
-        }
-    }
-
     /// How many rows of an outbox it stands for, or nearly so.
     pub(super) fn rows(&self) -> usize {
         match self {

@@ -54,12 +54,16 @@
 //!
 //! # What a peer may cost
 //!
-//! Frames, bytes, records and faults are counted per peer and window ([`budget::Budget`]). Over it
-//! a peer is told `later`, and asked for nothing more; with twice as much that nobody asked for, or
-//! with too many faults, it is sent away for a while that doubles, until it has behaved for as long
-//! as it can be sent away. Records with a wrong signature, pages that do not follow their cursor, answers to
-//! something else and bytes that do not decode are faults. A newer format is not: such a record is
-//! kept by its header and asked for again after an upgrade.
+//! Frames, bytes, records, new entries, faults and rows that are gone through for its sake are
+//! counted per peer and window ([`budget::Budget`]), whatever the connection; whether an entry is
+//! new is found here, when its first record is taken. Over it a peer is told `later`, and asked for
+//! nothing more; with twice as much that nobody asked for, or with too many faults, it is sent away
+//! for a while that doubles, until it has behaved for as long as it can be sent away. Records with
+//! a wrong signature, pages that do not follow their cursor, answers to something else and bytes
+//! that do not decode are faults. A newer format is not: such a record is kept by its header and
+//! asked for again after an upgrade. Whoever has its outbox read from the start more than once
+//! waits longer each time, half a minute at most; a comparison that has begun goes on over budget,
+//! for as many round trips as one takes at most.
 //!
 //! # The machine
 //!

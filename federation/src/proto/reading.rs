@@ -1,6 +1,7 @@
 //! The reading half of the machine: how far the peer's outbox was asked for, which pages of it are on
 //! their way, and when the cursor moves.
 
+use super::budget::Work;
 use super::limits::PAGE_ITEMS_MAX;
 use super::message::{Ask, Cursor, Item};
 use super::replicator::{DEFERRED_RETRY_MS, Outcome, Output, RETRY_MS, Step};
@@ -16,33 +17,40 @@ impl Step<'_> {
     /// Reads on from where the cursor stands, if that is in the store that the peer has now.
     pub(super) fn begin_reading(&mut self, store: StoreId) -> Result<(), Unreadable> {
         self.session.asked = self.view.cursor(self.peer)?;
-        if self.session.asked.is_none_or(|cursor| cursor.store != store) {
-            self.reread();
-        }
+        self.session.must_reread = self.session.asked.is_none_or(|cursor| cursor.store != store);
         Ok(())
-    }
-
-    /// The peer's outbox is read from its start.
-    fn reread(&mut self) {
-        self.session.asked = None;
-        self.session.want_compare();
-        self.out.push(Output::Reread(self.peer));
     }
 
     /// The peer does not know the cursor: its outbox is read from its start.
     pub(super) fn cursor_is_unknown(&mut self) {
-        self.session.is_asking = false;
-        // Once is no fault. Whoever says so again and again has much written down each time.
-        let wait = (RETRY_MS << self.session.rereads.min(8)).min(DEFERRED_RETRY_MS);
-        if self.session.rereads > 0 {
-            self.session.wait_until = self.at + wait;
+        (self.session.is_asking, self.session.must_reread) = (false, true);
+    }
+
+    /// Has the peer's outbox read from its start where that is due, or waits until it may be; whether
+    /// there is something to read on from.
+    pub(super) fn reread_if_due(&mut self) -> Result<bool, Unreadable> {
+        if !self.session.must_reread {
+            return Ok(true);
         }
-        self.session.rereads += 1;
-        self.reread();
+        let due = self.session.reread_at.max(self.at + self.rest_for(Work::Begun));
+        if self.at < due {
+            self.session.wait_until = self.session.wait_until.max(due);
+            return Ok(false);
+        }
+        self.go_through_for(Work::Begun, self.view.outbox_head(self.peer)?);
+        self.session.reread(self.at, &self.settings.budget);
+        self.out.push(Output::Reread(self.peer));
+        Ok(true)
     }
 
     /// Asks for what a page lacks, and for the next page while there is room for one.
     pub(super) fn read_on(&mut self) {
+        // Looked at each time: neither a new connection nor a peer's "later" shortens it.
+        let rest = self.rest_of_intake();
+        if rest > 0 {
+            self.session.wait_until = self.session.wait_until.max(self.at + rest);
+            return;
+        }
         let is_fetching = self.session.expects(&Expected::Records);
         let fetch = self
             .session
@@ -80,7 +88,6 @@ impl Step<'_> {
         }
         let begin = from.map_or(0, |cursor| cursor.position);
         let count = items.iter().map(Item::rows).sum();
-        let opened = items.iter().map(Item::opened).sum();
         let is_sound = end.store == theirs.store
             && end.position >= begin
             && (end.position > begin || !more)
@@ -101,10 +108,7 @@ impl Step<'_> {
             self.session.state = SyncState::Reading;
             self.session.wants_compare = true;
         }
-        if !self.view.is_mine(self.peer) {
-            let wait = self.session.spent.records((count, opened), self.at, &self.settings.budget);
-            self.session.wait_until = self.session.wait_until.max(self.at + wait);
-        }
+        self.take_in(count, 0);
         self.faults(faults);
         Ok(())
     }
@@ -113,7 +117,10 @@ impl Step<'_> {
     pub(super) fn fetched(&mut self, records: Vec<RawRecord>) {
         let mut faults = Vec::new();
         if let Some(page) = self.session.pages.iter_mut().find(|page| page.is_fetching) {
+            // What an outbox names was counted with its page.
+            let uncounted = if page.span.is_none() { records.len() } else { 0 };
             page.fetched(records, &mut faults);
+            self.take_in(uncounted, 0);
         }
         self.faults(faults);
     }
@@ -130,6 +137,8 @@ impl Step<'_> {
 
     /// What became of a delivery: the cursor passes its page, or everything after it is read again.
     pub(super) fn applied(&mut self, id: u64, outcomes: &[Outcome]) -> Result<(), Unreadable> {
+        let new = outcomes.iter().filter(|outcome| **outcome == Outcome::New).count();
+        self.take_in(0, new);
         if self.session.pages.front().and_then(|page| page.delivered) != Some(id) {
             return Ok(());
         }

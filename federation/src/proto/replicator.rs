@@ -5,7 +5,7 @@
 //! peer's is read in `reading`, and what both hold is compared in `scrub`. See the
 //! [module documentation](super) for the protocol.
 
-use super::budget::{Allowance, Budget};
+use super::budget::{Allowance, Budget, Work};
 use super::limits::{RECEIPTS_MAX, VERSION};
 use super::message::{Answer, Ask, Cursor, Greeting, Receipt};
 use super::serve::KEPT_MS;
@@ -28,6 +28,8 @@ pub enum Input<'a> {
     Answered(AuthorId, u64, &'a [u8]),
     /// No answer came.
     Lost(AuthorId, u64),
+    /// Nor will one: the peer does not offer this protocol to whom it has not approved.
+    Unoffered(AuthorId, u64),
     /// The peer's outbox has grown, or what is to be told to it.
     Queued(AuthorId),
     /// What became of a delivery, record by record.
@@ -43,6 +45,8 @@ pub enum Input<'a> {
 pub enum Outcome {
     /// Held, known, put aside, or refused for a reason that is kept: the cursor may pass.
     Settled,
+    /// Held, and the first that is known here of its entry. The cursor may pass.
+    New,
     /// Cannot be taken yet: the cursor waits.
     Deferred,
     /// Proves nothing, though it was to prove something: the peer's fault. The cursor may pass.
@@ -96,6 +100,9 @@ impl Default for Settings {
         Self { budget: Budget::default(), debounce_ms: 200, scrub_ms: 3_600_000 }
     }
 }
+
+/// What a node says to one that it has not approved.
+pub(super) const NOT_PAIRED: &str = "this node is not paired with yours";
 
 /// After a failure or a deferral the next ask waits so long.
 pub(super) const RETRY_MS: u64 = 1_000;
@@ -152,6 +159,7 @@ impl Replicator {
             | Input::Asked(peer, ..)
             | Input::Answered(peer, ..)
             | Input::Lost(peer, _)
+            | Input::Unoffered(peer, _)
             | Input::Queued(peer)
             | Input::Applied(peer, ..)
             | Input::Sync(peer) => *peer,
@@ -200,19 +208,32 @@ impl Step<'_> {
     fn take(&mut self, input: Input<'_>) -> Result<(), Unreadable> {
         match input {
             Input::Connected(_) => {
-                self.session.renewed(true, self.at);
+                self.session.connected(self.at, &self.settings.budget);
                 if self.view.is_approved(self.peer) {
                     self.greet()?;
                 }
             }
-            Input::Disconnected(_) => self.session.renewed(false, self.at),
+            Input::Disconnected(_) => self.session.renew(self.at),
             Input::Asked(_, exchange, frame) => self.asked(exchange, frame),
             Input::Answered(_, id, _) if self.session.spent.is_away(self.at) => self.lost(id),
             Input::Answered(_, id, frame) => self.answered(id, frame)?,
             Input::Lost(_, id) => self.lost(id),
+            Input::Unoffered(_, id) => {
+                let is_open = self.session.expected.contains_key(&id);
+                self.lost(id);
+                // Whoever has greeted on this connection has approved this node meanwhile.
+                if is_open && self.session.theirs.is_none() {
+                    self.session.state = SyncState::Refused(NOT_PAIRED.into());
+                }
+            }
             Input::Queued(_) => self.queued()?,
             Input::Applied(_, id, outcomes) => self.applied(id, &outcomes)?,
             Input::Sync(_) => {
+                // What the peer said before is no answer to this.
+                self.session.state = match std::mem::take(&mut self.session.state) {
+                    SyncState::Refused(_) => SyncState::Unknown,
+                    state => state,
+                };
                 (self.session.wants_compare, self.session.is_urgent) = (true, true);
                 (self.session.repeats, self.session.wait_until) = (0, self.at);
             }
@@ -278,7 +299,7 @@ impl Step<'_> {
     }
 
     fn try_drive(&mut self) -> Result<(), Unreadable> {
-        self.session.answering.take_if(|(since, _)| self.at.saturating_sub(*since) >= KEPT_MS);
+        self.session.answering.take_if(|kept| self.at.saturating_sub(kept.since) >= KEPT_MS);
         if !self.session.is_connected || !self.view.is_approved(self.peer) {
             return Ok(());
         }
@@ -290,7 +311,7 @@ impl Step<'_> {
         };
         self.announce()?;
         self.deliver_if_ready(theirs.store);
-        if self.at < self.session.wait_until {
+        if self.at < self.session.wait_until || !self.reread_if_due()? {
             return Ok(());
         }
         self.read_on();
@@ -433,21 +454,48 @@ impl Step<'_> {
         allowance
     }
 
-    /// Counts rows of the store that are gone through for the peer's sake.
+    /// Counts rows of the store that are gone through because the peer asks for it.
     pub(super) fn go_through(&mut self, rows: u64) {
+        self.go_through_for(Work::Asked, rows);
+    }
+
+    /// Counts rows of the store that are gone through for the peer's sake.
+    pub(super) fn go_through_for(&mut self, work: Work, rows: u64) {
         if !self.view.is_mine(self.peer) {
-            self.session.spent.rows(rows, self.at, &self.settings.budget);
+            self.session.spent.rows(work, rows, self.at, &self.settings.budget);
         }
     }
 
-    /// How long it has to wait before more is gone through.
-    pub(super) fn rest_of_rows(&mut self) -> u64 {
-        self.session.spent.rest_of_rows(self.at, &self.settings.budget)
+    /// Counts records that came, and entries that turned out to be new: what a peer calls new is its
+    /// own word.
+    pub(super) fn take_in(&mut self, records: usize, new_entries: usize) {
+        if !self.view.is_mine(self.peer) {
+            let taken = (records, new_entries);
+            self.session.spent.take_in(taken, self.at, &self.settings.budget);
+        }
     }
 
-    /// Whether twice as much was gone through as may be.
+    /// How long it is waited before more is asked for.
+    pub(super) fn rest_of_intake(&mut self) -> u64 {
+        match self.view.is_mine(self.peer) {
+            true => 0,
+            false => self.session.spent.rest_of_intake(self.at, &self.settings.budget),
+        }
+    }
+
+    /// How long it has to wait before more is gone through because it asks for it.
+    pub(super) fn rest_of_rows(&mut self) -> u64 {
+        self.rest_for(Work::Asked)
+    }
+
+    /// How long it has to wait before more is gone through for its sake.
+    pub(super) fn rest_for(&mut self, work: Work) -> u64 {
+        self.session.spent.rest_of_rows(work, self.at, &self.settings.budget)
+    }
+
+    /// Whether twice as much was gone through as may be because it asks for it.
     pub(super) fn is_far_over(&self) -> bool {
-        self.session.spent.is_far_over_rows(&self.settings.budget)
+        self.session.spent.is_far_over_rows(Work::Asked, &self.settings.budget)
     }
 
     fn enforce(&mut self, allowance: Allowance) {

@@ -1,6 +1,7 @@
 //! The comparing part of the machine: when two sides look whether they hold the same, and what
 //! follows from it.
 
+use super::budget::Work;
 use super::compare::{Comparison, Next};
 use super::limits::FETCH_MAX;
 use super::message::{Ask, Greeting};
@@ -16,7 +17,7 @@ const LONG_MS: u64 = 250;
 /// but after so many times what it took,
 const REST_FACTOR: u64 = 20;
 /// or after so long.
-const REST_MS_MAX: u64 = 30_000;
+pub(super) const REST_MS_MAX: u64 = 30_000;
 /// Records that are put into an outbox again in one piece.
 const REQUEUED_AT_ONCE: usize = 2_000;
 /// Rows that each of them is counted as: it is written.
@@ -39,10 +40,19 @@ impl Step<'_> {
         if !has_read && !session.is_urgent {
             return Ok(());
         }
-        let items = self.view.comparable(Offerer { peer: self.peer, store: theirs.store })?;
+        // Whoever comes back again and again would have everything read each time.
+        let rest = self.rest_for(Work::Begun);
+        if rest > 0 && !self.session.is_urgent {
+            self.session.rest_until = self.at + rest;
+            return Ok(());
+        }
+        let offer = Offerer { peer: self.peer, store: theirs.store };
+        let (items, rows) = self.view.comparable(offer)?;
+        self.go_through_for(Work::Begun, rows.max(items.len() as u64));
         let session = &mut *self.session;
         (session.wants_compare, session.is_urgent) = (false, false);
         (session.compared_at, session.began_at) = (self.at, self.at);
+        session.began = self.view.now();
         if let Some((comparison, message)) = Comparison::begin(&items) {
             session.compare = Some(comparison);
             self.ask(&Ask::Compare(true, message), Expected::Compare);
@@ -72,7 +82,8 @@ impl Step<'_> {
         let session = &mut *self.session;
         if have.is_empty() && need.is_empty() {
             session.repeats = 0;
-            session.state = SyncState::Equal(self.view.now());
+            // What was written since was not compared.
+            session.state = SyncState::Equal(session.began);
             return Ok(());
         }
         session.state = SyncState::Differs(have.len() + need.len(), self.view.now());

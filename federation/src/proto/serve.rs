@@ -1,11 +1,13 @@
 //! The answering half of the machine: what a peer is told of this node's outbox and records.
 
-use super::budget::Allowance;
+use super::budget::{Allowance, Work};
 use super::compare;
-use super::limits::{FETCH_MAX, INLINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, RECEIPTS_MAX};
+use super::limits::{
+    COMPARE_ROUNDS_MAX, FETCH_MAX, INLINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, RECEIPTS_MAX,
+};
 use super::message::{Answer, Ask, Cursor, Item};
-use super::replicator::{Output, RETRY_MS, Step};
-use super::session::SyncState;
+use super::replicator::{NOT_PAIRED, Output, RETRY_MS, Step};
+use super::session::{Answering, SyncState};
 use super::view::{Offerer, Outgoing, Unreadable};
 use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::Digest;
@@ -19,6 +21,11 @@ pub(super) const KEPT_MS: u64 = 10_000;
 
 /// So many of them are counted as one row.
 const KEPT_ROWS: u64 = 8;
+
+/// Rows that a record which is read is counted as,
+const RECORD_ROWS: u64 = 2;
+/// and so many of its bytes as one more: it is decoded.
+const ROW_BYTES: usize = 1_024;
 
 /// Rows that one receipt is counted as: it is written, and all other peers' are looked at.
 const RECEIPT_ROWS: u64 = 16;
@@ -34,7 +41,7 @@ impl Step<'_> {
 
     fn answer(&mut self, frame: &[u8]) -> Result<Answer, Unreadable> {
         if !self.view.is_approved(self.peer) {
-            return Ok(Answer::Refused("this node is not paired with yours".into()));
+            return Ok(Answer::Refused(NOT_PAIRED.into()));
         }
         match self.pay(frame.len()) {
             Allowance::Fine => {}
@@ -65,7 +72,7 @@ impl Step<'_> {
             Ask::Fetch(digests) if digests.len() > FETCH_MAX => {
                 Answer::Refused(format!("more than {FETCH_MAX} records at once"))
             }
-            Ask::Fetch(digests) => Answer::Records(self.serve_records(&digests)?),
+            Ask::Fetch(digests) => self.serve_records(&digests)?,
             Ask::Notify(_) => {
                 (self.session.is_at_end, self.session.has_grown) = (false, self.session.is_asking);
                 Answer::Done
@@ -76,7 +83,7 @@ impl Step<'_> {
                 Answer::Refused(format!("more than {RECEIPTS_MAX} receipts at once"))
             }
             Ask::Acknowledge(receipts) => {
-                if let Some(later) = self.later() {
+                if let Some(later) = self.later(Work::Asked) {
                     return Ok(later);
                 }
                 self.go_through(receipts.len() as u64 * RECEIPT_ROWS);
@@ -87,15 +94,18 @@ impl Step<'_> {
     }
 
     /// What a peer is told for whose sake enough was gone through.
-    fn later(&mut self) -> Option<Answer> {
-        let ms = self.rest_of_rows();
+    fn later(&mut self, work: Work) -> Option<Answer> {
+        let ms = self.rest_for(work);
         (ms > 0).then(|| Answer::Later(u32::try_from(ms).unwrap_or(u32::MAX)))
     }
 
     fn serve_changes(&mut self, cursor: Option<Cursor>, max: u32) -> Result<Answer, Unreadable> {
+        if let Some(later) = self.later(Work::Read) {
+            return Ok(later);
+        }
         let after = match cursor {
             None => {
-                if let Some(later) = self.later() {
+                if let Some(later) = self.later(Work::Asked) {
                     return Ok(later);
                 }
                 self.go_through(self.view.outbox_head(self.peer)?);
@@ -112,6 +122,7 @@ impl Step<'_> {
         self.session.their_position = after;
         let max = (max as usize).clamp(1, PAGE_ITEMS_MAX);
         let outgoing = self.view.outbox(self.peer, after, max)?;
+        self.go_through_for(Work::Read, outgoing.len() as u64 * RECORD_ROWS);
         let (mut items, mut bytes, mut end) = (Vec::new(), 0, after);
         let mut is_full = outgoing.len() == max;
         for (position, what) in outgoing {
@@ -142,7 +153,7 @@ impl Step<'_> {
             Outgoing::Opened(entry) => Some((Item::Opened(vec![entry]), 18)),
             Outgoing::Ended(entry) => Some((Item::Ended(vec![entry]), 18)),
             Outgoing::Proof(author) => {
-                let proof = self.view.proof(author)?;
+                let proof = self.view.proof(self.peer, author)?;
                 proof.map(|proof| {
                     let size = proof.headers.0.len() + proof.headers.1.len() + 256;
                     (Item::Proof(Box::new(proof)), size)
@@ -163,40 +174,49 @@ impl Step<'_> {
         })
     }
 
-    fn serve_records(&self, digests: &[Digest]) -> Result<Vec<RawRecord>, Unreadable> {
+    fn serve_records(&mut self, digests: &[Digest]) -> Result<Answer, Unreadable> {
+        if let Some(later) = self.later(Work::Read) {
+            return Ok(later);
+        }
+        let size = |raw: &RawRecord| raw.header.len() + raw.payload.as_ref().map_or(0, Vec::len);
         let (mut records, mut bytes) = (Vec::new(), 0);
         for part in digests.chunks(READ_AT_ONCE) {
-            for raw in self.view.records_for(self.peer, part)? {
-                bytes += raw.header.len() + raw.payload.as_ref().map_or(0, Vec::len) + 96;
+            let found = self.view.records_for(self.peer, part)?;
+            let read = found.iter().map(size).sum::<usize>() / ROW_BYTES;
+            self.go_through_for(Work::Read, part.len() as u64 * RECORD_ROWS + read as u64);
+            for raw in found {
+                bytes += size(&raw) + 96;
                 // One record always fits into a frame.
                 if bytes > PAGE_BYTES_MAX && !records.is_empty() {
-                    return Ok(records);
+                    return Ok(Answer::Records(records));
                 }
                 records.push(raw);
             }
         }
-        Ok(records)
+        Ok(Answer::Records(records))
     }
 
     fn serve_compare(&mut self, is_first: bool, message: &[u8]) -> Result<Answer, Unreadable> {
         let Some(theirs) = self.session.theirs else {
             return Ok(Answer::Refused("greet first".into()));
         };
-        let kept = self.session.answering.take().filter(|_| !is_first);
-        let items = match kept {
-            Some((_, items)) => {
+        // Whoever asks more often than any comparison does has everything read anew, and pays for it.
+        let is_kept = |kept: &Answering| !is_first && kept.rounds < COMPARE_ROUNDS_MAX;
+        let (rounds, items) = match self.session.answering.take().filter(is_kept) {
+            Some(Answering { rounds, items, .. }) => {
                 self.go_through(items.len() as u64 / KEPT_ROWS);
-                items
+                (rounds + 1, items)
             }
             None => {
                 // One that has begun is not broken off: it would begin anew, and cost as much again.
-                if let Some(later) = self.later().filter(|_| is_first || self.is_far_over()) {
+                let later = self.later(Work::Asked);
+                if let Some(later) = later.filter(|_| is_first || self.is_far_over()) {
                     return Ok(later);
                 }
                 let offer = Offerer { peer: self.peer, store: theirs.store };
-                let items = self.view.comparable(offer)?;
-                self.go_through(items.len() as u64);
-                items
+                let (items, rows) = self.view.comparable(offer)?;
+                self.go_through(rows.max(items.len() as u64));
+                (1, items)
             }
         };
         let Some(answer) = compare::answer(&items, message) else {
@@ -204,7 +224,7 @@ impl Step<'_> {
             return Ok(Answer::Refused("that is no comparison".into()));
         };
         if !answer.is_empty() {
-            self.session.answering = Some((self.at, items));
+            self.session.answering = Some(Answering { since: self.at, rounds, items });
         }
         if is_first && answer.is_empty() {
             (self.session.wants_compare, self.session.compared_at) = (false, self.at);

@@ -1,10 +1,11 @@
 //! One peer, as the replicator remembers it while both run: what was asked, what came, what waits.
 
-use super::budget::Spent;
+use super::budget::{Budget, Spent};
 use super::compare::Comparison;
 use super::limits::{FETCH_MAX, HELD_BYTES_MAX};
 use super::message::{Cursor, Greeting, Item, Receipt};
-use super::replicator::RETRY_MS;
+use super::replicator::{DEFERRED_RETRY_MS, RETRY_MS};
+use super::scrub::REST_MS_MAX;
 use super::view::{Comparable, Offerer, Unreadable, View};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::SignedHeader;
@@ -36,7 +37,7 @@ pub(super) enum Expected {
     Hello,
     /// A page after this cursor.
     Page(Option<Cursor>),
-    /// Records of the page that begins so.
+    /// What a page lacks, or a comparison found.
     Records,
     Compare,
     Heard,
@@ -258,6 +259,19 @@ fn verified(hop: Option<u8>, raw: RawRecord, faults: &mut Vec<Fault>) -> Option<
     }
 }
 
+/// The first connections in a window are compared at once; whoever comes back more often waits for
+/// the rest after the comparison before.
+const CONNECTIONS_FREE: u64 = 3;
+
+/// What is compared with a peer that asks, kept for its next questions.
+pub(super) struct Answering {
+    /// When it last asked.
+    pub(super) since: u64,
+    /// How often it has asked about these.
+    pub(super) rounds: u32,
+    pub(super) items: Vec<Comparable>,
+}
+
 /// What is remembered of one peer.
 #[derive(Default)]
 pub(super) struct Session {
@@ -282,15 +296,20 @@ pub(super) struct Session {
     /// The operator wants to know now, whether or not the peer has read everything.
     pub(super) is_urgent: bool,
     pub(super) compare: Option<Comparison>,
-    /// What is compared with a peer that asks, kept for its next questions, and since when.
-    pub(super) answering: Option<(u64, Vec<Comparable>)>,
-    /// How often the peer's outbox was read from the start because it did not know the cursor.
-    pub(super) rereads: u32,
+    pub(super) answering: Option<Answering>,
+    /// The peer's outbox is to be read from its start.
+    pub(super) must_reread: bool,
+    /// How often that was done of late.
+    rereads: u32,
+    /// It is not done again before.
+    pub(super) reread_at: u64,
     /// Comparisons since the last one that found nothing.
     pub(super) repeats: u32,
     pub(super) compared_at: u64,
     /// When the last comparison of this side began.
     pub(super) began_at: u64,
+    /// The same by the clock: what it finds is so of what was held then.
+    pub(super) began: WallTime,
     /// What was read is not compared before.
     pub(super) rest_until: u64,
     /// When it was last tried to do what is due.
@@ -301,11 +320,49 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A new connection: what was under way is begun again.
-    pub(super) fn renewed(&mut self, is_connected: bool, at: u64) {
-        let (state, spent) = (std::mem::take(&mut self.state), self.spent);
-        let (wants_compare, compared_at) = (true, at);
-        *self = Self { is_connected, state, spent, wants_compare, compared_at, ..Self::default() };
+    /// There is a new connection; or the one there is begins anew because this side wants that, as when
+    /// its operator lets more in: then nobody is made to wait.
+    pub(super) fn connected(&mut self, at: u64, budget: &Budget) {
+        let connections = match self.is_connected {
+            true => {
+                self.reread_at = 0;
+                0
+            }
+            false => self.spent.connection(at, budget),
+        };
+        self.renew(at);
+        self.is_connected = true;
+        // Who was away for a while is compared at once; who comes and goes would never let it rest.
+        if connections <= CONNECTIONS_FREE {
+            self.rest_until = 0;
+        }
+    }
+
+    /// What was under way is begun again; what paces the peer stays.
+    pub(super) fn renew(&mut self, at: u64) {
+        *self = Self {
+            wants_compare: true,
+            compared_at: at,
+            // The peer itself may have asked for any patience.
+            rest_until: self.rest_until.min(at + REST_MS_MAX),
+            rereads: self.rereads,
+            reread_at: self.reread_at,
+            state: std::mem::take(&mut self.state),
+            spent: self.spent,
+            ..Self::default()
+        };
+    }
+
+    /// The peer's outbox is read from its start. Once is no fault. Whoever brings it about again and
+    /// again, on one connection or on many, has much written down each time.
+    pub(super) fn reread(&mut self, at: u64, budget: &Budget) {
+        if at >= self.reread_at.saturating_add(budget.window_ms) {
+            self.rereads = 0;
+        }
+        self.rereads += 1;
+        self.reread_at = at + (RETRY_MS << self.rereads.min(8)).min(DEFERRED_RETRY_MS);
+        (self.asked, self.must_reread) = (None, false);
+        self.want_compare();
     }
 
     /// For a reason that does not bear waiting.

@@ -40,6 +40,10 @@ struct Shelf {
     receipts: Vec<Receipt>,
     proof: Option<RawProof>,
     is_broken: Cell<bool>,
+    /// How much later it is by the clock.
+    later_ms: u64,
+    /// Rows that are gone through to compare, if these are more than are found.
+    compared_rows: u64,
     /// How many records were read for a fetch.
     fetched: Cell<usize>,
 }
@@ -64,7 +68,7 @@ impl View for Shelf {
         Boot(7)
     }
     fn now(&self) -> WallTime {
-        WallTime::from_millis(1_000)
+        WallTime::from_millis(1_000 + self.later_ms)
     }
     fn is_approved(&self, peer: AuthorId) -> bool {
         !self.strangers.contains(&peer)
@@ -97,7 +101,7 @@ impl View for Shelf {
         let found = of.iter().map(|digest| self.record(peer, *digest));
         Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().map(|one| one.1).collect())
     }
-    fn proof(&self, _: AuthorId) -> Result<Option<RawProof>, Unreadable> {
+    fn proof(&self, _: AuthorId, _: AuthorId) -> Result<Option<RawProof>, Unreadable> {
         self.read(self.proof.clone())
     }
     fn knows(&self, digest: Digest, _: Offerer) -> Result<bool, Unreadable> {
@@ -109,11 +113,11 @@ impl View for Shelf {
     fn cursor(&self, _: AuthorId) -> Result<Option<Cursor>, Unreadable> {
         self.read(self.cursor)
     }
-    fn comparable(&self, _: Offerer) -> Result<Vec<Comparable>, Unreadable> {
+    fn comparable(&self, _: Offerer) -> Result<(Vec<Comparable>, u64), Unreadable> {
         let shared = self.records.values().filter(|one| !self.kept_back.contains(&one.digest()));
         let item =
             |one: &Record| Comparable { stamp: one.header().stamp.bits(), digest: one.digest() };
-        self.read(shared.map(item).collect())
+        self.read((shared.map(item).collect(), self.compared_rows))
     }
     fn receipts(&self, _: AuthorId) -> Result<Vec<Receipt>, Unreadable> {
         self.read(self.receipts.clone())

@@ -80,8 +80,8 @@ pub trait View {
     /// The records of a list that the peer may have, whole.
     fn records_for(&self, peer: AuthorId, digests: &[Digest])
     -> Result<Vec<RawRecord>, Unreadable>;
-    /// A proof of equivocation.
-    fn proof(&self, author: AuthorId) -> Result<Option<RawProof>, Unreadable>;
+    /// A proof of equivocation that the peer may have: it names an entry.
+    fn proof(&self, peer: AuthorId, author: AuthorId) -> Result<Option<RawProof>, Unreadable>;
     /// Whether a record is held whole, was brought by the peer before and waits in quarantine, or was
     /// refused where it is offered, for a reason that still stands.
     fn knows(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable>;
@@ -89,8 +89,9 @@ pub trait View {
     fn is_refused(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable>;
     /// How far this node has read the peer's outbox.
     fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable>;
-    /// The records that both sides should hold, by what each has released to the other.
-    fn comparable(&self, with: Offerer) -> Result<Vec<Comparable>, Unreadable>;
+    /// The records that both sides should hold, by what each has released to the other; and how many
+    /// rows were gone through to find them.
+    fn comparable(&self, with: Offerer) -> Result<(Vec<Comparable>, u64), Unreadable>;
     /// What is to be told to the peer about erased entries.
     fn receipts(&self, peer: AuthorId) -> Result<Vec<Receipt>, Unreadable>;
 }

@@ -1,4 +1,4 @@
-//! The client's side of the socket: what every verb but `serve` goes through.
+//! The client's side of the socket: what every verb of the running node goes through.
 
 use super::caller::{CLIENT_HEADER, SESSION_HEADER};
 use super::errors::Kind;

@@ -69,11 +69,7 @@ fn known(field: &str, words: Vec<String>, all: &[&str]) -> Result<BTreeSet<Strin
 }
 
 /// A filter with some fields changed.
-pub(super) fn changed(
-    mut of: Filter,
-    by: types::Filter,
-    society: &Society,
-) -> Result<Filter, ApiError> {
+fn changed(mut of: Filter, by: types::Filter, society: &Society) -> Result<Filter, ApiError> {
     if let Some(names) = by.workspaces {
         let ids = names.iter().map(|name| find_workspace(society, name));
         of.workspaces = ids.collect::<Result<_, _>>()?;
@@ -108,6 +104,64 @@ pub(super) fn changed(
         of.reach = if reach == all[0] { Reach::CreatedHere } else { Reach::AlsoRelayed };
     }
     Ok(of)
+}
+
+/// What `reset` may name.
+const RESETS: [&str; 7] = [
+    "egress",
+    "egress.types",
+    "egress.memories",
+    "egress.statuses",
+    "ingress",
+    "ingress.types",
+    "ingress.memories",
+];
+
+/// What becomes of one direction.
+pub(super) struct Change {
+    /// What passes then.
+    pub(super) passes: Filter,
+    /// The peer's own goes: the configuration's applies again.
+    pub(super) is_reset: bool,
+    is_own: bool,
+}
+
+impl Change {
+    /// What is the peer's own then, where that is new.
+    pub(super) fn own(self) -> Option<Filter> {
+        Some(self.passes).filter(|_| self.is_own)
+    }
+
+    /// What passes then, where anything was asked for.
+    pub(super) fn asked(&self) -> Option<&Filter> {
+        Some(&self.passes).filter(|_| self.is_own || self.is_reset)
+    }
+}
+
+/// What becomes of one direction, where `held` is in force and `given` is the configuration's.
+pub(super) fn change(
+    (way, reset): (&str, &[String]),
+    (held, given): (Filter, Filter),
+    by: Option<types::Filter>,
+    society: &Society,
+) -> Result<Change, ApiError> {
+    let reset = known("reset", reset.to_vec(), &RESETS)?;
+    let fields: Vec<&str> = reset.iter().filter_map(|word| word.strip_prefix(way)).collect();
+    let is_reset = fields.contains(&"");
+    let mut passes = if is_reset { given.clone() } else { held };
+    for field in &fields {
+        match *field {
+            ".types" => passes.types = given.types.clone(),
+            ".memories" => passes.memories = given.memories.clone(),
+            ".statuses" => passes.statuses = given.statuses.clone(),
+            _ => {}
+        }
+    }
+    let is_own = by.is_some() || fields.iter().any(|field| !field.is_empty());
+    if let Some(by) = by {
+        passes = changed(passes, by, society)?;
+    }
+    Ok(Change { passes, is_reset, is_own })
 }
 
 /// A preview, with what people call the entries.

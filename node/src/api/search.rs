@@ -20,6 +20,8 @@ use utoipa::ToSchema;
 
 /// Longer questions are cut short by nobody: they are refused.
 const QUERY_BYTES_MAX: usize = 16 * 1024;
+/// Characters of a filter that an answer repeats.
+const NAME_CHARACTERS_MAX: usize = 80;
 /// Hits in one answer.
 const HITS_MAX: usize = 100;
 
@@ -29,7 +31,7 @@ const HITS_MAX: usize = 100;
 pub struct Search {
     /// What is asked, in plain words; symbols, paths and error codes are welcome.
     pub query: String,
-    /// At most so many hits; 5 unless given.
+    /// At most so many hits; `retrieval.entries_max` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// `summary`, `standard`, `full` or `auto`.
@@ -356,7 +358,7 @@ pub(super) fn answer(search: &Search, answer: &query::Answer, numbers: &Numbers)
     SearchAnswer {
         hits: answer.hits.iter().map(hit).collect(),
         abstained: answer.abstained.is_some(),
-        reason: answer.abstained.as_ref().map(reason),
+        reason: answer.abstained.as_ref().map(|why| reason(why, search)),
         nearest: nearest.collect(),
         fallback,
         left_out: left_out.collect(),
@@ -373,16 +375,34 @@ fn owned(named: [(&'static str, f64); 6]) -> BTreeMap<String, f64> {
     named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn reason(abstained: &Abstained) -> String {
+fn reason(abstained: &Abstained, search: &Search) -> String {
     match abstained {
         Abstained::NothingRelevant { score, score_min } => format!(
             "checked, nothing relevant: the nearest scores {score:.2}, and {score_min:.2} is \
              worth an answer"
         ),
+        Abstained::NothingFits => unfit(search),
         Abstained::NotAsked => "an executor is served when it says that it deviates".into(),
         Abstained::NoWords => "the query has no words".into(),
         Abstained::Empty => "nothing is stored yet".into(),
     }
+}
+
+/// What nothing fits, in the words of whoever asked.
+fn unfit(search: &Search) -> String {
+    let named = |name: &str| format!("`{}`", query::cut(name, NAME_CHARACTERS_MAX));
+    let any = |names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| named(name)).collect();
+        Some(names.join(" or ")).filter(|names| !names.is_empty())
+    };
+    let mut asked = Vec::new();
+    asked.extend(search.tags.iter().map(|tag| format!("has the tag {}", named(tag))));
+    asked.extend(any(&search.kinds).map(|kinds| format!("is of type {kinds}")));
+    asked.extend(any(&search.memories).map(|memories| format!("is of memory {memories}")));
+    // By now they are ids, which nobody has typed.
+    asked.extend((!search.workspaces.is_empty()).then(|| "is of that workspace".to_owned()));
+    asked.extend(search.only_thread.as_deref().map(|name| format!("is of thread {}", named(name))));
+    format!("nothing that may answer {}", asked.join(" and "))
 }
 
 fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers: &Numbers) -> Hit {

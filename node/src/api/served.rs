@@ -7,15 +7,19 @@ use crate::engine::Command;
 use crate::query::Found;
 use crate::store::rows::{Cost, HitCost, ServedRow};
 use klnode_crdt::ids::EntryId;
+use klnode_scoring::status::Status;
 use std::time::Duration;
 
-/// One entry that was served: which, whose text and which one, and at how many tokens.
+/// One entry that was served: which, whose text and which one, at how many tokens, and whether it was
+/// stale.
 pub(super) type Given = (EntryId, HitCost);
 
 /// An entry as it is served at so many tokens.
 pub(super) fn given(found: &Found, tokens: u32) -> Given {
     let author = found.author.as_ref().map(|author| author.author);
-    (found.entry, HitCost { author, text: Some(found.view.text_digest()), tokens })
+    let (text, is_stale) =
+        (Some(found.view.text_digest()), found.judged.standing.status == Status::Stale);
+    (found.entry, HitCost { author, text, tokens, is_stale })
 }
 
 /// What was served to a caller, and what it cost.

@@ -117,6 +117,10 @@ pub(super) fn peer(
     let state = live.states.get(&key).cloned().unwrap_or_default();
     let equal_at = row.equal_at.map(|at| at.as_millis());
     let (sync, sync_at, differs, reason) = match state {
+        // What came since is on its way there.
+        SyncState::Equal(at) if live.news_for.contains(&key) => {
+            ("reading", Some(at.as_millis()), None, None)
+        }
         SyncState::Equal(at) => ("equal", Some(at.as_millis()), None, None),
         SyncState::Differs(count, at) => {
             ("differs", Some(at.as_millis()), Some(count as u64), None)
@@ -127,6 +131,9 @@ pub(super) fn peer(
     };
     let refused = refusals(snapshot, key)?.map_or(0, |rows| rows.count() as u64);
     let shared = society.acquaintance(key).shared;
+    // Whoever has greeted, or compared since, has said yes.
+    let has_talked =
+        live.clocks.contains_key(&key) || row.equal_at.is_some_and(|at| at >= row.since);
     Ok(Peer {
         peer: key.to_string(),
         name: row.name.clone(),
@@ -138,6 +145,7 @@ pub(super) fn peer(
             Approval::Refused => "refused",
         }
         .to_owned(),
+        asked: row.is_asked && !has_talked,
         mine: row.is_mine,
         blocked: row.is_blocked,
         connected: live.connected.contains_key(&key),

@@ -13,19 +13,21 @@ use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::kind::{self, Kind};
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
-use klnode_crdt::time::WallTime;
+use klnode_crdt::time::{Hlc, WallTime};
 use klnode_crdt::writer::Claim;
 use klnode_scoring::admission::{self, Decision};
 use klnode_scoring::confidence;
 use klnode_scoring::rank::signals::Check;
 use klnode_scoring::scan::Severity;
-use klnode_scoring::status::Reason;
+use klnode_scoring::status::{Reason, Status};
 use std::collections::BTreeMap;
 
 /// Proposals that are listed with an entry; all are counted.
 const PROPOSED_MAX: usize = 100;
 /// Values of contested registers that are listed with an entry.
 const RIVALS_MAX: usize = 32;
+/// What evidence is called beside registers and sets.
+pub(super) const EVIDENCE: &str = "evidence";
 
 fn invalid(message: String) -> ApiError {
     ApiError::new(ErrorKind::Invalid, message, None)
@@ -197,8 +199,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         **register == Register::SUMMARY || found.voices.contains(&shown.value.author)
     });
     let author = found.author.as_deref();
-    let posterior = &found.judged.confidence.posterior;
-    let standing = &found.judged.standing;
+    let (posterior, standing) = (&found.judged.confidence.posterior, &found.judged.standing);
     let mut sets = sets(found);
     let tags = TextSet::TAGS.name().and_then(|name| sets.remove(name)).unwrap_or_default();
     let citations = view.citations.iter().filter(|(_, by)| found.speaks(by));
@@ -222,7 +223,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         beta: posterior.beta(),
         mean: posterior.mean(),
         observations: found.judged.confidence.effective_observations,
-        status: format!("{:?}", standing.status).to_lowercase(),
+        status: standing.status.name().to_owned(),
         status_reason: reason(found),
         author: author.map(|by| by.author.to_string()).unwrap_or_default(),
         author_name: author.map(|by| by.name.clone()).unwrap_or_default(),
@@ -241,11 +242,12 @@ pub(super) fn entry(found: &Found) -> types::Entry {
             .filter_map(|(register, _)| register.name().map(str::to_owned))
             .collect(),
         rivals: Vec::new(),
-        proposals: view.proposals.len(),
+        proposals: found.proposals().count(),
         merged: found.merged.iter().map(ToString::to_string).collect(),
         merged_into: found.merged_into.map(|entry| entry.to_string()),
         caveats: Vec::new(),
         contributions: Vec::new(),
+        primed_confirmations: Some(found.judged.primed_confirmations).filter(|of| *of > 0),
         of_others: Vec::new(),
         proposed: Vec::new(),
         links: Vec::new(),
@@ -295,10 +297,7 @@ fn of_others(found: &Found, reading: &Reading<'_>) -> Result<Vec<types::OfOther>
         said.extend(others.filter_map(|(text, by)| Some((name, text.clone(), *by.first()?))));
     }
     let others = view.citations.iter().filter(|(_, by)| !found.speaks(by));
-    said.extend(others.filter_map(|(of, by)| {
-        let text = format!("{}:{}", of.evidence_type, of.evidence_ref);
-        Some(("evidence", text, *by.first()?))
-    }));
+    said.extend(others.filter_map(|(of, by)| Some((EVIDENCE, cited(of), *by.first()?))));
     let mut told = Vec::with_capacity(said.len());
     for (field, text, author) in said {
         let by = reading.standing(author)?;
@@ -332,33 +331,7 @@ pub(super) fn whole_entry(
     };
     let contributions = &found.judged.confidence.contributions;
     let contributions: Result<_, store::Error> = contributions.iter().map(contribution).collect();
-    let mut newest: Vec<_> = found.view.proposals.iter().collect();
-    newest.sort_by_key(|proposal| std::cmp::Reverse(proposal.stamp));
-    let proposed = newest.into_iter().take(PROPOSED_MAX).filter_map(|proposal| {
-        let register = proposal.register.name()?.to_owned();
-        Some(reading.standing(proposal.author).map(|by| types::Proposed {
-            author: by.author.to_string(),
-            author_name: by.name.clone(),
-            register,
-            text: proposal.text.clone(),
-            at: proposal.stamp.wall().as_millis(),
-        }))
-    });
-    let proposed: Result<Vec<types::Proposed>, store::Error> = proposed.collect();
-    let (mut proposed, elements) = (proposed?, reading.proposed_elements(found)?);
-    let shown = entry(found);
-    let proposals = shown.proposals + elements.len();
-    for element in elements.into_iter().take(PROPOSED_MAX) {
-        let Some(set) = element.set.name() else { continue };
-        let by = reading.standing(element.author)?;
-        proposed.push(types::Proposed {
-            author: by.author.to_string(),
-            author_name: by.name.clone(),
-            register: set.to_owned(),
-            text: element.text,
-            at: element.stamp.wall().as_millis(),
-        });
-    }
+    let (shown, (proposed, proposals)) = (entry(found), proposed(found, reading)?);
     let (contributions, links) = (contributions?, links(found, reading)?);
     let (of_others, rivals) = (of_others(found, reading)?, rivals(found, reading)?);
     let caveats = reading.caveats(found, looked)?.iter().map(ToString::to_string).collect();
@@ -376,6 +349,60 @@ pub(super) fn whole_entry(
         scan: Some(scanned(found)),
         ..shown
     })
+}
+
+/// What authors whose word is not shown would have an entry say, the newest texts first, and how much
+/// that is in all.
+fn proposed(
+    found: &Found,
+    reading: &Reading<'_>,
+) -> Result<(Vec<types::Proposed>, usize), store::Error> {
+    let mut texts: Vec<_> = found.proposals().collect();
+    texts.sort_by_key(|of| std::cmp::Reverse(of.stamp));
+    let elements = reading.proposed_elements(found)?;
+    let evidence = reading.proposed_citations(found)?;
+    let count = texts.len() + elements.len() + evidence.len();
+    let texts = texts.into_iter().take(PROPOSED_MAX);
+    let texts =
+        texts.filter_map(|of| Some(((of.author, of.stamp), of.register.name()?, of.text.clone())));
+    let elements = elements.into_iter().take(PROPOSED_MAX);
+    let elements = elements.filter_map(|of| Some(((of.author, of.stamp), of.set.name()?, of.text)));
+    let evidence = evidence.into_iter().take(PROPOSED_MAX);
+    let evidence = evidence.map(|of| ((of.author, of.stamp), EVIDENCE, cited(&of.citation)));
+    let all = texts.chain(elements).chain(evidence);
+    let told = all.map(|(by, field, text)| said_by(reading, by, field, text));
+    Ok((told.collect::<Result<_, store::Error>>()?, count))
+}
+
+/// What somebody says in a field, as it travels.
+fn said_by(
+    reading: &Reading<'_>,
+    (author, stamp): (AuthorId, Hlc),
+    field: &str,
+    text: String,
+) -> Result<types::Proposed, store::Error> {
+    let by = reading.standing(author)?;
+    Ok(types::Proposed {
+        author: by.author.to_string(),
+        author_name: by.name.clone(),
+        register: field.to_owned(),
+        text,
+        at: stamp.wall().as_millis(),
+    })
+}
+
+/// A found entry as it is listed: where nobody whose word is shown says anything of it, with the title
+/// that others propose.
+pub(super) fn listed(found: &Found, reading: &Reading<'_>) -> Result<types::Entry, store::Error> {
+    let mut listed = entry(found);
+    if found.is_only_proposed() {
+        let titles = found.proposals().filter(|of| of.register == Register::TITLE);
+        if let Some(of) = titles.max_by_key(|of| of.stamp) {
+            let by = (of.author, of.stamp);
+            listed.proposed.push(said_by(reading, by, "title", of.text.clone())?);
+        }
+    }
+    Ok(listed)
 }
 
 /// Whether an entry may be retrieved, as it travels.
@@ -435,14 +462,7 @@ fn rivals(found: &Found, reading: &Reading<'_>) -> Result<Vec<types::Proposed>, 
         .collect();
     rivals.sort_by_key(|(_, value)| std::cmp::Reverse(value.stamp));
     let told = rivals.into_iter().take(RIVALS_MAX).map(|(register, value)| {
-        let by = reading.standing(value.author)?;
-        Ok(types::Proposed {
-            author: by.author.to_string(),
-            author_name: by.name.clone(),
-            register: register.to_owned(),
-            text: value.text.clone(),
-            at: value.stamp.wall().as_millis(),
-        })
+        said_by(reading, (value.author, value.stamp), register, value.text.clone())
     });
     told.collect()
 }
@@ -500,12 +520,12 @@ fn bounded(bound: confidence::Bound) -> &'static str {
 fn reason(found: &Found) -> String {
     match found.judged.standing.reason {
         // Nothing tells whether anybody whose word is shown ever said it.
-        Reason::TakenBack if !found.view.proposals.is_empty() => {
+        Reason::TakenBack if found.is_only_proposed() => {
             "nobody whose word is shown here says it; `klnode accept` takes what others propose"
                 .into()
         }
         Reason::TakenBack => "its author took it back".into(),
-        Reason::Finding(severity) => format!("the scan found something {severity:?}"),
+        Reason::Finding(severity) => format!("the scan found something {}", severity.name()),
         Reason::NotAdmitted => "it was not admitted".into(),
         Reason::PutAway => "it was archived here".into(),
         Reason::NotServed { days } => format!("it was not served for {days} days"),
@@ -516,6 +536,11 @@ fn reason(found: &Found) -> String {
         Reason::HeldBack => "admission held it back".into(),
         Reason::Unproven => "nothing has helped yet".into(),
     }
+}
+
+/// Evidence as it is typed.
+pub(super) fn cited(of: &Citation) -> String {
+    format!("{}:{}", of.evidence_type, of.evidence_ref)
 }
 
 pub(super) fn citation(citation: &Citation) -> types::Citation {
@@ -540,6 +565,21 @@ pub(super) fn workspace(id: WorkspaceId) -> String {
 /// digits: no answer fails for want of a letter.
 pub(super) fn named(reading: Option<&Reading<'_>>, entry: EntryId) -> types::Named {
     let found = reading.and_then(|reading| reading.read(entry).ok().flatten());
-    let code = found.as_ref().map_or_else(|| kind::code_digits(entry), Found::code);
+    name(found.as_ref(), entry)
+}
+
+fn name(found: Option<&Found>, entry: EntryId) -> types::Named {
+    let code = found.map_or_else(|| kind::code_digits(entry), Found::code);
     types::Named { id: entry.to_string(), code }
+}
+
+/// The same beside its title, which is empty where the entry may not speak unasked.
+pub(super) fn titled(reading: &Reading<'_>, entry: EntryId) -> (types::Named, String) {
+    let found = reading.read(entry).ok().flatten();
+    let may_speak = |found: &&Found| {
+        let is_kept_out = found.judged.standing.status == Status::Rejected;
+        !found.is_foreign() || (found.gate() != Gate::Shut && !is_kept_out)
+    };
+    let title = found.as_ref().filter(may_speak).and_then(|of| of.view.text(Register::TITLE));
+    (name(found.as_ref(), entry), title.unwrap_or_default().to_owned())
 }

@@ -125,8 +125,8 @@ pub struct NewEntry {
     /// `semantic`, `procedural` or `episodic`; follows from the type unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
-    /// That of the checkout unless given, else the current one, else `main`; `local` never leaves
-    /// this node.
+    /// That of the checkout unless given, else the current one, else `main`; `local` is shared with
+    /// no peer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// One sentence for short answers.
@@ -276,7 +276,11 @@ pub struct Entry {
     /// What each author adds to the confidence, where one entry is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contributions: Vec<Contribution>,
-    /// The newest of those claims, where one entry is shown.
+    /// Confirmations by whoever may have it from here, where there are any: they are no evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primed_confirmations: Option<u32>,
+    /// The newest of those claims, where one entry is shown; in a listing the title, where there is
+    /// nothing but such claims.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proposed: Vec<Proposed>,
     /// Edges to other entries, where one entry is shown.
@@ -343,9 +347,18 @@ pub struct ListQuery {
     /// Those with this tag, or one below it: `auth` covers `auth/jwt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Those that stand so here.
+    /// Those of this thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// Those that stand so here; without it, what was taken back is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    /// Only those of which nobody whose word is shown says anything, and somebody else does.
+    #[serde(default)]
+    pub proposed: bool,
+    /// Only those that this node's operator muted or holds to be wrong.
+    #[serde(default)]
+    pub hidden: bool,
 }
 
 /// A page of a listing.
@@ -422,6 +435,7 @@ pub struct Confirmed {
 /// How to forget.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ForgetQuery {
     /// Wait until the text is in no file of the home any more.
     #[serde(default)]

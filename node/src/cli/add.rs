@@ -1,13 +1,15 @@
 //! `klnode add`: a new entry.
 
 use super::harmless::printable;
-use super::{Reply, VerbError, anchors, front_matter};
+use super::{Reply, VerbError, anchors, bounded, front_matter};
 use crate::api::Client;
 use crate::api::types::{Added, NewEntry};
 use hyper::Method;
 use serde::de::IgnoredAny;
-use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// More is no entry.
+const ENTRY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// An entry as a file, at the end of the help.
 const MARKDOWN: &str = "A file with Markdown:
@@ -43,7 +45,7 @@ pub struct Add {
     /// Where there is a person's key, procedural needs its passphrase, and so does a norm.
     #[arg(long)]
     pub memory: Option<String>,
-    /// A workspace; local never leaves this node [default: that of the checkout, else the one set by
+    /// A workspace; local is shared with no peer [default: that of the checkout, else the one set by
     /// `workspace use`, else main].
     #[arg(long)]
     pub workspace: Option<String>,
@@ -112,7 +114,8 @@ impl Add {
             let (field, topic, text) = (&of.field, &of.topic, &of.text);
             format!("Others will have it: its {field} says {text} ({topic}).\n")
         });
-        let notes = cited.chain(offered).chain(flags).collect();
+        let unchecked = [anchors::unchecked(&new.depends_on)];
+        let notes = cited.chain(offered).chain(flags).chain(unchecked).collect();
         Ok(Reply::new(&added, text).noting(notes))
     }
 
@@ -120,7 +123,7 @@ impl Add {
         let mut new = match &self.file {
             None => NewEntry::default(),
             Some(path) => {
-                let text = read(path)?;
+                let text = read(path, ENTRY_BYTES_MAX)?;
                 let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
                 let read = match text.trim_start().as_bytes().first() {
                     Some(b'{') => serde_json::from_str(text).map_err(|error| error.to_string()),
@@ -159,12 +162,10 @@ impl Add {
 }
 
 /// A file's text, or what comes on standard input.
-pub(super) fn read(path: &Path) -> Result<String, VerbError> {
-    let read = if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
-    } else {
-        std::fs::read_to_string(path)
+pub(super) fn read(path: &Path, bytes_max: usize) -> Result<String, VerbError> {
+    let read = match path.as_os_str() == "-" {
+        true => bounded::text(std::io::stdin(), bytes_max),
+        false => bounded::file(path, bytes_max),
     };
     read.map_err(|error| VerbError::Input(format!("read {}: {error}", name(path))))
 }

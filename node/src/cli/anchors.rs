@@ -138,6 +138,19 @@ async fn page(client: &Client, ask: &AnchorsCheck) -> Result<AnchorsChecked, Ver
     Ok(client.send_json(Method::POST, "/v1/anchors/check", ask).await?)
 }
 
+/// What to say of conditions that nobody can check, as a typo in one makes it; nothing if all can be.
+pub(super) fn unchecked(depends_on: &[String]) -> String {
+    let is_words = |text: &&String| Predicate::read(text).is_err();
+    let words = depends_on.iter().filter(is_words).map(|text| {
+        format!(
+            "Kept as words, not checked: {}; what is checked begins with path:, text:, hash: or \
+             dep:.\n",
+            printable(text)
+        )
+    });
+    words.collect()
+}
+
 /// The root of the checkout that a verb is typed in, for the node to look at.
 pub(super) fn here() -> Option<String> {
     let root = GitCheckout::root_of(&std::fs::canonicalize(Path::new(".")).ok()?)?;

@@ -75,9 +75,13 @@ impl Args {
             true => "The node's key is in it: whoever has the file can be this node.",
             false => "The node's key is not in it: keep node.key of the home elsewhere.",
         };
+        let forgotten = match manifest.forgotten {
+            0 => String::new(),
+            count => format!(" and {count} forgotten"),
+        };
         let text = format!(
-            "{} in {} backed up to {}\n{key}\n",
-            entries(manifest.entries),
+            "{}{forgotten} in {} backed up to {}\n{key}\n",
+            entries(manifest.entries.saturating_sub(manifest.forgotten)),
             records(manifest.records),
             file.display()
         );

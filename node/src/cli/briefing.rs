@@ -8,7 +8,7 @@ use crate::api::types::Briefing;
 /// Of what, and how much.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The workspace [default: the current one].
+    /// The workspace [default: that of the checkout, else the one set by `workspace use`].
     pub workspace: Option<String>,
     /// Tokens that it may take [default: 600].
     #[arg(long, value_name = "TOKENS")]

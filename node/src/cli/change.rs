@@ -3,7 +3,7 @@
 use super::harmless::printable;
 use super::read::{escape, path};
 use super::when::moment;
-use super::{Ask, Reply, VerbError};
+use super::{Ask, Reply, VerbError, anchors};
 use crate::api::types::peers::{ReceiptOf, Receipts};
 use crate::api::types::{self, Confirmed, Done, Entry, Named, Observed, Outcome, Overlay};
 use crate::api::{Client, ClientError, Kind};
@@ -150,10 +150,8 @@ async fn agreed(
     };
     match ask(&format!("{shown}\n{question}")) {
         true => Ok(id),
-        false => {
-            let told = format!("{verb} `{entry}` without a yes: it cannot be undone");
-            Err(VerbError::Unsaid(told))
-        }
+        false if verb == "forget" => Err(VerbError::Declined("Nothing was forgotten.")),
+        false => Err(VerbError::Declined("Nothing was retracted.")),
     }
 }
 
@@ -316,7 +314,7 @@ impl Edit {
         let path = path(&self.entry, if self.as_person { "/person" } else { "" })?;
         let named: Named = client.send_json(Method::PATCH, &path, &edit).await?;
         let text = format!("{}  edited\n", named.code);
-        Ok(Reply::new(&named, text))
+        Ok(Reply::new(&named, text).noting(anchors::unchecked(&edit.add_depends_on)))
     }
 }
 

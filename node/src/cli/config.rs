@@ -66,9 +66,13 @@ pub(super) fn is_changed(row: &Explained) -> bool {
     row.origin != Origin::Default && row.value != row.default
 }
 
-/// The same of the defaults, where what was set cannot be read, and why.
-pub fn show_defaults(args: &Args, defaults: &Layered, (why, code): (String, u8)) -> Option<Reply> {
-    Some(show(args, defaults)?.noting(why).ending(code))
+/// The same of the defaults, where what was set cannot be read: what differs from them is not known.
+pub fn show_defaults(args: &Args, defaults: &Layered) -> Option<Reply> {
+    let mut reply = show(args, defaults)?;
+    if args.changed {
+        reply.text.clear();
+    }
+    Some(reply)
 }
 
 fn row(explained: &Explained) -> Row<'_> {

@@ -3,6 +3,7 @@
 use super::config::is_changed;
 use super::{Progress, Reply, VerbError};
 use crate::api::{Client, ClientError};
+use crate::query::count::counted;
 use crate::query::doctor::{self, Finding, Verdict};
 use crate::store::Layout;
 use hyper::Method;
@@ -98,6 +99,11 @@ pub fn reply(findings: &[Finding]) -> Reply {
     }
     let count = |wanted| findings.iter().filter(|finding| finding.verdict == wanted).count();
     let (warned, failed) = (count(Verdict::Warn), count(Verdict::Fail));
-    let _ = writeln!(text, "{} checks, {warned} warnings, {failed} failures", findings.len());
+    let parts = [
+        counted(findings.len() as u64, "check", "checks"),
+        counted(warned as u64, "warning", "warnings"),
+        counted(failed as u64, "failure", "failures"),
+    ];
+    let _ = writeln!(text, "{}", parts.join(", "));
     Reply::new(&findings, text).ending(u8::from(failed > 0))
 }

@@ -2,7 +2,9 @@
 
 use super::harmless::{harmless, printable};
 use crate::api::types::{Admission, Contribution, Entry, Proposed};
-use klnode_crdt::kind::Kind;
+use crate::query::count;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::kind::{self, Kind};
 use std::fmt::Write;
 
 /// Between two lines of one value: the second does not pass for another row.
@@ -25,22 +27,51 @@ fn counted(of: &Contribution) -> String {
     text
 }
 
-/// One line: code, status, confidence, whose it is unless it is one's own, title. What others chose
-/// comes last, where it can pass for nothing else.
+/// Whether nobody whose word is shown says anything of it, and somebody else does.
+pub(super) fn is_only_proposed(entry: &Entry) -> bool {
+    entry.status == "retracted" && entry.proposals > 0
+}
+
+/// The operator's marks, in words.
+fn marks(entry: &Entry) -> String {
+    let marks =
+        [(entry.pinned, "pinned"), (entry.muted, "muted"), (entry.invalidated, "invalidated")];
+    let marks: Vec<&str> = marks.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+    marks.join(", ")
+}
+
+/// One line: code, status, confidence, marks, whose it is unless it is one's own, title. What others
+/// chose comes last, where it can pass for nothing else.
 pub(super) fn line(entry: &Entry) -> String {
-    let label = match (entry.foreign, entry.corroborated) {
-        (false, _) => String::new(),
-        (true, true) => format!("[by {}]  ", printable(&entry.author_name)),
-        (true, false) => format!("[by {}, untried]  ", printable(&entry.author_name)),
+    let proposed = entry.proposed.first().filter(|_| is_only_proposed(entry));
+    let label = match (proposed, entry.foreign, entry.corroborated) {
+        (Some(of), ..) => format!("[by {}]  ", printable(&of.author_name)),
+        (None, false, _) => String::new(),
+        (None, true, true) => format!("[by {}]  ", printable(&entry.author_name)),
+        (None, true, false) => format!("[by {}, untried]  ", printable(&entry.author_name)),
     };
+    let (status, title) = match proposed {
+        Some(of) => ("proposed", of.text.as_str()),
+        None if is_only_proposed(entry) => ("proposed", "(without a title)"),
+        None if entry.status == "retracted" => ("retracted", "(taken back)"),
+        None => (entry.status.as_str(), entry.title.as_str()),
+    };
+    let marks = Some(marks(entry)).filter(|marks| !marks.is_empty());
+    let marks = marks.map(|marks| format!("({marks})  ")).unwrap_or_default();
     format!(
-        "{}  {:<9}  {:>3.0} %  {label}{}{}\n",
+        "{}  {status:<9}  {:>3.0} %  {marks}{label}{}\n",
         entry.code,
-        entry.status,
         entry.mean * 100.0,
-        printable(&entry.title),
-        if entry.pinned { "  (pinned)" } else { "" },
+        printable(title),
     )
+}
+
+/// What people call an entry of which an answer has the id: its code where a link leads there, else
+/// its digits.
+fn code(entry: &Entry, id: &str) -> String {
+    let linked = entry.links.iter().find(|link| link.id == id).map(|link| link.code.clone());
+    let digits = || EntryId::from_hex(id).map(kind::code_digits);
+    linked.or_else(digits).unwrap_or_else(|| id.to_owned())
 }
 
 /// What an entry is to others: its edges, what it was made of, and what to look at before they have it.
@@ -48,10 +79,12 @@ fn beside(entry: &Entry) -> Vec<(String, String)> {
     let links = entry.links.iter().map(|link| (link.relation.replace('_', " "), link.code.clone()));
     let promotion = entry.promotion.iter().map(|of| {
         let signed = of.approved_by.as_ref().map(|key| format!(", signed for by {key}"));
-        ("promoted".to_owned(), format!("from {}{}", of.source, signed.unwrap_or_default()))
+        let source = code(entry, &of.source);
+        ("promoted".to_owned(), format!("from {source}{}", signed.unwrap_or_default()))
     });
-    let same = entry.merged.iter().map(|other| ("same as".to_owned(), other.clone()));
-    let shown = entry.merged_into.iter().map(|other| ("shown under".to_owned(), other.clone()));
+    let same = entry.merged.iter().map(|other| ("same as".to_owned(), code(entry, other)));
+    let shown = entry.merged_into.iter();
+    let shown = shown.map(|other| ("shown under".to_owned(), code(entry, other)));
     let flags = entry
         .flags
         .iter()
@@ -85,6 +118,10 @@ fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
     let mut rows: Vec<_> = caveats.map(|caveat| ("caveat", caveat.clone())).collect();
     rows.extend(entry.rivals.iter().map(|of| ("rival", rival(of))));
     rows.extend(entry.contributions.iter().map(|of| ("counted by", counted(of))));
+    rows.extend(entry.primed_confirmations.map(|of| {
+        let of = count::counted(of.into(), "confirmation", "confirmations");
+        ("primed", format!("{of} by whoever may have it from here: no evidence"))
+    }));
     if entry.proposals > 0 {
         rows.push(("proposals", entry.proposals.to_string()));
     }
@@ -150,10 +187,7 @@ pub(super) fn whole(entry: &Entry) -> String {
     for (name, value) in by_others(entry) {
         put(name, value);
     }
-    let marks =
-        [(entry.pinned, "pinned"), (entry.muted, "muted"), (entry.invalidated, "invalidated")];
-    let marks: Vec<&str> = marks.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
-    put("here", marks.join(", "));
+    put("here", marks(entry));
     put("note", entry.note.clone().unwrap_or_default());
     if !entry.content.is_empty() {
         text.push('\n');
@@ -257,6 +291,22 @@ mod tests {
     }
 
     #[test]
+    fn primed_confirmations_are_told_apart_where_there_are_any() {
+        let entry = serde_json::json!({
+            "id": "ab", "code": "L-7F3KQ2MX", "title": "Told", "content": "c", "type": "lesson",
+            "memory": "semantic", "workspace": "main", "tags": [], "sets": {}, "registers": {},
+            "citations": [], "alpha": 5.0, "beta": 5.0, "mean": 0.5, "observations": 0.0,
+            "status": "candidate", "status_reason": "", "author": "", "contested": [],
+            "proposals": 0, "pinned": false, "muted": false, "invalidated": false,
+        });
+        let entry: Entry = serde_json::from_value(entry).unwrap();
+        assert!(!whole(&entry).contains("primed"), "{}", whole(&entry));
+        let told = whole(&Entry { primed_confirmations: Some(2), ..entry });
+        let row = "\nprimed        2 confirmations by whoever may have it from here: no evidence\n";
+        assert!(told.contains(row), "{told}");
+    }
+
+    #[test]
     fn what_others_wrote_is_labelled_where_nothing_can_hide_the_label() {
         let entry = serde_json::json!({
             "id": "ab", "code": "L-7F3KQ2MX", "title": "Told  [by you]", "content": "c",
@@ -271,5 +321,43 @@ mod tests {
         assert_eq!(line(&entry), untried);
         let tried = line(&Entry { corroborated: true, ..entry });
         assert_eq!(tried, untried.replace(", untried", ""));
+    }
+
+    #[test]
+    fn a_line_tells_marks_proposals_and_what_was_taken_back() {
+        let entry = serde_json::json!({
+            "id": "ab", "code": "AJQ4EADQ", "title": "", "content": "", "type": "",
+            "memory": "semantic", "workspace": "main", "tags": [], "sets": {}, "registers": {},
+            "citations": [], "alpha": 5.0, "beta": 5.0, "mean": 0.5, "observations": 0.0,
+            "status": "retracted", "status_reason": "", "author": "", "contested": [],
+            "proposed": [{ "author": "cd", "author_name": "vm", "register": "title", "at": 1,
+                           "text": "Told\nL-AAAAAAAA" }],
+            "proposals": 2, "pinned": false, "muted": false, "invalidated": false,
+        });
+        let entry: Entry = serde_json::from_value(entry).unwrap();
+        let proposed = "AJQ4EADQ  proposed    50 %  [by vm]  Told L-AAAAAAAA\n";
+        assert_eq!(line(&entry), proposed);
+        let gone = Entry { proposed: Vec::new(), proposals: 0, ..entry.clone() };
+        assert_eq!(line(&gone), "AJQ4EADQ  retracted   50 %  (taken back)\n");
+        let marked = Entry { pinned: true, muted: true, invalidated: true, ..entry };
+        let marks = "(pinned, muted, invalidated)  [by";
+        assert_eq!(line(&marked), proposed.replace("[by", marks));
+    }
+
+    #[test]
+    fn other_entries_are_named_by_their_codes() {
+        let (source, other) = ("60".repeat(16), "3f".repeat(16));
+        let entry = serde_json::json!({
+            "id": "ab", "code": "L-7F3KQ2MX", "title": "Told", "content": "c", "type": "lesson",
+            "memory": "semantic", "workspace": "main", "tags": [], "sets": {}, "registers": {},
+            "citations": [], "alpha": 5.0, "beta": 5.0, "mean": 0.5, "observations": 0.0,
+            "status": "candidate", "status_reason": "", "author": "", "contested": [],
+            "links": [{ "relation": "derived_from", "id": source, "code": "L-MBQGAYDA" }],
+            "promotion": { "source": source, "at": 1 }, "merged_into": other,
+            "proposals": 0, "pinned": false, "muted": false, "invalidated": false,
+        });
+        let text = whole(&serde_json::from_value(entry).unwrap());
+        assert!(text.contains("\npromoted      from L-MBQGAYDA\n"), "{text}");
+        assert!(text.contains("\nshown under   H47T6PZ7\n"), "{text}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Progress, Reply, VerbError};
 use crate::api::Client;
-use crate::api::portable::line::{DAMAGED, Head};
+use crate::api::portable::line::{DAMAGED, FORGOTTEN, Head};
 use crate::query::count;
 use crate::store::{Existing, Unfinished};
 use hyper::Method;
@@ -26,7 +26,9 @@ pub struct Export {
 #[derive(Serialize)]
 struct Exported<'a> {
     file: &'a Path,
+    /// Forgotten ones included.
     entries: u64,
+    forgotten: u64,
     bytes: u64,
 }
 
@@ -62,8 +64,14 @@ impl Export {
         .await?;
         target.finish().map_err(failed)?;
         let (entries, bytes) = (counted.total().unwrap_or(0), counted.bytes);
-        let text = format!("{} exported to {}\n", count::entries(entries), file.display());
-        Ok(counted.told(Reply::new(&Exported { file, entries, bytes }, text)))
+        let forgotten = counted.forgotten.count;
+        let and = match forgotten {
+            0 => String::new(),
+            count => format!(" and {count} forgotten"),
+        };
+        let live = count::entries(entries.saturating_sub(forgotten));
+        let text = format!("{live}{and} exported to {}\n", file.display());
+        Ok(counted.told(Reply::new(&Exported { file, entries, forgotten, bytes }, text)))
     }
 }
 
@@ -112,9 +120,27 @@ struct Counted {
     bytes: u64,
     head: Option<Head>,
     /// Entries that could not be read.
-    damaged: u64,
+    damaged: Said,
+    /// Entries of which a tombstone is left.
+    forgotten: Said,
+}
+
+/// How often lines say something.
+#[derive(Default)]
+struct Said {
+    count: u64,
     /// The end of the last piece, which the next goes on.
     end: Vec<u8>,
+}
+
+impl Said {
+    fn take(&mut self, bytes: &[u8], what: &str) {
+        self.end.extend_from_slice(bytes);
+        let said = self.end.windows(what.len()).filter(|part| *part == what.as_bytes());
+        self.count += said.count() as u64;
+        let kept = self.end.len().saturating_sub(what.len() - 1);
+        self.end.drain(..kept);
+    }
 }
 
 impl Counted {
@@ -126,19 +152,16 @@ impl Counted {
             self.head = serde_json::from_slice(&self.first).ok();
         }
         self.lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-        self.end.extend_from_slice(bytes);
-        let marks = self.end.windows(DAMAGED.len()).filter(|part| *part == DAMAGED.as_bytes());
-        self.damaged += marks.count() as u64;
-        let kept = self.end.len().saturating_sub(DAMAGED.len() - 1);
-        self.end.drain(..kept);
+        self.damaged.take(bytes, DAMAGED);
+        self.forgotten.take(bytes, FORGOTTEN);
     }
 
     /// The answer, with what is not in it.
     fn told(&self, reply: Reply) -> Reply {
-        if self.damaged == 0 {
+        if self.damaged.count == 0 {
             return reply;
         }
-        let entries = count::counted(self.damaged, "entry is", "entries are");
+        let entries = count::counted(self.damaged.count, "entry is", "entries are");
         let notes = format!("{entries} damaged and not in it; `klnode doctor` says which\n");
         reply.noting(notes).ending(1)
     }

@@ -66,8 +66,11 @@ fn fields(front: &str) -> Result<NewEntry, String> {
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default();
         let line = line.strip_prefix("error: ").unwrap_or(line);
-        match line.contains("mapping values are not allowed") {
-            true => format!("{line}: put the value into quotes"),
+        if line.contains("mapping values are not allowed") {
+            return format!("{line}: put the value into quotes");
+        }
+        match line.contains("expected sequence start") {
+            true => format!("{line}: put it into brackets, as in `tags: [auth, go]`"),
             false => line.to_owned(),
         }
     };
@@ -104,6 +107,7 @@ mod tests {
             ("---\ntitel: x\n---\ny", "titel"),
             ("---\ntitle: Fix: quote it\n---\ny", "line 2"),
             ("---\ntitle: Fix: quote it\n---\ny", "into quotes"),
+            ("---\ntitle: x\nevidence: run:3\n---\ny", "put it into brackets"),
             ("---\ntitle: [\n---\ny", ""),
             ("---\ntitle: x\ncontent: y\n---\nz", "leave one of them out"),
         ] {

@@ -1,7 +1,7 @@
 //! `klnode identity`: whose node a home is. Only the store remembers, and only the operator may
 //! decide otherwise.
 
-use super::{Reply, VerbError};
+use super::{Ask, Reply, VerbError};
 use klnode_crdt::ids::AuthorId;
 use serde::Serialize;
 
@@ -37,15 +37,19 @@ impl Adopt {
     pub fn confirm(
         &self,
         (before, found): (Option<AuthorId>, Option<AuthorId>),
-        ask: &mut dyn FnMut(&str) -> bool,
+        ask: Ask<'_>,
     ) -> Result<(), VerbError> {
         let Some(before) = before.filter(|before| Some(*before) != found) else { return Ok(()) };
         let new = found.map_or("a new author".to_owned(), |found| format!("author {found}"));
         let change = format!("go on as {new}: the store here is author {before}'s");
-        if self.yes || ask(&format!("This node would {change}. Do it?")) {
-            return Ok(());
+        match ask {
+            _ if self.yes => Ok(()),
+            None => Err(VerbError::Unsaid(change)),
+            Some(ask) => match ask(&format!("This node would {change}. Do it?")) {
+                true => Ok(()),
+                false => Err(VerbError::Declined("Nothing was changed.")),
+            },
         }
-        Err(VerbError::Unsaid(change))
     }
 }
 

@@ -154,6 +154,18 @@ impl Import {
         if imported.forgotten > 0 {
             let _ = writeln!(text, "{} {would}forgotten here, as in the file", imported.forgotten);
         }
+        if imported.proposed > 0 {
+            let be = match (self.dry_run, imported.proposed) {
+                (true, _) => "would be",
+                (false, 1) => "is",
+                (false, _) => "are",
+            };
+            let _ = writeln!(
+                text,
+                "{} of them {be} only proposed: `klnode list --proposed` shows them",
+                imported.proposed
+            );
+        }
         if imported.quarantined > 0 {
             let _ = writeln!(
                 text,

@@ -35,9 +35,12 @@ impl InviteArgs {
             if let Some(held) = held.map(|one| one.entries).filter(|held| *held > 0) {
                 let seen =
                     format!("{} that it has would become visible to whoever joins", entries(held));
-                if !ask.is_some_and(|ask| ask(&format!("{seen}. Invite into `{name}`?"))) {
+                let Some(ask) = ask else {
                     let told = format!("invite into `{name}` without a yes: {seen}");
                     return Err(VerbError::Unsaid(told));
+                };
+                if !ask(&format!("{seen}. Invite into `{name}`?")) {
+                    return Err(VerbError::Declined("Nobody was invited."));
                 }
             }
         }

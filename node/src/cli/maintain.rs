@@ -1,10 +1,12 @@
 //! `klnode maintain`: look after the store now; list, undo and decide what upkeep did and found.
 
+use super::harmless::printable;
 use super::when::moment;
 use super::{Progress, Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::{Noted, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepStatus};
 use crate::query::count::records;
+use crate::query::cut;
 use hyper::Method;
 use serde::Serialize;
 use std::fmt::Write;
@@ -13,6 +15,8 @@ use std::fmt::Write;
 const SERVICES: [&str; 4] = ["duplicates", "contradictions", "pairs", "stale"];
 /// Found things that are told one by one; the rest is counted, and listed by `maintain list`.
 const TOLD_MAX: usize = 50;
+/// Characters of a title beside the other's: both stand in one line.
+const TITLE_CHARACTERS_MAX: usize = 44;
 
 /// What to look after.
 #[derive(Debug, clap::Args)]
@@ -212,13 +216,23 @@ fn line(noted: &Noted) -> String {
     };
     let number = noted.number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     let foreign = if noted.foreign { "  (not only yours)" } else { "" };
-    format!(
+    let mut text = format!(
         "{number:>6}  {}  {:<9}  {}: {}{foreign}",
         moment(noted.at),
         noted.stage,
         codes.join(between),
         noted.why
-    )
+    );
+    // What may not speak unasked goes by its code here, too.
+    let titles = noted.titles.iter().zip(&codes).map(|(title, code)| match title.is_empty() {
+        true => (*code).to_owned(),
+        false => cut(&printable(title), TITLE_CHARACTERS_MAX),
+    });
+    let titles: Vec<String> = titles.collect();
+    if noted.titles.iter().any(|title| !title.is_empty()) {
+        let _ = write!(text, "\n{:>8}{}", "", titles.join(between));
+    }
+    text
 }
 
 fn listed(status: &UpkeepStatus) -> String {
@@ -273,6 +287,7 @@ mod tests {
             stage: stage.into(),
             at: 1_790_000_000_000,
             entries: vec![named("01", "L-AAAA"), named("02", "L-BBBB")],
+            titles: Vec::new(),
             why: "nearness 0.991, and nothing differs".into(),
             foreign: false,
             decided: None,
@@ -290,6 +305,22 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("takes a change back.\n"), "{text}");
+    }
+
+    #[test]
+    fn what_belongs_together_is_named_by_its_titles_cut_to_one_line() {
+        let long = format!("Bound\u{1b} the queue {}", "x".repeat(80));
+        let told = |titles: [&str; 2]| {
+            let titles = titles.map(str::to_owned).to_vec();
+            line(&Noted { titles, ..noted(Some(12), "made") })
+        };
+        let text = told([long.as_str(), "Drop what is late"]);
+        let titles = text.lines().nth(1).unwrap_or_default();
+        assert!(titles.starts_with("        Bound\u{FFFD} the queue x"), "{text}");
+        assert!(titles.ends_with("… = Drop what is late"), "{text}");
+        assert!(titles.chars().count() < 100, "{text}");
+        assert!(told(["", "Drop it"]).ends_with("\n        L-AAAA = Drop it"));
+        assert_eq!(told(["", ""]).lines().count(), 1);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod anchors;
 mod archive;
 mod around;
 pub mod backup;
+pub mod bounded;
 mod briefing;
 mod change;
 pub mod config;
@@ -219,6 +220,9 @@ pub enum VerbError {
     /// Nobody said yes.
     #[error("{0}")]
     Unsaid(String),
+    /// Somebody was asked and said no. What that means, as a whole sentence.
+    #[error("{0}")]
+    Declined(&'static str),
     /// The person's key cannot be made or opened.
     #[error("{0}")]
     Person(#[from] klnode_crdt::person::Error),

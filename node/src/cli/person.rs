@@ -91,8 +91,10 @@ fn make(around: &Surroundings<'_>) -> Result<LockedKey, VerbError> {
         }
         _ => VerbError::Failed(format!("write {}: {error}", file.display())),
     };
-    // Begun first: whoever has a key already is not asked for a passphrase.
-    let mut unfinished = Unfinished::create(&file, Existing::Keep).map_err(failed)?;
+    // Whoever has a key already is not asked for a passphrase.
+    if file.try_exists().map_err(failed)? {
+        return Err(failed(io::ErrorKind::AlreadyExists.into()));
+    }
     let passphrase = (around.passphrase)(Occasion::Lock)?;
     let (mut secret, mut salt, mut nonce) = (Zeroizing::new([0; 32]), [0; 16], [0; 24]);
     (around.entropy)(&mut secret[..]);
@@ -100,6 +102,8 @@ fn make(around: &Surroundings<'_>) -> Result<LockedKey, VerbError> {
     (around.entropy)(&mut nonce);
     let key = SecretKey::from_bytes(&secret);
     let locked = LockedKey::lock(&key, &passphrase, Cost::DEFAULT, salt, nonce)?;
+    // Begun only now: whoever goes away while they are asked leaves nothing behind.
+    let mut unfinished = Unfinished::create(&file, Existing::Keep).map_err(failed)?;
     unfinished.write_all(&locked.encode()).and_then(|()| unfinished.finish()).map_err(failed)?;
     Ok(locked)
 }
@@ -172,6 +176,18 @@ mod tests {
         assert!(wrong.to_string().contains("the passphrase is wrong"), "{wrong}");
         let again = PersonVerb::New.run(&around(&home, &|_| panic!("asked in vain")));
         assert!(again.err().unwrap().to_string().contains("there is one in"));
+    }
+
+    #[test]
+    fn nothing_is_begun_while_somebody_is_asked() {
+        let home = tempfile::tempdir().unwrap();
+        let left = || std::fs::read_dir(home.path()).unwrap().count();
+        let leaving = |_: Occasion| {
+            assert_eq!(left(), 0, "whoever ends the program now leaves this behind");
+            Err(VerbError::Interrupted("no passphrase was given".into()))
+        };
+        assert!(PersonVerb::New.run(&around(&home, &leaving)).is_err());
+        assert_eq!(left(), 0);
     }
 
     #[test]

@@ -38,8 +38,9 @@ impl Promote {
         let Self { to, memory, kind, evidence, .. } = self;
         let ask = types::Promote { to, memory, kind, evidence };
         let promoted: Promoted = client.send_json(Method::POST, &path, &ask).await?;
-        let Promoted { code, workspace, memory, .. } = &promoted;
-        let text = format!("{code}  made of {}, in {workspace} ({memory})\n", self.entry);
+        let Promoted { code, workspace, memory, known, .. } = &promoted;
+        let made = if *known { "is there already, made" } else { "made" };
+        let text = format!("{code}  {made} of {}, in {workspace} ({memory})\n", self.entry);
         Ok(Reply::new(&promoted, text))
     }
 }

@@ -12,6 +12,8 @@ use std::fmt::Write;
 
 /// Digits of a digest or key that tell most records apart.
 const SHORT_DIGITS: usize = 12;
+/// Digits of a key in the name of an author whose name is not enough.
+const NAMED_DIGITS: usize = 8;
 
 /// What to do about what waits.
 #[derive(Debug, clap::Subcommand)]
@@ -127,9 +129,12 @@ impl RejectArgs {
         let (total, count, name) = (waiting.total, records(waiting.total), printable(name));
         if !self.yes {
             let question = format!("Throw away {count} that {name} has brought, for good?");
-            if !ask.is_some_and(|ask| ask(&question)) {
+            let Some(ask) = ask else {
                 let told = format!("reject {count} that `{name}` has brought without a yes");
                 return Err(VerbError::Unsaid(told));
+            };
+            if !ask(&question) {
+                return Err(VerbError::Declined("Nothing was thrown away."));
             }
         }
         let done = throw_away(client, peer, total).await?;
@@ -223,15 +228,23 @@ fn list(waiting: &Quarantine, from: Option<&str>) -> String {
     text
 }
 
+/// A name beside the beginning of its key, unless the name has that already.
+fn known(name: &str, key: &str) -> String {
+    let name = printable(name);
+    let has = |digits: &str| name == digits || name.ends_with(&format!("({digits})"));
+    match key.get(..NAMED_DIGITS).is_some_and(has) {
+        true => name,
+        false => format!("{name} ({})", short(key)),
+    }
+}
+
 fn whole(one: &Quarantined) -> String {
     let mut text = format!(
-        "record  {}\nentry   {}\nauthor  {} ({})\nfrom    {} ({})\nsince   {} UTC\nreason  {}\n",
+        "record  {}\nentry   {}\nauthor  {}\nfrom    {}\nsince   {} UTC\nreason  {}\n",
         one.digest,
         one.entry,
-        printable(&one.author_name),
-        short(&one.author),
-        printable(&one.peer_name),
-        short(&one.peer),
+        known(&one.author_name, &one.author),
+        known(&one.peer_name, &one.peer),
         moment(one.since),
         one.reason,
     );
@@ -282,6 +295,9 @@ mod tests {
     #[test]
     fn a_shown_record_quotes_its_texts_line_by_line_and_says_what_can_be_done() {
         let text = whole(&waiting());
+        assert!(text.contains("\nauthor  alice (010101010101)\nfrom    bob"), "{text}");
+        let named = Quarantined { author_name: "alice (01010101)".into(), ..waiting() };
+        assert!(whole(&named).contains("\nauthor  alice (01010101)\nfrom"), "named once");
         assert!(text.contains("content\n  | first\n  | second [redacted: jwt]\n"), "{text}");
         assert!(text.ends_with("reject 3f3f3f3f3f3f`\n"), "{text}");
     }

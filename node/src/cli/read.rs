@@ -134,9 +134,18 @@ pub struct List {
     /// Those with this tag, or one below it.
     #[arg(long)]
     pub tag: Option<String>,
-    /// Those that stand so here.
+    /// Those of this thread.
+    #[arg(long)]
+    pub thread: Option<String>,
+    /// Those that stand so here. What was taken back is listed with `retracted` alone.
     #[arg(long)]
     pub status: Option<String>,
+    /// Those that are only proposed: nobody whose word is shown here says them; `klnode accept` does.
+    #[arg(long)]
+    pub proposed: bool,
+    /// Those that you muted or invalidated: no search finds them.
+    #[arg(long)]
+    pub hidden: bool,
     /// Everything, labelled. So it is on a terminal; a pipe gets only what may speak unasked.
     #[arg(long)]
     pub all: bool,
@@ -163,6 +172,7 @@ impl List {
             ("workspace", self.workspace),
             ("type", self.kind),
             ("tag", self.tag),
+            ("thread", self.thread),
             ("status", self.status),
         ];
         let mut again = limit.as_ref().map(|limit| format!(" -n {limit}")).unwrap_or_default();
@@ -171,6 +181,11 @@ impl List {
             let Some(value) = value else { continue };
             again.push_str(&format!(" --{name} {}", shell::word(&value)));
             query.push((name, value));
+        }
+        let flags = [("proposed", self.proposed), ("hidden", self.hidden)];
+        for (name, _) in flags.into_iter().filter(|(_, is_wanted)| *is_wanted) {
+            again.push_str(&format!(" --{name}"));
+            query.push((name, "true".to_owned()));
         }
         let is_chosen = !query.is_empty();
         let is_first = self.after.is_none();
@@ -181,7 +196,11 @@ impl List {
         let mut list: types::List = client.get(&format!("/v1/entries?{}", query.join("&"))).await?;
         let (count, last) = (list.entries.len(), list.entries.last().map(|last| last.code.clone()));
         if !self.all && terminal == Terminal::Pipe {
-            list.entries.retain(|of| kept_back((of.foreign, &of.gate, &of.status)).is_none());
+            list.entries.retain(|of| {
+                // What is proposed is others' word, whatever else is known of the entry.
+                !entry::is_only_proposed(of)
+                    && kept_back((of.foreign, &of.gate, &of.status)).is_none()
+            });
         }
         let mut text: String = list.entries.iter().map(entry::line).collect();
         if count == 0 && is_chosen {

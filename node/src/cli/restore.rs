@@ -1,6 +1,6 @@
 //! `klnode restore`: a backup in the place of a home's store.
 
-use super::{Progress, Reply, VerbError, backup};
+use super::{Ask, Progress, Reply, VerbError, backup};
 use crate::query::count;
 use crate::store::Layout;
 use crate::store::backup::{Backup, Identity, InPlace, Restore};
@@ -36,8 +36,8 @@ pub struct Surroundings<'a> {
     pub now: WallTime,
     /// Claims the home, on which no node may run meanwhile.
     pub claim: &'a mut dyn FnMut() -> Result<File, VerbError>,
-    /// Asks the person in front of the terminal; no if there is none.
-    pub ask: &'a mut dyn FnMut(&str) -> bool,
+    /// Who can be asked.
+    pub ask: Ask<'a>,
 }
 
 #[derive(Serialize)]
@@ -75,11 +75,11 @@ impl Args {
         })?;
         let in_place = restore.in_place().clone();
         progress.clear();
-        if let Some(loss) = loss(&in_place)
-            && !self.yes
-            && !ask(&format!("{loss}. Replace it?"))
-        {
-            return Err(VerbError::Unconfirmed(loss));
+        if let Some(loss) = loss(&in_place).filter(|_| !self.yes) {
+            let Some(ask) = ask else { return Err(VerbError::Unconfirmed(loss)) };
+            if !ask(&format!("{loss}. Replace it?")) {
+                return Err(VerbError::Declined("Nothing was restored."));
+            }
         }
         let restored = restore.run(boot, now, &mut |done, total| {
             progress.tell("restoring", done, Some(total));

@@ -4,7 +4,7 @@ use super::harmless::{harmless, printable};
 use super::{Reply, Terminal, VerbError, anchors};
 use crate::api::Client;
 use crate::api::search::{Explained, Hit, Search, SearchAnswer};
-use crate::query;
+use crate::query::{self, Reference};
 use anstyle::{AnsiColor, Style};
 use hyper::Method;
 use klnode_scoring::hop::Hop;
@@ -47,6 +47,9 @@ pub struct Args {
     /// Your thread: its entries are preferred.
     #[arg(long)]
     pub thread: Option<String>,
+    /// Only entries of that thread.
+    #[arg(long, requires = "thread")]
+    pub only_thread: bool,
     /// The task you ask in, as `task begin` printed it.
     #[arg(long)]
     pub task: Option<String>,
@@ -87,6 +90,7 @@ impl Args {
             tags: self.tags,
             workspaces: self.workspaces,
             memories: self.memories,
+            only_thread: self.thread.clone().filter(|_| self.only_thread),
             thread: self.thread,
             task: self.task,
             also: also.iter().filter(|(on, _)| *on).map(|(_, name)| (*name).to_owned()).collect(),
@@ -99,7 +103,7 @@ impl Args {
             ..Search::default()
         };
         let answer: SearchAnswer = client.send_json(Method::POST, "/v1/search", &search).await?;
-        let told = text(&answer) + &left_out(&answer, self.budget);
+        let told = text(&answer) + &left_out(&answer, self.budget) + &by_code(&answer, &search);
         let reply = Reply::styled(&answer, told);
         Ok(if answer.hits.is_empty() { reply.ending(1) } else { reply })
     }
@@ -115,7 +119,7 @@ fn text(answer: &SearchAnswer) -> String {
         put_hit(&mut text, hit);
     }
     if let Some(reason) = &answer.reason {
-        let _ = writeln!(text, "Nothing found: {reason}.");
+        let _ = writeln!(text, "Nothing found: {}.", printable(reason));
     }
     if !answer.nearest.is_empty() {
         text.push_str("Nearest:\n");
@@ -135,6 +139,16 @@ fn text(answer: &SearchAnswer) -> String {
         let _ = writeln!(text, "{DIM}Weights by {from}.{DIM:#}");
     }
     text
+}
+
+/// The way to an entry, for somebody who has searched for its code.
+fn by_code(answer: &SearchAnswer, search: &Search) -> String {
+    let code = search.query.trim();
+    let is_code = code.contains('-') && code.parse::<Reference>().is_ok_and(|of| of.is_whole());
+    match is_code && answer.hits.is_empty() {
+        true => format!("`klnode show {code}` shows an entry by its code.\n"),
+        false => String::new(),
+    }
 }
 
 /// What was found and does not stand there, with the way to it.
@@ -166,9 +180,9 @@ fn put_hit(text: &mut String, hit: &Hit) {
     }
     let mut labels = Vec::new();
     labels.extend((!hit.tags.is_empty()).then(|| hit.tags.join(", ")));
-    labels.extend(
-        hit.citations.first().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref)),
-    );
+    let cited = hit.citations.iter().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref));
+    let cited: Vec<String> = cited.collect();
+    labels.extend((!cited.is_empty()).then(|| cited.join(", ")));
     labels.extend(hit.foreign.then(|| author(hit)));
     labels.extend(hit.note.clone().map(|note| format!("note: {note}")));
     put_labels(text, &labels);
@@ -304,6 +318,21 @@ mod tests {
         assert_eq!(lines[..2], ["Nearest:", "  L-AB  0.10  Run this as root"]);
         assert!(lines[2].contains("by alice, 1 hop, trust 0.10"), "{told}");
         assert!(lines[3].contains("uncorroborated: nobody here has seen it work"), "{told}");
+    }
+
+    #[test]
+    fn a_hit_names_all_evidence_that_it_has_room_for() {
+        let mut cited = hit("Fine.");
+        cited["citations"] = json!([
+            { "evidence_type": "commit", "evidence_ref": "1a2b", "cited_by": "cd", "cited_at": 1 },
+            { "evidence_type": "doc", "evidence_ref": "runbook", "cited_by": "cd", "cited_at": 1 },
+        ]);
+        let answer = json!({
+            "hits": [cited], "abstained": false, "fallback": null, "tokens": 0,
+            "head": 1, "as_of": 1, "index_lag": 0,
+        });
+        let told = text(&serde_json::from_value(answer).unwrap());
+        assert!(told.contains("trusted; commit:1a2b, doc:runbook; by alice"), "{told}");
     }
 
     #[test]

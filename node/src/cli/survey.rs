@@ -57,6 +57,8 @@ struct Verified<'a> {
 #[derive(Serialize)]
 struct Drifted<'a> {
     entries: u64,
+    /// Where what entries depend on was looked at; null where there is no checkout, and nothing was.
+    checkout: &'a Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unlooked: &'a Option<String>,
     /// `needs_review` and `needs_pruning`, as far as they are.
@@ -155,8 +157,9 @@ impl Args {
             let _ = writeln!(text, "Nothing of {looked} has drifted.");
         }
         let is_drifted = !recommendations.is_empty();
-        let (entries, unlooked) = (surveyed.counts.entries, &surveyed.unlooked);
-        let drifted = Drifted { entries, unlooked, recommendations, bloated, marked };
+        let Surveyed { checkout, unlooked, .. } = &surveyed;
+        let entries = surveyed.counts.entries;
+        let drifted = Drifted { entries, checkout, unlooked, recommendations, bloated, marked };
         let reply = surveyed.ending(Reply::new(&drifted, text), is_drifted);
         Ok(match (&surveyed.checkout, &surveyed.unlooked) {
             // A gate that could not look says neither yes nor no.
@@ -327,10 +330,14 @@ fn measured(measures: &[Measure], surveyed: &Surveyed) -> String {
         let _ = writeln!(text, "{:<10}{now:>8}{:>10}", aspect.name(), number(*limit));
     }
     let untold = |of: &Measure| of.value.is_none();
-    if measures.iter().any(|of| untold(of) && of.aspect == Aspect::Waiting) {
+    let is_part = measures.iter().any(|of| untold(of) && of.aspect == Aspect::Waiting);
+    if is_part {
         text.push_str("What waits and how tasks went is told of the whole node alone.\n");
     }
-    if measures.iter().any(|of| untold(of) && of.aspect == Aspect::Stale) {
+    let is_few = |of: &Measure| {
+        of.aspect.is_fraction() && untold(of) && !(is_part && of.aspect == Aspect::Failed)
+    };
+    if measures.iter().any(is_few) {
         let few = surveyed.limits.sample_min;
         let _ = writeln!(text, "A part of fewer than {few} is not told (survey.sample_min).");
     }

@@ -48,7 +48,7 @@ pub enum Verb {
     ///
     /// Example: klnode show L-7F3K
     Show(read::Show),
-    /// List what the node holds.
+    /// List what the node holds, in the order of ids, which says nothing of age.
     ///
     /// Example: klnode list -n 20
     List(read::List),
@@ -134,7 +134,7 @@ pub enum Verb {
     ///
     /// Example: klnode supersede L-7F3K --by L-9Q2M
     Supersede(supersede::Supersede),
-    /// Take what somebody else proposes for an entry as your own word; `show` lists proposals.
+    /// Take what somebody else proposes for entries as your own word; `show` lists proposals.
     ///
     /// Example: klnode accept L-7F3K --from alice --what title
     Accept(accept::Accept),

@@ -2,7 +2,7 @@
 
 use super::harmless::printable;
 use super::read::{escape, part};
-use super::{Reply, VerbError, anchors};
+use super::{Reply, VerbError, anchors, bounded};
 use crate::api::Client;
 use crate::api::types::peers::{ChangeWorkspace, NewWorkspace, Workspace, Workspaces};
 use crate::api::types::{MapCheckout, MappedCheckout};
@@ -10,6 +10,9 @@ use crate::query::count::{counted, entries};
 use hyper::Method;
 use std::fmt::Write;
 use std::path::PathBuf;
+
+/// Settings are a few lines; more is a mistake.
+const SETTINGS_BYTES_MAX: usize = 64 * 1024;
 
 /// What to do about workspaces.
 #[derive(Debug, clap::Subcommand)]
@@ -160,7 +163,7 @@ impl WorkspaceVerb {
                 Ok(Reply::new(&one, text))
             }
             Self::Settings(Settings { name, file }) => {
-                let settings = std::fs::read_to_string(&file).map_err(|error| {
+                let settings = bounded::file(&file, SETTINGS_BYTES_MAX).map_err(|error| {
                     VerbError::Input(format!("read {}: {error}", file.display()))
                 })?;
                 // Nothing would be no word; a comment is one, and sets nothing.

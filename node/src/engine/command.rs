@@ -288,13 +288,13 @@ pub enum Ingested {
     Forgotten,
 }
 
-/// The answer to a command, given when it is durable.
+/// The answer to a command, given when it is durable, unless it is incidental.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Receipt {
     /// The entry that was written.
     Created(EntryId),
-    /// The entry that was to be imported: this node has done so before, and what it said then
-    /// stands. Nothing was written.
+    /// The entry that was to be imported, or made of another: this node has done so before, and what
+    /// it said then stands. Nothing was written.
     Known(EntryId),
     /// Done; what it committed is in the feed up to here.
     Done(Seq),

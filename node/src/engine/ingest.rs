@@ -6,6 +6,7 @@
 
 use super::command::{Ingested, Source, Verdict};
 use super::crowd::Crowds;
+use super::hints::Unsaid;
 use super::peers::TOO_MANY_WAIT;
 use super::step::{Judge, Own};
 use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
@@ -40,10 +41,13 @@ pub(super) struct Ingest<'a> {
     pub(super) has_caller: bool,
     /// Whether another life of this home has shown in this step: one new boot is enough.
     pub(super) has_met_past: bool,
-    /// How many authors unknown here each peer has brought, as far as this step has looked.
+    /// How many authors unknown here each peer has brought, and how much is held of entries, as far as
+    /// this step has looked.
     pub(super) crowds: Crowds,
     /// What was read for the record before, and may do for the next.
     pub(super) kept: Kept,
+    /// Hints that a record of this step no longer gives.
+    pub(super) unsaid: Unsaid,
 }
 
 /// Whether the judge has a say.
@@ -77,8 +81,12 @@ impl Ingest<'_> {
             return self.bury(batch, record, source);
         }
         // One that is damaged says as much: nothing else is written in its place.
-        if Error::unless_damaged(batch.tombstone(record.entry()))? != Some(None) {
-            return Ok(Ingested::Forgotten);
+        match Error::unless_damaged(batch.tombstone(record.entry()))? {
+            Some(None) => {}
+            told => {
+                self.answer_with(batch, told.flatten().as_ref(), source)?;
+                return Ok(Ingested::Forgotten);
+            }
         }
         if source != Source::Local
             && let Some(ingested) = self.one_too_many(batch, record)?
@@ -110,7 +118,9 @@ impl Ingest<'_> {
         let mut after = before.clone();
         let merge = after.merge(record.clone());
         if let Some(proof) = &merge.proof {
-            self.convict(batch, proof)?;
+            // What is held of the two does not depend on whether the proof is kept.
+            let from = self.bringer(source).unwrap_or(self.writer.key.author());
+            self.hear_proof(batch, from, proof)?;
         }
         let is_own_past = source != Source::Local && record.author() == self.writer.key.author();
         let changes = match merge.outcome {
@@ -142,7 +152,13 @@ impl Ingest<'_> {
                 Verdict::Refuse(reason) => return Ok((Ingested::Refused(reason), None)),
             }
         }
+        if source != Source::Local
+            && let Some(reason) = self.overfills(batch, record, ask, (before, &after))?
+        {
+            return Ok((Ingested::Refused(reason.into()), None));
+        }
         let ingested = self.apply(batch, before, &after, record, &changes)?;
+        self.follow_bytes(record, (before, &after));
         self.follow_edges(batch, record)?;
         self.pass_on(batch, record, source)?;
         if is_own_past {
@@ -298,6 +314,24 @@ impl Ingest<'_> {
         Ok(Ingested::Merged(seq))
     }
 
+    /// Gives whoever brings something of an entry that is forgotten here the tombstone, if it was not
+    /// among those who were told: it holds the entry.
+    fn answer_with(
+        &self,
+        batch: &Batch,
+        tombstone: Option<&Record>,
+        source: Source,
+    ) -> Result<(), Error> {
+        let (Some(from), Some(tombstone)) = (self.bringer(source), tombstone) else {
+            return Ok(());
+        };
+        if batch.release(from, tombstone.entry())?.has_passed() {
+            return Ok(());
+        }
+        batch.brought_of(from, tombstone.entry(), true, self.now)?;
+        batch.queue(from, tombstone.digest(), false, self.writer.boot)
+    }
+
     /// Whether a tombstone that only the person may write is the person's: one of its machines wrote it,
     /// or brought it, and has honoured it then. A lost one that is blocked here has no word by way of
     /// another either.
@@ -323,12 +357,18 @@ impl Ingest<'_> {
     fn note_bringer(&self, batch: &Batch, record: &Record, source: Source) -> Result<(), Error> {
         let Some(from) = self.bringer(source) else { return Ok(()) };
         let returns = takes_back(record) || record.author() == self.writer.key.author();
-        batch.brought(from, (record.entry(), record.digest()), returns, self.now)
+        let (entry, digest) = (record.entry(), record.digest());
+        match batch.brought(from, (entry, digest), returns, self.now)? {
+            true => batch.tell_proofs(from, entry, self.writer.boot),
+            false => Ok(()),
+        }
     }
 
     /// Gives what was just merged to every peer that may have it, but for the one that brought it.
     fn pass_on(&mut self, batch: &Batch, record: &Record, source: Source) -> Result<(), Error> {
         let (entry, digest) = (record.entry(), record.digest());
+        self.members_may_change(Some(entry));
+        self.follow_charter(entry);
         self.note_bringer(batch, record, source)?;
         let takes_back = takes_back(record);
         batch.pass_on(entry, digest, takes_back, self.writer.boot)

@@ -22,6 +22,8 @@ use std::collections::BTreeSet;
 
 /// Proofs that are kept of whoever it is.
 pub(super) const PROOFS_MAX: u64 = 1_000;
+/// The same where a peer has told of the author: peers tell of whomever they like.
+pub(super) const PROOFS_TOLD_MAX: u64 = 3_000;
 /// Of authors who are neither peers nor members here, what one peer has brought since the start.
 pub(super) const PROOFS_OF_PEER_MAX: u64 = 1_000;
 
@@ -117,7 +119,8 @@ impl Ingest<'_> {
             true => self.writer.mine.insert(peer),
             false => self.writer.mine.remove(&peer),
         };
-        if held.as_ref().is_some_and(PeerRow::counts_as_mine) != row.counts_as_mine() {
+        let was_mine = held.as_ref().is_some_and(PeerRow::counts_as_mine);
+        if was_mine != row.counts_as_mine() {
             self.refresh_all_edges(batch)?;
         }
         self.writer.society_changes += 1;
@@ -126,10 +129,14 @@ impl Ingest<'_> {
         if was_approved != is_approved {
             batch.end_out(peer, (boot, self.now))?;
         }
-        if is_approved && !was_approved {
+        if is_approved && (!was_approved || (row.counts_as_mine() && !was_mine)) {
             // What was proved before it came concerns it too.
             for author in batch.proofs()? {
-                batch.append(peer, Outgoing::Proof(author), boot)?;
+                if let Some(entry) = batch.proof_entry(author)?
+                    && self.may_know(batch, peer, entry)?
+                {
+                    batch.append(peer, Outgoing::Proof(author), boot)?;
+                }
             }
         }
         batch.put_peer(peer, row)
@@ -145,6 +152,7 @@ impl Ingest<'_> {
             },
             PeerAct::NameWorkspace(id, row) => {
                 self.writer.society_changes += 1;
+                self.members_may_change(None);
                 batch.put_workspace(*id, row)
             }
             PeerAct::Invite(row) => batch.put_invitation(row, self.now),
@@ -189,47 +197,80 @@ impl Ingest<'_> {
         }
     }
 
-    /// Takes a proof from a peer. Anyone can make keys, bring a record of each and convict it: beyond a
-    /// number of proofs only those are kept of whom a peer has told how far it is, as of everyone whose
-    /// records it brings; and beyond a number of one peer's only those of whom this node knows itself.
-    fn hear_proof(&mut self, batch: &Batch, from: AuthorId, proof: &Proof) -> Result<(), Error> {
-        let author = proof.author();
-        if batch.has_proof(author)? {
+    /// Takes a proof that somebody brought, or that two records are. Anyone can make keys, bring records
+    /// of each and convict it: beyond a number of proofs only those are kept of whom a peer has told how
+    /// far it is, as of everyone whose records it brings; and beyond a larger number, or a number of one
+    /// peer's, only those of whom this node knows itself.
+    pub(super) fn hear_proof(
+        &mut self,
+        batch: &Batch,
+        from: AuthorId,
+        proof: &Proof,
+    ) -> Result<(), Error> {
+        let (author, named) = (proof.author(), batch.proof_entry(proof.author())?);
+        if named == Some(proof.entry()) {
             return Ok(());
         }
         let brought = self.writer.proofs_brought.get(&from).copied().unwrap_or_default();
+        let (kept, is_convicted) = (batch.proof_count()?, named.is_some());
         let has_room = brought < PROOFS_OF_PEER_MAX
-            && (batch.proof_count()? < PROOFS_MAX || batch.has_distance(author)?);
+            && (is_convicted
+                || kept < PROOFS_MAX
+                || (kept < PROOFS_TOLD_MAX && batch.has_distance(author)?));
         if has_room {
             self.writer.proofs_brought.insert(from, brought + 1);
-        } else if !self.is_acquainted(batch, author)? {
+        } else if is_convicted || !self.is_acquainted(batch, author)? {
             return Ok(());
         }
-        self.convict(batch, proof)
+        self.convict(batch, from, proof)
     }
 
     /// Whether an author is the person's own, a peer, or a member of a workspace.
-    fn is_acquainted(&self, batch: &Batch, author: AuthorId) -> Result<bool, Error> {
-        if self.writer.mine.contains(&author) || batch.has_peer(author)? {
-            return Ok(true);
-        }
-        for workspace in batch.workspaces()? {
-            let charter = Error::unless_damaged(batch.charter(workspace, self.now))?;
-            if charter.is_some_and(|charter| charter.members.contains(&author)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    fn is_acquainted(&mut self, batch: &Batch, author: AuthorId) -> Result<bool, Error> {
+        Ok(self.writer.mine.contains(&author)
+            || batch.has_peer(author)?
+            || self.is_listed(batch, author)?)
     }
 
-    /// Keeps a proof, and passes it to everyone who may talk: it speaks of the author alone.
-    pub(super) fn convict(&mut self, batch: &Batch, proof: &Proof) -> Result<(), Error> {
-        if batch.has_proof(proof.author())? {
-            return Ok(());
+    /// Keeps a proof, and passes it to those who may know of the entry that it names, and to whoever
+    /// brought it, or half of it. Another against the same author takes its place only where all who
+    /// may see the first may see it too, and more: somebody may not have read of the first yet.
+    fn convict(&mut self, batch: &Batch, from: AuthorId, proof: &Proof) -> Result<(), Error> {
+        let author = proof.author();
+        let hearers = self.hearers(batch, from, proof.entry())?;
+        if let Some(named) = batch.proof_entry(author)? {
+            let told = self.hearers(batch, from, named)?;
+            if told.len() >= hearers.len() || !told.iter().all(|peer| hearers.contains(peer)) {
+                return Ok(());
+            }
         }
         batch.put_proof(proof)?;
         self.writer.society_changes += 1;
-        batch.tell_all(Outgoing::Proof(proof.author()), self.writer.boot)
+        let boot = self.writer.boot;
+        hearers.into_iter().try_for_each(|peer| batch.append(peer, Outgoing::Proof(author), boot))
+    }
+
+    /// The peers that may know of an entry, of which somebody among them has just told.
+    fn hearers(
+        &self,
+        batch: &Batch,
+        from: AuthorId,
+        entry: EntryId,
+    ) -> Result<Vec<AuthorId>, Error> {
+        let mut hearers = Vec::new();
+        for peer in batch.peers()? {
+            let row = batch.peer(peer)?;
+            let is_approved = row.is_some_and(|row| row.approval == Approval::Approved);
+            if is_approved && (peer == from || self.may_know(batch, peer, entry)?) {
+                hearers.push(peer);
+            }
+        }
+        Ok(hearers)
+    }
+
+    /// Whether a peer may know of an entry: one's own machine, or one that it has passed to or come from.
+    fn may_know(&self, batch: &Batch, peer: AuthorId, entry: EntryId) -> Result<bool, Error> {
+        Ok(self.writer.mine.contains(&peer) || batch.release(peer, entry)?.has_passed())
     }
 
     fn received(

@@ -12,7 +12,12 @@ use crate::store::rows::Seq;
 use klnode_crdt::time::WallTime;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
+
+/// How far the wall clock may run ahead of the steady one between two commands: less is a clock that
+/// is set right, more a machine that slept or was put back.
+const PARTED_MAX: Duration = Duration::from_secs(300);
 
 /// How much waits and how much is committed together.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +36,28 @@ impl Limits {
     pub const AUTHORS_BROUGHT_MAX: usize = 256;
     /// Such authors of one entry, whoever brings them.
     pub const AUTHORS_UNKNOWN_MAX: usize = 1_024;
+    /// Bytes that one author has about one entry in one facet. Who tells the truth has one record there
+    /// for each life of its home that has not heard of the others, nearly always one: seven of the
+    /// longest fit.
+    pub const AUTHOR_BYTES_MAX: u64 = 2 * 1024 * 1024;
+    /// Bytes that all authors unknown here have about one entry. Decoded they take up about fifteen
+    /// times as much, and again as much when they are joined, for each who reads the entry. A quarter of
+    /// it is for those who say little, and another for those who say anew what they have said: however
+    /// much others say, there is room for them. Blocked and convicted authors are among the unknown.
+    pub const UNKNOWN_BYTES_MAX: u64 = 8 * 1024 * 1024;
+    /// The same of authors who are known, but not this person's own and not the entry's creator: the
+    /// owner of a workspace may list thousands of keys. A hundred members with the longest content fit
+    /// into the half.
+    pub const KNOWN_BYTES_MAX: u64 = 16 * 1024 * 1024;
+    /// Up to so many bytes somebody says little: of whom is known here in one facet, of whom is unknown
+    /// in all. A home counts there in fifty starts.
+    pub const SHORT_BYTES_MAX: u64 = 2 * 1024;
 }
+
+// If all who may be unknown say little, there is room for it.
+const _: () = assert!(
+    Limits::AUTHORS_UNKNOWN_MAX as u64 * Limits::SHORT_BYTES_MAX <= Limits::UNKNOWN_BYTES_MAX / 4
+);
 
 impl Default for Limits {
     fn default() -> Self {
@@ -78,7 +104,7 @@ impl Handle {
     pub fn note(&self, command: Command) {
         let (reply, _) = oneshot::channel();
         if self.requests.try_send(Request::Do(Box::new(command), reply)).is_err() {
-            tracing::debug!("the writer is too busy to note what was served");
+            tracing::debug!("the writer is too busy: what nobody was promised is dropped");
         }
     }
 
@@ -202,6 +228,7 @@ fn serve(
     published: &Published,
     now: impl Fn() -> WallTime,
 ) -> Engine {
+    let mut watched = Watched(engine.last_step(), Instant::now());
     // Ends when the inbox is closed and empty: then every command has its answer.
     while let Some(first) = inbox.blocking_recv() {
         let (mut commands, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -225,12 +252,33 @@ fn serve(
         }
         let answers = match commands.is_empty() {
             true => Vec::new(),
-            false => step_over(&mut engine, &commands, now()),
+            false => {
+                let now = now();
+                if watched.has_parted(now, Instant::now()) {
+                    engine.resumed();
+                }
+                step_over(&mut engine, &commands, now)
+            }
         };
         published.tell(&engine, &commands, &answers);
         answer(waiting, answers.into_iter());
     }
     engine
+}
+
+/// Both clocks when the last command came, or the engine started.
+struct Watched(WallTime, Instant);
+
+impl Watched {
+    /// Whether the wall clock has run ahead of the steady one since then. The steady one stands still
+    /// while a machine sleeps, and of an image that is put back it goes on from where the image was
+    /// taken, while the wall clock is set right.
+    fn has_parted(&mut self, wall: WallTime, steady: Instant) -> bool {
+        let passed = steady.saturating_duration_since(self.1);
+        let has_parted = self.0.plus(passed).plus(PARTED_MAX) < wall;
+        *self = Self(wall, steady);
+        has_parted
+    }
 }
 
 /// Applies commands, whatever they meet. Where several do so together, one that panics costs none of

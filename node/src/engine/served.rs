@@ -45,8 +45,11 @@ impl Ingest<'_> {
         for (place, entry) in row.entries.iter().enumerate() {
             let mut uses = batch.uses(*entry)?;
             uses.served = uses.served.saturating_add(1);
-            // Not the later of both: a clock that stood ahead once would keep it from going stale.
-            uses.last_served = self.now;
+            // Whoever looks for what is stale does not make it fresh by looking.
+            if !row.cost.hits.get(place).is_some_and(|hit| hit.is_stale) {
+                // Not the later of both: a clock that stood ahead once would keep it from going stale.
+                uses.last_served = self.now;
+            }
             if place == 0 && row.is_weak {
                 uses.prediction_errors = uses.prediction_errors.saturating_add(1);
             }

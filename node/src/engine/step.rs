@@ -2,6 +2,7 @@
 
 use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
 use super::crowd::Crowds;
+use super::hints::Unsaid;
 use super::ingest::{Ask, Ingest, Kept};
 use super::peers::{REJECTED, refusal};
 use super::tasks::TaskParams;
@@ -94,6 +95,8 @@ pub struct Engine {
     /// The boot whose epoch is durable. One that was drawn in a group that failed is not.
     announced: Boot,
     last_step: WallTime,
+    /// Whether the clocks say that this may be another life of the home.
+    is_resumed: bool,
     /// Commits since the last durable one.
     deferred: u32,
     /// Keys of the same person that no row of a peer tells of, this node's own among them.
@@ -144,6 +147,7 @@ impl Engine {
             head,
             announced,
             last_step: now,
+            is_resumed: false,
             deferred: 0,
             given,
             is_in_doubt: false,
@@ -179,8 +183,19 @@ impl Engine {
         self.own.society_changes
     }
 
+    /// What the clock said when the last step was taken, or it started.
+    pub(super) fn last_step(&self) -> WallTime {
+        self.last_step
+    }
+
+    /// Has the next step draw a boot: this process may be a second life of its home, and another
+    /// that went on from the same image may have used the numbers that come next.
+    pub(super) fn resumed(&mut self) {
+        self.is_resumed = true;
+    }
+
     /// Applies commands in one transaction and answers each. Every answer that is not a rejection
-    /// is durable.
+    /// is durable, but for what is incidental.
     pub fn step(&mut self, commands: &[Command], now: WallTime) -> Vec<Result<Receipt, Rejection>> {
         self.may_be_written = false;
         self.apply(commands, now)
@@ -277,14 +292,16 @@ impl Engine {
                 self.own.mine = self.given.iter().copied().chain(stored).collect();
             }
         }
-        let was_asleep = self.last_step.plus(RESUME_GAP) < now;
+        let is_resumed = std::mem::take(&mut self.is_resumed);
+        let was_asleep = is_resumed || self.last_step.plus(RESUME_GAP) < now;
         let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;
         self.last_step = now;
         let (writer, judge) = (&mut self.own, &mut *self.judge);
         let (caller, has_caller) = (CallerRow::default(), false);
-        let (has_met_past, crowds, kept) = (false, Crowds::new(), Kept::default());
+        let (has_met_past, crowds, kept) = (false, Crowds::default(), Kept::default());
+        let unsaid = Unsaid::new();
         let mut ingest =
-            Ingest { writer, judge, now, caller, has_caller, has_met_past, crowds, kept };
+            Ingest { writer, judge, now, caller, has_caller, has_met_past, crowds, kept, unsaid };
         if was_asleep || went_back {
             // Stamps of a clock that stood wrong go with the boot that gave them out.
             ingest.writer.clock = Clock::default();
@@ -305,6 +322,7 @@ impl Engine {
                 answer => receipts.push(answer),
             }
         }
+        ingest.settle_hints(&batch)?;
         let head = batch.head()?;
         self.may_be_written = true;
         batch.commit()?;

@@ -193,7 +193,8 @@ impl Ingest<'_> {
         if row.stage != Stage::Made {
             let problem = match row.matter {
                 Matter::Staleness => {
-                    "it tells what has become stale, and changed nothing; serve or confirm the entry"
+                    "it tells what has become stale, and changed nothing; confirm the entry, or \
+                     observe a success"
                         .to_owned()
                 }
                 _ => format!("it is {}, and there is nothing to take back", row.stage.name()),

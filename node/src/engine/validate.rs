@@ -20,6 +20,8 @@ const EVIDENCE_TYPES: [&str; 8] =
 const POLARITIES: [&str; 3] = ["positive", "negative", "neutral"];
 const DECAY_CLASSES: [&str; 3] = ["ephemeral", "stable", "permanent"];
 const OUTCOMES: [&str; 4] = ["confirmed", "rejected", "partial", "inconclusive"];
+/// Any other word would be shown and mean nothing.
+const FLAGS: [&str; 2] = ["true", "false"];
 
 fn invalid(field: &'static str, problem: impl Into<String>) -> Rejection {
     Rejection::Invalid { field, problem: problem.into() }
@@ -257,6 +259,8 @@ fn register(register: Register, text: &str) -> Result<(), Rejection> {
         Register::DECAY_CLASS => one_of("decay_class", text, &DECAY_CLASSES),
         // An empty one takes it away.
         Register::OUTCOME if !text.is_empty() => one_of("outcome", text, &OUTCOMES),
+        Register::FAILED_WORK if !text.is_empty() => one_of("failed_work", text, &FLAGS),
+        Register::THREAD => one_line("thread", text),
         _ => Ok(()),
     }
 }

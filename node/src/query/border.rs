@@ -25,6 +25,8 @@ const NAMED_MAX: usize = 6;
 const KEPT_MAX: usize = 16_384;
 /// What this version has no name for.
 const UNNAMED: &str = "a field of a later version";
+/// What both texts of a citation are called.
+const EVIDENCE: &str = "evidence";
 
 /// Compiled once, when it is first needed, and the same for everyone: rules are data.
 static SCANNER: LazyLock<Scanner> = LazyLock::new(Scanner::new);
@@ -97,8 +99,13 @@ pub fn defused(text: &str) -> String {
 pub fn said(record: &Record) -> Vec<(&'static str, String)> {
     match record.payload() {
         Some(Payload::Claims { origin, claims }) => {
-            let texts = texts_of(origin.as_ref(), claims);
-            texts.map(|(field, text)| (field, defused(text))).collect()
+            let texts = texts_of(origin.as_ref(), claims).filter(|(field, _)| *field != EVIDENCE);
+            // To the scan a citation is several texts, to a reader it is one.
+            let cited = claims.citations.iter().map(|(of, _)| {
+                let (kind, at) = (defused(&of.evidence_type), defused(&of.evidence_ref));
+                (EVIDENCE, format!("{kind}:{at}"))
+            });
+            texts.map(|(field, text)| (field, defused(text))).chain(cited).collect()
         }
         _ => Vec::new(),
     }
@@ -189,7 +196,7 @@ fn named(register: Register) -> &'static str {
 
 fn cited(citation: &Citation) -> [(&'static str, &str); 3] {
     let Citation { evidence_type, evidence_ref, cited_by, .. } = citation;
-    [("evidence", evidence_ref), ("evidence", evidence_type), ("cited_by", cited_by)]
+    [(EVIDENCE, evidence_ref), (EVIDENCE, evidence_type), ("cited_by", cited_by)]
 }
 
 /// Every text that is shown of an entry.

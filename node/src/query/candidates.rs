@@ -70,6 +70,8 @@ pub(super) struct Candidates {
     pub(super) meaning: Option<Meant>,
     pub(super) tail_records: u64,
     pub(super) has_words: bool,
+    /// Whether nothing here is what was asked for, whatever it says.
+    pub(super) fits_nothing: bool,
     /// The question in words, where it may be looked for word for word.
     pub(super) phrase: Option<keyword::Question>,
 }
@@ -116,8 +118,10 @@ pub(super) fn find(
     let lookup = Lookup { question: asked_words, look, meaning, filter: &question.filter };
     let best_first = lookup.best_first(question, &asked, &tail, is_shut)?;
     let engines = if lookup.meaning.is_some() { Engines::Both } else { Engines::Keywords };
+    let fits_nothing = best_first.is_empty() && lookup.fits_nothing(&tail)?;
     Ok(Candidates {
         best_first,
+        fits_nothing,
         asked,
         engines,
         calibration: lookup.calibration(),
@@ -218,6 +222,15 @@ impl Lookup<'_> {
             }
             count *= CROWDED_STEP;
         }
+    }
+
+    /// Whether it is sure that nothing here is what was asked for.
+    fn fits_nothing(&self, tail: &Tail) -> Result<bool, SearchError> {
+        let mut newest = tail.documents.values().flatten();
+        let is_known = !self.filter.is_empty() && tail.records <= TAIL_RECORDS_MAX;
+        Ok(is_known
+            && !newest.any(|document| self.filter.admits(&document.scope))
+            && !self.look.has_any(self.filter)?)
     }
 
     fn calibration(&self) -> Calibration {

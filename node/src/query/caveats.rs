@@ -57,8 +57,9 @@ pub(super) fn own_caveats(
     if !found.merged.is_empty() {
         caveats.push(Caveat::Merged(found.merged.len()));
     }
-    if !view.proposals.is_empty() {
-        caveats.push(Caveat::Proposals(view.proposals.len()));
+    let proposals = found.proposals().count();
+    if proposals > 0 {
+        caveats.push(Caveat::Proposals(proposals));
     }
     caveats.extend(of_others(found));
     if let Some(author) = found.author.as_ref().filter(|author| !author.is_own()) {

@@ -31,6 +31,8 @@ pub struct Judged {
     pub writer: Writer,
     /// How often the text that is shown has helped here.
     pub local_successes: u32,
+    /// How often it was confirmed by whoever may have it from here, which is no evidence.
+    pub primed_confirmations: u32,
     /// Who has seen it work.
     pub corroboration: Corroboration,
     /// Whether it may enter a gated answer.
@@ -136,7 +138,7 @@ pub(super) fn judge(
         own_posterior: local.posterior,
         predicates: Check::Nothing,
         created: row.first_seen.day(),
-        served: (uses.served > 0).then(|| uses.last_served.day()),
+        served: (uses.last_served > WallTime::default()).then(|| uses.last_served.day()),
         // What held in a caller's checkout was verified again; what was taken out of the archive is new.
         revived: last_success(reading, view).max(uses.held.map(WallTime::day)).max(uses.unarchived),
         prediction_errors: uses.prediction_errors,
@@ -152,6 +154,7 @@ pub(super) fn judge(
         standing,
         writer,
         local_successes,
+        primed_confirmations: uses.primed_confirmations,
         corroboration,
         gate,
         facts,

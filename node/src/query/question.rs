@@ -285,6 +285,8 @@ pub enum Abstained {
         /// What it would have had to reach.
         score_min: f64,
     },
+    /// Nothing that may answer is what was asked for: no words would find anything.
+    NothingFits,
     /// An executor that keeps to the plan is left alone.
     NotAsked,
     /// The question has no words.

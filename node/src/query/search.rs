@@ -87,6 +87,7 @@ impl Reading<'_> {
             answer.abstained = Some(Abstained::NoWords);
             return Ok(answer);
         }
+        let fits_nothing = found.fits_nothing;
         let read = self.read_best(question, &found, cancel)?;
         let relevances: Vec<Relevance> = read.iter().map(|read| read.relevance).collect();
         let verdict = judge(&relevances, &found.asked, found.engines, &found.calibration);
@@ -110,7 +111,10 @@ impl Reading<'_> {
             put_untried_last(&mut ranking, &read);
         }
         if !is_answer {
-            answer.abstained = Some(Abstained::NothingRelevant { score, score_min });
+            answer.abstained = Some(match fits_nothing {
+                true => Abstained::NothingFits,
+                false => Abstained::NothingRelevant { score, score_min },
+            });
         }
         let held = || store::Error::unless_damaged(self.society.entries(self.snapshot));
         if read.is_empty() && held()? == Some(0) {

@@ -1,7 +1,7 @@
 //! What a peer brought, on its way to the writer: blocked authors and the ingress filter are looked
 //! at here, everything else is for the engine.
 
-use super::release::{Examiner, facts, hop};
+use super::release::{Examiner, facts, hop, importers};
 use super::view::StoreView;
 use crate::engine::{
     Arrival, Command, Ingested, PeerAct, Receipt, Rejection, beside, refusal, takes_back,
@@ -23,8 +23,11 @@ use std::collections::{BTreeMap, BTreeSet};
 const RECORDS_AT_ONCE: usize = 256;
 /// for so many bytes of them,
 const BYTES_AT_ONCE: usize = 1024 * 1024;
-/// and for so many records that they are merged with: each of these may be large.
+/// for so many records that they are merged with, each of which may be large,
 const BESIDE_AT_ONCE: usize = 128;
+/// and for so many bytes that are held of their entries, by whomever: one small record may have the
+/// writer go through all of its entry. An entry that alone takes up more goes by itself.
+const ENTRY_BYTES_AT_ONCE: u64 = 8 * 1024 * 1024;
 
 /// A delivery, sorted into what the writer is told.
 pub(super) struct Sorted {
@@ -34,6 +37,10 @@ pub(super) struct Sorted {
     arrivals: Vec<Record>,
     /// How many do not.
     settled: usize,
+    /// Entries among them of which nothing is known here.
+    unknown: BTreeSet<EntryId>,
+    /// Entries of which it is not known yet who has a say there.
+    unsettled: BTreeSet<EntryId>,
     /// Whether somebody turns out to be near enough for what it created to be passed on.
     pub(super) is_nearer: bool,
     /// Proofs that prove nothing.
@@ -102,11 +109,35 @@ pub(super) fn sort(
         // there: whoever reads its outbox anew from an older cursor is told of it.
         acts.push(PeerAct::Requeue(peer, arrivals.iter().map(Record::digest).collect()));
     }
+    let unknown = unknown(&arrivals, &view.snapshot)?;
+    let unsettled = unsettled(&arrivals, view)?;
     let mut groups = pieces(&arrivals, peer, &view.snapshot)?;
     if let Some(last) = groups.last_mut().filter(|_| !acts.is_empty()) {
         last.push(Command::Peers(acts));
     }
-    Ok(Sorted { groups, arrivals, settled, is_nearer, faults })
+    Ok(Sorted { groups, arrivals, settled, unknown, unsettled, is_nearer, faults })
+}
+
+/// The entries of which nothing is known here. A row that is damaged tells of one that is.
+fn unknown(arrivals: &[Record], snapshot: &Snapshot) -> Result<BTreeSet<EntryId>, Error> {
+    let mut unknown: BTreeSet<EntryId> = arrivals.iter().map(Record::entry).collect();
+    for entry in unknown.clone() {
+        if !matches!(Error::unless_damaged(snapshot.view_row(entry))?, Some(None)) {
+            unknown.remove(&entry);
+        }
+    }
+    Ok(unknown)
+}
+
+/// The entries of which it is not known who has a say there.
+fn unsettled(arrivals: &[Record], view: &StoreView) -> Result<BTreeSet<EntryId>, Error> {
+    let mut unsettled = BTreeSet::new();
+    for entry in arrivals.iter().map(Record::entry).collect::<BTreeSet<_>>() {
+        if !view.is_settled(entry)? {
+            unsettled.insert(entry);
+        }
+    }
+    Ok(unsettled)
 }
 
 /// How far the peer says that authors are: of what it named, and of what it brought.
@@ -138,7 +169,8 @@ fn pieces(
 ) -> Result<Vec<Vec<Command>>, Error> {
     let (mut pieces, mut piece) = (Vec::new(), Vec::new());
     let (mut held, mut last) = (BTreeMap::new(), None);
-    let (mut bytes, mut read) = (0_usize, 0_usize);
+    let (mut sizes, mut entries) = (BTreeMap::<EntryId, u64>::new(), BTreeSet::<EntryId>::new());
+    let (mut bytes, mut read, mut around) = (0_usize, 0_usize, 0_u64);
     for record in arrivals {
         let at = (record.entry(), record.author(), beside(record));
         let count = match held.get(&at) {
@@ -147,17 +179,27 @@ fn pieces(
         };
         held.insert(at, count + 1);
         let size = record.header().payload_bytes as usize;
+        let of_entry = match sizes.get(&at.0) {
+            Some(bytes) => *bytes,
+            None => snapshot.entry_bytes(at.0)?,
+        };
+        sizes.insert(at.0, of_entry + size as u64);
         // For those that follow one another it is read once.
         let more = if last == Some(at) { 0 } else { count };
+        // An entry is gone through once a step.
+        let beyond = if entries.contains(&at.0) { 0 } else { of_entry };
         let is_full = piece.len() >= RECORDS_AT_ONCE
             || bytes + size > BYTES_AT_ONCE
-            || (more > 0 && read + more > BESIDE_AT_ONCE);
+            || (more > 0 && read + more > BESIDE_AT_ONCE)
+            || (beyond > 0 && around + beyond > ENTRY_BYTES_AT_ONCE);
         if is_full && !piece.is_empty() {
             pieces.push(vec![Command::Ingest(std::mem::take(&mut piece))]);
-            (bytes, read) = (size, count);
+            entries.clear();
+            (bytes, read, around) = (size, count, of_entry);
         } else {
-            (bytes, read) = (bytes + size, read + more);
+            (bytes, read, around) = (bytes + size, read + more, around + beyond);
         }
+        entries.insert(at.0);
         last = Some(at);
         piece.push(Arrival { record: record.clone(), from });
     }
@@ -228,15 +270,15 @@ fn held_back(
         let workspace = entry.origin.as_ref().map(|origin| origin.workspace());
         let seen = entry.view(view.now, &view.society.entitlement(workspace));
         let Some(mut subject) = facts(&seen, id) else { continue };
-        subject.creator_hop = match seen.origin.as_ref().and_then(|origin| origin.creator()) {
-            None => Some(0),
-            Some(creator) if creator == peer => Some(0),
-            Some(creator) if view.society.mine.contains(&creator) => Some(1),
-            Some(creator) => match hops.get(&creator) {
-                Some(hop) => Some(*hop),
-                None => said_by(peer, creator, view)?,
-            },
-        };
+        let far = |author| hop_from(peer, author, view, hops);
+        match seen.origin.as_ref().and_then(|origin| origin.creator()) {
+            Some(creator) => subject.creator_hop = far(creator)?,
+            None if subject.is_charter => {}
+            None => {
+                let said: Result<Vec<Option<u8>>, Error> = importers(&entry).map(far).collect();
+                subject.creator_hop = said?.into_iter().flatten().min();
+            }
+        }
         let mut acquaintance = view.society.acquaintance(peer);
         if filter.workspaces.is_empty() {
             // What a peer shares with this node is what it offers.
@@ -252,23 +294,42 @@ fn held_back(
     Ok(held)
 }
 
+/// How far an author is from a peer.
+fn hop_from(
+    peer: AuthorId,
+    author: AuthorId,
+    view: &StoreView,
+    hops: &BTreeMap<AuthorId, u8>,
+) -> Result<Option<u8>, Error> {
+    if author == peer {
+        return Ok(Some(0));
+    }
+    if view.society.mine.contains(&author) {
+        return Ok(Some(1));
+    }
+    match hops.get(&author) {
+        Some(hop) => Ok(Some(*hop)),
+        None => said_by(peer, author, view),
+    }
+}
+
 /// How far a peer has said that an author is from it.
 fn said_by(peer: AuthorId, author: AuthorId, view: &StoreView) -> Result<Option<u8>, Error> {
     let said = view.snapshot.distances(author)?;
     Ok(said.into_iter().find(|(by, _)| *by == peer).map(|(_, hop)| hop))
 }
 
-fn refuse(offer: Offerer, record: &Record, reason: String) -> PeerAct {
+/// Keeps that a record was refused. Where it was unknown who has a say, it is asked for again once that
+/// is known: it may be its author.
+fn refuse(offer: Offerer, record: &Record, reason: String, is_unknown: bool) -> PeerAct {
     let (slot, row) = refusal(record, reason);
-    PeerAct::Refuse(offer, slot, Box::new(row))
+    PeerAct::Refuse(offer, slot, Box::new(RefusalRow { is_unknown, ..row }))
 }
 
 /// Keeps an objection. What takes back is refused only where nothing is known of its entry, and heard
 /// as soon as that is known: somebody else may bring what it takes back.
 fn object(offer: Offerer, record: &Record, reason: String) -> PeerAct {
-    let (slot, row) = refusal(record, reason);
-    let is_unknown = takes_back(record);
-    PeerAct::Refuse(offer, slot, Box::new(RefusalRow { is_unknown, ..row }))
+    refuse(offer, record, reason, takes_back(record))
 }
 
 /// A later version's record has no slot that this one can read: it stands for itself.
@@ -293,27 +354,33 @@ impl Sorted {
     ) -> (Vec<Outcome>, Vec<PeerAct>) {
         let mut outcomes = vec![Outcome::Settled; self.settled];
         outcomes.extend(std::iter::repeat_n(Outcome::Faulty, self.faults));
-        if answers.is_empty() || answers.iter().any(Result::is_err) {
-            outcomes.push(Outcome::Deferred);
-            return (outcomes, Vec::new());
-        }
         let ingested = answers.iter().filter_map(|answer| match answer {
             Ok(Receipt::Ingested(ingested)) => Some(ingested),
             _ => None,
         });
-        let mut acts = Vec::new();
+        let (mut acts, mut unknown) = (Vec::new(), self.unknown.clone());
         for (record, what) in self.arrivals.iter().zip(ingested.flatten()) {
-            outcomes.push(Outcome::Settled);
+            let is_new = matches!(what, Ingested::Merged(_)) && unknown.remove(&record.entry());
+            outcomes.push(if is_new { Outcome::New } else { Outcome::Settled });
             match what {
                 // What it waits for comes later; a comparison brings it back if that is lost.
                 Ingested::Deferred(_) if record.header().facet == Facet::Claims => {}
                 Ingested::Deferred(_) => outcomes.push(Outcome::Deferred),
-                Ingested::Refused(reason) => acts.push(refuse(offer, record, reason.clone())),
+                Ingested::Refused(reason) => {
+                    let is_unknown =
+                        !takes_back(record) && self.unsettled.contains(&record.entry());
+                    acts.push(refuse(offer, record, reason.clone(), is_unknown));
+                }
                 Ingested::Known
                 | Ingested::Merged(_)
                 | Ingested::Quarantined(_)
                 | Ingested::Forgotten => {}
             }
+        }
+        // What was taken before something failed has been counted; all of it comes again.
+        if answers.is_empty() || answers.iter().any(Result::is_err) {
+            outcomes.push(Outcome::Deferred);
+            acts.clear();
         }
         (outcomes, acts)
     }
@@ -323,14 +390,16 @@ impl Sorted {
 mod tests {
     use super::*;
     use crate::engine::testing;
-    use crate::store::Durability;
+    use crate::store::{Durability, Store};
     use klnode_crdt::gcounter::Thousandths;
     use klnode_crdt::holding::Holding;
-    use klnode_crdt::ids::Boot;
+    use klnode_crdt::ids::{Boot, StoreId};
     use klnode_crdt::key::SecretKey;
+    use klnode_crdt::limits::CONTENT_BYTES_MAX;
+    use klnode_crdt::lww::Register;
     use klnode_crdt::tally::Observation;
     use klnode_crdt::time::{Day, Hlc};
-    use klnode_crdt::writer::Writer;
+    use klnode_crdt::writer::{Claim, Writer};
 
     /// What one author counts on an entry, in the slot of a boot.
     fn tally(entry: u8, boot: u64) -> Record {
@@ -351,6 +420,11 @@ mod tests {
             batch.put_record(&tally(entry, boot)).unwrap();
         }
         batch.commit().unwrap();
+        sizes_in(&store, arrivals)
+    }
+
+    /// The same, by what a store holds.
+    fn sizes_in(store: &Store, arrivals: &[Record]) -> Vec<usize> {
         let pieces = pieces(arrivals, AuthorId::default(), &store.snapshot().unwrap()).unwrap();
         let mut all = Vec::new();
         let sizes = pieces.into_iter().flatten().map(|command| match command {
@@ -367,6 +441,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_refused_is_kept_with_whether_it_was_known_who_has_a_say() {
+        let arrivals = vec![tally(1, 1), tally(2, 1)];
+        let (unknown, unsettled) = (BTreeSet::new(), [arrivals[0].entry()].into());
+        let (groups, settled, is_nearer, faults) = (Vec::new(), 0, false, 0);
+        let sorted = Sorted { groups, arrivals, settled, unknown, unsettled, is_nearer, faults };
+        let refused = || Ingested::Refused("the entry is full".into());
+        let answers = [Ok(Receipt::Ingested(vec![refused(), refused()]))];
+        let offer = Offerer { peer: AuthorId::default(), store: StoreId::default() };
+        let (_, acts) = sorted.outcomes(offer, &answers);
+        let is_unknown = |act: &PeerAct| match act {
+            PeerAct::Refuse(_, _, row) => row.is_unknown,
+            other => panic!("nothing but refusals: {other:?}"),
+        };
+        assert_eq!(acts.iter().map(is_unknown).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
     fn a_page_goes_to_the_writer_in_pieces_by_what_is_read_for_them() {
         assert_eq!(sizes(0, &[]), [0]);
         let of_one: Vec<Record> = (100..700).map(|boot| tally(1, boot)).collect();
@@ -377,5 +468,27 @@ mod tests {
         let most = sizes(63, &by_turns).into_iter().max();
         assert_eq!(most, Some(2), "for each of them all is read that is held beside it");
         assert_eq!(sizes(1, &by_turns), [12], "where little is held");
+    }
+
+    #[test]
+    fn small_records_on_large_entries_go_to_the_writer_entry_by_entry() {
+        let store = testing::store();
+        let batch = store.batch(Durability::Durable).unwrap();
+        let (key, own) = (SecretKey::from_bytes(&[4; 32]), Holding::default());
+        let content = Claim::Set(Register::CONTENT, "x".repeat(CONTENT_BYTES_MAX));
+        // Somebody else's: more than half of what may be gone through at once, twice.
+        let half = ENTRY_BYTES_AT_ONCE / 2 / CONTENT_BYTES_MAX as u64;
+        for (entry, boot) in
+            [1, 2].into_iter().flat_map(|entry| (0..=half).map(move |boot| (entry, boot)))
+        {
+            let entry = EntryId::from_bytes([entry; 16]);
+            let writer = Writer { key: &key, boot: Boot(boot), entry, own: &own };
+            let (held, said) = (own.to_entry(), std::slice::from_ref(&content));
+            let record = writer.claim(&held, None, said, Hlc::from_bits(1)).unwrap();
+            batch.put_record(&record).unwrap();
+        }
+        batch.commit().unwrap();
+        let arrivals = [tally(1, 100), tally(1, 101), tally(3, 100), tally(2, 100), tally(4, 100)];
+        assert_eq!(sizes_in(&store, &arrivals), [3, 2]);
     }
 }

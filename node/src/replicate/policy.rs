@@ -72,6 +72,26 @@ impl Core {
         Ok(())
     }
 
+    /// What is sent to a peer, or what is taken from it, is the configuration's again.
+    pub fn reset_filters(
+        &mut self,
+        peer: AuthorId,
+        is_sent: bool,
+        is_taken: bool,
+    ) -> Result<(), PairError> {
+        let held = self.row(peer)?;
+        let mut acts = if is_taken { self.readmit()? } else { Vec::new() };
+        let row = PeerRow {
+            egress: held.egress.clone().filter(|_| !is_sent),
+            ingress: held.ingress.clone().filter(|_| !is_taken),
+            ..held
+        };
+        acts.push(PeerAct::Put(peer, Box::new(row)));
+        self.replica.note(acts)?;
+        self.changed([peer].into());
+        Ok(())
+    }
+
     /// What was refused from any store may be welcome now: it is asked for again from the start, once
     /// this is noted.
     fn readmit(&mut self) -> Result<Vec<PeerAct>, PairError> {

@@ -8,7 +8,8 @@ use crate::store::{Error, Snapshot};
 use klnode_config::sections as config;
 use klnode_config::units::{self, List, Name};
 use klnode_crdt::charter;
-use klnode_crdt::claims::TextSet;
+use klnode_crdt::claims::{Claims, TextSet};
+use klnode_crdt::entry::Entry;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
@@ -104,11 +105,9 @@ impl Examiner {
         }
         let Some(mut subject) = facts(&found.view, entry) else { return Ok(None) };
         judged(&mut subject, &found);
-        subject.creator_hop = match found.view.origin.as_ref().and_then(|of| of.creator()) {
-            // An import has no creator: whoever brought it in stands for it.
-            None => Some(0),
-            Some(creator) => hop(reading.snapshot, &reading.society, creator)?,
-        };
+        if !subject.is_charter {
+            subject.creator_hop = distance(reading, entry, &found.view)?;
+        }
         let placed = placed(reading, entry, &found.view, &subject)?;
         Ok(Some(Examined { shown: subject, placed }))
     }
@@ -219,6 +218,29 @@ fn placed(
         (of.thread, of.kind) = (without.thread, without.kind);
     }
     Ok(of)
+}
+
+/// How far whoever stands for an entry is: its creator, or the nearest who imported it.
+fn distance(reading: &Reading<'_>, entry: EntryId, view: &View) -> Result<Option<u8>, Error> {
+    let far = |author| hop(reading.snapshot, &reading.society, author);
+    if let Some(creator) = view.origin.as_ref().and_then(|origin| origin.creator()) {
+        return far(creator);
+    }
+    // Mostly what is shown tells.
+    let shown = view.registers.get(&Register::TYPE).map(|shown| shown.value.author);
+    if shown.is_some_and(|by| reading.society.mine.contains(&by)) {
+        return Ok(Some(0));
+    }
+    let held = reading.snapshot.entry(entry)?.to_entry();
+    let hops: Result<Vec<Option<u8>>, Error> = importers(&held).map(far).collect();
+    Ok(hops?.into_iter().flatten().min())
+}
+
+/// Who imported an entry that has no creator: whoever does says of which type it is. A tag or an edge
+/// that others add makes it nobody's.
+pub(super) fn importers(held: &Entry) -> impl Iterator<Item = AuthorId> + '_ {
+    let has_type = |(_, said): &(&AuthorId, &Claims)| said.registers.contains_key(&Register::TYPE);
+    held.claims.iter().filter(has_type).map(|(author, _)| *author)
 }
 
 fn judged(subject: &mut Subject, found: &Found) {

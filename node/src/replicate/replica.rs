@@ -63,6 +63,8 @@ pub enum Event<'a> {
     Answered(AuthorId, u64, &'a [u8]),
     /// No answer came.
     Lost(AuthorId, u64),
+    /// Nor will one: this node is not approved there.
+    Unoffered(AuthorId, u64),
     /// The operator wants a peer compared now.
     Sync(AuthorId),
     /// Peers, filters or memberships were changed: everything is examined again for these.
@@ -98,8 +100,8 @@ pub struct Replica<W> {
     own: AuthorId,
     examiner: Examiner,
     machine: Replicator,
-    /// The last known end of each peer's outbox.
-    heads: BTreeMap<AuthorId, u64>,
+    /// The last known end of each peer's outbox, and since when it is.
+    heads: BTreeMap<AuthorId, (u64, WallTime)>,
     /// Everything up to here was examined for release.
     examined: Option<Seq>,
     sweeps: Sweeps,
@@ -114,6 +116,7 @@ pub struct Replica<W> {
     known: Option<(Seq, u64, Arc<Society>)>,
     /// Grows whenever what is known about peers may have changed.
     changes: u64,
+    /// When the comparison began by which each peer and this node were last seen to hold the same.
     equal: BTreeMap<AuthorId, WallTime>,
     /// Who has to be compared: it was struck off and listed again.
     back: BTreeSet<AuthorId>,
@@ -164,6 +167,13 @@ impl<W: Writer> Replica<W> {
     /// Decides what passes.
     pub fn examiner(&self) -> &Examiner {
         &self.examiner
+    }
+
+    /// Whether something was put out for a peer since the comparison began by which both were last
+    /// seen to hold the same.
+    pub fn has_news_for(&self, peer: AuthorId) -> bool {
+        let risen = self.heads.get(&peer).map(|(_, risen)| *risen);
+        self.equal.get(&peer).is_some_and(|equal| risen.is_some_and(|risen| risen > *equal))
     }
 
     /// When time alone, without anything else happening, next gives it something to do.
@@ -273,6 +283,7 @@ impl<W: Writer> Replica<W> {
             Event::Asked(peer, exchange, frame) => Input::Asked(peer, exchange, frame),
             Event::Answered(peer, id, frame) => Input::Answered(peer, id, frame),
             Event::Lost(peer, id) => Input::Lost(peer, id),
+            Event::Unoffered(peer, id) => Input::Unoffered(peer, id),
             Event::Sync(peer) => {
                 // What was written before somebody asks belongs to the answer.
                 self.examine(now, at)?;
@@ -394,9 +405,9 @@ impl<W: Writer> Replica<W> {
                 break;
             }
         }
-        let (outcomes, acts) = sorted.outcomes(Offerer { peer, store }, &answers);
+        let (mut outcomes, acts) = sorted.outcomes(Offerer { peer, store }, &answers);
         if !acts.is_empty() && self.note(acts).is_err() {
-            return Ok(vec![proto::Outcome::Deferred]);
+            outcomes.push(proto::Outcome::Deferred);
         }
         Ok(outcomes)
     }
@@ -531,7 +542,8 @@ impl<W: Writer> Replica<W> {
         let mut grown = Vec::new();
         for peer in view.society.peers.keys().copied() {
             let head = view.snapshot.outbox_head(peer)?;
-            if self.heads.insert(peer, head) != Some(head) {
+            if self.heads.get(&peer).is_none_or(|(known, _)| *known != head) {
+                self.heads.insert(peer, (head, now));
                 grown.push(peer);
             }
         }

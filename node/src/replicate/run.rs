@@ -55,6 +55,8 @@ pub struct Live {
     pub connected: BTreeMap<AuthorId, String>,
     /// What is known of each peer's and this node's sets.
     pub states: BTreeMap<AuthorId, SyncState>,
+    /// Peers for which something was put out since both were last seen to hold the same.
+    pub news_for: BTreeSet<AuthorId>,
     /// How far the clocks of connected peers were ahead of this one's when they greeted, in
     /// milliseconds.
     pub clocks: BTreeMap<AuthorId, i64>,
@@ -323,9 +325,13 @@ impl Core {
         self.step(Event::Changed(peers));
     }
 
-    /// Compares with a peer now.
-    pub fn sync(&mut self, peer: AuthorId) {
-        self.step(Event::Sync(peer));
+    /// Compares with peers now. Returns when that began: what was so before is no answer to it.
+    pub fn sync(&mut self, peers: &[AuthorId]) -> WallTime {
+        let begun = (self.now)();
+        for peer in peers {
+            self.step(Event::Sync(*peer));
+        }
+        begun
     }
 
     /// A peer that was connected before it was approved.
@@ -404,6 +410,9 @@ impl Core {
             net::Event::Failed { id, reason, .. } if id >= PAIR_IDS => {
                 self.pair_lost(id, &reason);
             }
+            net::Event::Failed { peer, id, is_unoffered: true, .. } => {
+                self.step(Event::Unoffered(peer, id));
+            }
             net::Event::Failed { peer, id, .. } => self.step(Event::Lost(peer, id)),
             net::Event::DialFailed { peer, reason, .. } => self.dial_failed(peer, &reason),
         }
@@ -452,6 +461,9 @@ impl Core {
         let Ok(society) = self.society() else { return live };
         for peer in society.peers.keys() {
             live.states.insert(*peer, self.replica.machine().state(*peer));
+            if self.replica.has_news_for(*peer) {
+                live.news_for.insert(*peer);
+            }
             if let Some(ahead) = self.replica.machine().clock_ahead_ms(*peer) {
                 live.clocks.insert(*peer, ahead);
             }

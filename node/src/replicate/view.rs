@@ -103,18 +103,32 @@ impl StoreView {
         Ok(rows.filter_map(move |row| row.and_then(stands).transpose()))
     }
 
-    /// Whether it is a retraction of what was unknown here and is known by now.
+    /// Whether it is about what was unknown here and is known by now. What takes back waits for nothing
+    /// but its entry.
     fn is_known_since(&self, row: &RefusalRow) -> Result<bool, Error> {
         if !row.is_unknown {
             return Ok(false);
         }
         match SignedHeader::read_back(&row.header, row.signature) {
-            Ok(signed) => {
-                let row = self.snapshot.view_row(signed.header().entry)?;
-                Ok(row.is_some_and(|row| row.workspace.is_some()))
+            Ok(signed) if signed.header().facet == Facet::Retraction => {
+                Ok(self.workspace_of(signed.header().entry)?.is_some())
             }
+            Ok(signed) => self.is_settled(signed.header().entry),
             Err(_) => Ok(false),
         }
+    }
+
+    /// Whether it is known who has a say about an entry: where it belongs, and who owns that.
+    pub(super) fn is_settled(&self, entry: EntryId) -> Result<bool, Error> {
+        let Some(workspace) = self.workspace_of(entry)? else { return Ok(false) };
+        let shared = self.society.workspaces.get(&workspace);
+        Ok(shared.is_none_or(|shared| shared.charter.owner.is_some()))
+    }
+
+    /// Where an entry belongs, if that is known.
+    fn workspace_of(&self, entry: EntryId) -> Result<Option<WorkspaceId>, Error> {
+        let row = Error::unless_damaged(self.snapshot.view_row(entry))?.flatten();
+        Ok(row.and_then(|row| row.workspace))
     }
 
     fn refused(&self, digest: Digest, offer: Offerer) -> Result<bool, Error> {
@@ -139,19 +153,29 @@ impl StoreView {
         Ok(waits && self.snapshot.has_brought(peer, digest)?)
     }
 
-    /// What both sides should hold of one entry.
+    /// What both sides should hold of one entry, and how many rows of it were read.
     fn shared_headers(
         &self,
         peer: AuthorId,
         entry: EntryId,
         row: ReleaseRow,
-    ) -> Result<Vec<SignedHeader>, Error> {
-        let mut headers = self.snapshot.whole_headers(entry)?;
-        let is_forgotten = headers.iter().any(|one| one.header().facet == Facet::Tombstone);
+    ) -> Result<(Vec<SignedHeader>, u64), Error> {
+        let is_forgotten = self.snapshot.is_forgotten(entry)?;
+        // Of what passes neither way that is a tombstone, or nothing.
+        if !row.is_open() && !is_forgotten {
+            return Ok((Vec::new(), 0));
+        }
+        // Of what is not released only the peer's own are read: by how soon it is to ask again later it
+        // would learn how many there are of others.
+        let mut headers = match row.out == Way::Open || is_forgotten {
+            true => self.snapshot.whole_headers(entry)?,
+            false => self.snapshot.whole_headers_of(entry, peer)?,
+        };
+        let rows = headers.len() as u64;
         if !is_forgotten {
             headers.retain(|one| is_shared(one.header().author, peer, self.society.own, row));
         }
-        Ok(headers)
+        Ok((headers, rows))
     }
 
     /// Headers that were refused where they were offered, by entry.
@@ -299,9 +323,14 @@ impl View for StoreView {
         Ok(found.iter().map(Record::to_raw).collect())
     }
 
-    fn proof(&self, author: AuthorId) -> Result<Option<RawProof>, Unreadable> {
-        let proof = self.snapshot.equivocation(author).map_err(|error| unreadable(&error))?;
-        Ok(proof.map(|proof| proof.to_raw()))
+    fn proof(&self, peer: AuthorId, author: AuthorId) -> Result<Option<RawProof>, Unreadable> {
+        let read = || {
+            let Some(proof) = self.snapshot.equivocation(author)? else { return Ok(None) };
+            let row = self.snapshot.release(peer, proof.entry())?;
+            let may_see = self.is_mine(peer) || row.has_passed();
+            Ok(may_see.then(|| proof.to_raw()))
+        };
+        read().map_err(|error| unreadable(&error))
     }
 
     fn knows(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable> {
@@ -321,13 +350,14 @@ impl View for StoreView {
         Ok(self.snapshot.cursor(peer).map_err(|error| unreadable(&error))?.map(Into::into))
     }
 
-    fn comparable(&self, with: Offerer) -> Result<Vec<Comparable>, Unreadable> {
+    fn comparable(&self, with: Offerer) -> Result<(Vec<Comparable>, u64), Unreadable> {
         self.admit(with.peer)?;
         let read = || {
-            let (peer, mut items) = (with.peer, BTreeSet::new());
+            let (peer, mut items, mut rows) = (with.peer, BTreeSet::new(), 0);
             let (waiting, refused) = (self.waiting(peer)?, self.refused_from(with)?);
             for row in self.snapshot.releases(peer)? {
                 let (entry, row) = row?;
+                rows += 1;
                 if self.is_lost(peer, entry)? {
                     continue;
                 }
@@ -339,13 +369,15 @@ impl View for StoreView {
                     items.insert(comparable(stone));
                     continue;
                 }
-                let shared = self.shared_headers(peer, entry, row)?;
+                let (shared, read) = self.shared_headers(peer, entry, row)?;
+                // An entry whose only record is held counts as one row.
+                rows += read.saturating_sub(1);
                 let held: Vec<&SignedHeader> = shared.iter().collect();
                 let waiting = waiting.get(&entry).into_iter().flatten();
                 let aside: Vec<&SignedHeader> = waiting.chain(refused).filter(is_shared).collect();
                 items.extend(in_place(&held, &aside).into_iter().map(comparable));
             }
-            Ok(items.into_iter().collect())
+            Ok((items.into_iter().collect(), rows))
         };
         read().map_err(|error| unreadable(&error))
     }
@@ -371,3 +403,6 @@ impl View for StoreView {
 }
 
 const RECEIPTS_AT_ONCE: usize = 500;
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,8 @@ use super::rows::{
 use super::tables::{
     CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD,
     HeldKey, INVITATIONS, LEDGER, LEDGER_ROWS_MAX, META, META_AUTHOR, META_ERASED, META_HEAD,
-    OUTCOMES, OUTGOING, OVERLAYS, PAIRS, PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE, QUEUED,
-    RECEIPTS, RECORDS, REFUSALS, RELEASES, SAME, SERVICES, SESSIONS, STRETCHES, SUBJECTS,
+    OUTCOMES, OUTGOING, OVERLAYS, OWED, PAIRS, PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE,
+    QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES, SAME, SERVICES, SESSIONS, STRETCHES, SUBJECTS,
     SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED, UPKEEP, USAGE, USES, VIEWS, WORKSPACES, held_key,
     key, part, span,
 };
@@ -105,6 +105,7 @@ impl Batch {
         t.open_table(DISTANCES)?;
         t.open_table(OUTCOMES)?;
         t.open_table(RECEIPTS)?;
+        t.open_table(OWED)?;
         t.open_table(REFUSALS)?;
         t.open_table(CURSORS)?;
         t.open_table(OVERLAYS)?;
@@ -301,13 +302,18 @@ impl Batch {
     /// Erases all that is held of an entry and leaves its tombstone.
     pub(crate) fn put_tombstone(&self, tombstone: &Record, row: &ViewRow) -> Result<Seq, Error> {
         let entry = tombstone.entry();
-        self.drop_held(&self.held_keys(entry)?)?;
-        self.put_meta(META_ERASED, &[])?;
+        let held = self.held_keys(entry)?;
+        self.drop_held(&held)?;
         self.put_overlay(entry, &OverlayRow::default())?;
         self.drop_quarantined_under(entry.as_bytes())?;
         self.forget_places(entry)?;
-        // What was never held, or is forgotten already, has left nothing to look for.
-        if self.view_row(entry)?.is_some_and(|row| !row.is_forgotten) {
+        // What was never held, or is forgotten already, has left nothing to look for, and nothing for
+        // which the store would have to be written anew: anyone makes up such tombstones.
+        let is_shown = self.view_row(entry)?.is_some_and(|row| !row.is_forgotten);
+        if is_shown || held.iter().any(|at| at[48] != Facet::Tombstone.code()) {
+            self.put_meta(META_ERASED, &[])?;
+        }
+        if is_shown {
             self.forget_uses(entry)?;
         }
         let seq = self.put_record(tombstone)?;
@@ -325,12 +331,10 @@ impl Batch {
         Ok(())
     }
 
+    /// One proof convicts: it takes the place of another.
     pub(crate) fn put_proof(&self, proof: &Proof) -> Result<(), Error> {
         let mut table = self.transaction.open_table(EQUIVOCATIONS)?;
-        // One proof convicts: the first is kept.
-        if table.get(proof.author().as_bytes())?.is_none() {
-            table.insert(proof.author().as_bytes(), rows::encode(&proof.to_raw()).as_slice())?;
-        }
+        table.insert(proof.author().as_bytes(), rows::encode(&proof.to_raw()).as_slice())?;
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! What a record is merged with: what its author says of its entry, in some facets.
+//! What is looked at beside a record: what its author says of its entry, in some facets, which it is
+//! merged with; what others claim; and how much of it all there is.
 //!
 //! There may be many of them, and each may be large. How many there are is told by their keys, and which
 //! takes the place of which by their headers.
@@ -8,10 +9,13 @@ use super::error::Error;
 use super::read;
 use super::rows::Seq;
 use super::snapshot::Snapshot;
-use super::tables::{DIGESTS, HELD, HeldKey, RECORDS, key};
+use super::tables::{DIGESTS, HELD, HeldKey, RECORDS, key, part, span};
 use klnode_crdt::header::{Facet, SignedHeader};
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
+use klnode_crdt::record::Record;
+use redb::ReadableTable;
+use std::collections::BTreeMap;
 
 /// How the keys in `held` begin of what an author says of an entry in a facet.
 fn prefix(entry: EntryId, author: AuthorId, facet: Facet) -> [u8; 49] {
@@ -53,11 +57,11 @@ impl Batch {
     }
 
     /// The records themselves. What is damaged is dropped: it counts as not held, so that a whole one
-    /// can take its place; what a newer one covers is never brought again.
+    /// can take its place; what a newer one covers is never brought again. Told is what was dropped.
     pub(crate) fn whole_holding(
         &self,
         (entry, author, facets): (EntryId, AuthorId, &[Facet]),
-    ) -> Result<Holding, Error> {
+    ) -> Result<(Holding, Vec<Digest>), Error> {
         let (mut whole, mut damaged) = (Vec::new(), Vec::<HeldKey>::new());
         {
             let held = self.transaction.open_table(HELD)?;
@@ -81,12 +85,56 @@ impl Batch {
                 self.put_view_row(entry, &row)?;
             }
         }
-        Ok(Holding::from_held(whole.into_iter()))
+        let dropped = damaged.iter().map(|at| Digest::from_bytes(part(at, 49))).collect();
+        Ok((Holding::from_held(whole.into_iter()), dropped))
+    }
+
+    /// What is claimed of an entry, by whomever. What anyone has counted is not read: that says nothing,
+    /// and may be long.
+    pub(crate) fn claims(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
+        let (first, last) = span::<81>(entry.as_bytes());
+        let held = self.transaction.open_table(HELD)?;
+        let records = self.transaction.open_table(RECORDS)?;
+        let mut claims = Vec::new();
+        for row in held.range::<&HeldKey>(&first..=&last)? {
+            let (at, seq) = row?;
+            if at.value()[48] == Facet::Claims.code() {
+                let seq = Seq(u64::from_be_bytes(*seq.value()));
+                let digest = Digest::from_bytes(part(at.value(), 49));
+                claims.push(read::record_at(&records, seq, digest)?);
+            }
+        }
+        Ok(claims)
+    }
+
+    /// How many bytes of an entry's records are each author's. None of them is decoded.
+    pub(crate) fn bytes_by_author(&self, entry: EntryId) -> Result<BTreeMap<AuthorId, u64>, Error> {
+        let (first, last) = span::<81>(entry.as_bytes());
+        let held = self.transaction.open_table(HELD)?;
+        let records = self.transaction.open_table(RECORDS)?;
+        let mut bytes = BTreeMap::<AuthorId, u64>::new();
+        for row in held.range::<&HeldKey>(&first..=&last)? {
+            let (at, seq) = row?;
+            let length = records.get(seq.value())?.map_or(0, |row| row.value().len());
+            let author = AuthorId::from_bytes(part(at.value(), 16));
+            *bytes.entry(author).or_default() += length as u64;
+        }
+        Ok(bytes)
     }
 }
 
 #[cfg(test)]
 impl Batch {
+    /// Spoils a record where it stands.
+    pub(crate) fn spoil(&self, digest: Digest) -> Result<(), Error> {
+        let places = self.transaction.open_table(DIGESTS)?;
+        let seq = places.get(digest.as_bytes())?.map(|seq| *seq.value());
+        let seq = seq.expect("the record is held");
+        let mut records = self.transaction.open_table(RECORDS)?;
+        records.insert(&seq, b"spoiled".as_slice())?;
+        Ok(())
+    }
+
     /// Puts a record in whose author has signed a payload that means nothing.
     pub(crate) fn put_unreadable(
         &self,

@@ -11,10 +11,10 @@ use super::rows::Seq;
 use super::snapshot::Snapshot;
 use super::tables::{
     CALLERS, CHECKOUTS, CURSORS, DIGESTS, DISTANCES, EPOCHS, EQUIVOCATIONS, FINDINGS, HEADS, HELD,
-    INVITATIONS, LEDGER, META, META_ERASED, META_REFUSED, OUTCOMES, OUTGOING, OVERLAYS, PAIRS,
-    PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS, REFUSALS, RELEASES,
-    SAME, SERVICES, SESSIONS, STRETCHES, SUBJECTS, SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED,
-    UPKEEP, USAGE, USES, VIEWS, WORKSPACES, part,
+    INVITATIONS, LEDGER, META, META_ERASED, META_FORETOLD, META_REFUSED, OUTCOMES, OUTGOING,
+    OVERLAYS, OWED, PAIRS, PARTS, PEERS, PRIMED, PROMOTIONS, QUARANTINE, QUEUED, RECEIPTS, RECORDS,
+    REFUSALS, RELEASES, SAME, SERVICES, SESSIONS, STRETCHES, SUBJECTS, SUCCESSORS, TASKS,
+    TOMBSTONES, UNSETTLED, UPKEEP, USAGE, USES, VIEWS, WORKSPACES, part,
 };
 use super::upkeep;
 use klnode_crdt::ids::EntryId;
@@ -66,10 +66,7 @@ pub(super) fn copy(
     let of = |key: &[u8]| without.contains(&EntryId::from_bytes(part(key, 0)));
     // Positions of the records that are left out, to leave out what points at them.
     let mut left_out = BTreeSet::new();
-    // Nothing that was erased is copied.
-    let is_left_out =
-        |name: &[u8; 8]| *name == META_ERASED || (*is_alone && name[0] == META_REFUSED);
-    copy.table(META, |name, _| Ok(!is_left_out(name)))?;
+    copy.table(META, |name, _| Ok(!is_left_out(name, *is_alone)))?;
     copy.table(RECORDS, |seq, row| {
         if without.is_empty() {
             return Ok(true);
@@ -100,6 +97,7 @@ pub(super) fn copy(
     copy.table(DISTANCES, |_, _| Ok(!is_alone))?;
     copy.table(OUTCOMES, |_, _| Ok(true))?;
     copy.table(RECEIPTS, |_, _| Ok(!is_alone))?;
+    copy.table(OWED, |_, _| Ok(!is_alone))?;
     copy.table(TASKS, |_, _| Ok(true))?;
     copy.table(PARTS, |_, _| Ok(true))?;
     copy.findings(without)?;
@@ -121,6 +119,13 @@ pub(super) fn copy(
     copy.table(PRIMED, |key, _| Ok(!of(&key[16..])))?;
     copy.table(USAGE, |_, _| Ok(true))?;
     copy.finish()
+}
+
+/// Whether something with this name is not copied: nothing was erased in the copy, and nobody has
+/// brought anything to a node that knows nobody.
+fn is_left_out(name: &[u8; 8], is_alone: bool) -> bool {
+    let is_of_peers = [META_REFUSED, META_FORETOLD].contains(&name[0]);
+    *name == META_ERASED || (is_alone && is_of_peers)
 }
 
 struct Copy<'a> {

@@ -48,7 +48,7 @@ pub struct Migration {
 }
 
 /// Steps to [`SCHEMA`].
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     // Schema 2 adds `callers`. Of records that were written before, nobody knows who asked.
     Migration { from: 1, run: |_| Ok(()) },
     // Schema 3 adds the tables of peers, and an outbox with room for more than digests.
@@ -57,6 +57,8 @@ const MIGRATIONS: [Migration; 4] = [
     Migration { from: 3, run: Batch::open_all },
     // Schema 5 adds what findings, upkeep, checkouts and the account of use are kept in.
     Migration { from: 4, run: Batch::open_all },
+    // Schema 6 adds `owed`. What is due is found among all receipts once more.
+    Migration { from: 5, run: Batch::list_owed },
 ];
 
 /// A store, open. Cheap to clone: clones share the file.
@@ -162,27 +164,40 @@ impl Store {
         if after == Fault::Disk {
             // What is open meanwhile is read as far as it is in memory.
             let salvaged = self.shared.medium.salvage();
-            salvaged.map_err(|source| OpenError::Io { path: self.shared.medium.path(), source })?;
+            salvaged.map_err(|source| {
+                // What is open reads nothing more from its disk.
+                self.open_to_read();
+                OpenError::Io { path: self.shared.medium.path(), source }
+            })?;
         }
         self.open_again()
     }
 
     /// Opens what is there now. Where that fails it can be read all the same, if that is possible.
     fn open_again(&self) -> Result<(), OpenError> {
-        let (medium, builder) = (&*self.shared.medium, builder(self.shared.cache_bytes_max));
         let file = self.shared.file();
         let mut database = file.database_mut();
         // The old one must be closed first: a file has one owner.
         database.take();
-        match medium::open(medium, &builder) {
+        match medium::open(&*self.shared.medium, &builder(self.shared.cache_bytes_max)) {
             Ok(opened) => *database = Some(opened),
             Err(error) => {
-                let to_read = catch_unwind(AssertUnwindSafe(|| medium.open_to_read(&builder)));
-                *database = to_read.ok().and_then(Result::ok);
+                drop(database);
+                self.open_to_read();
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// Opens what is there to be read alone, if that is possible.
+    fn open_to_read(&self) {
+        let (medium, builder) = (&*self.shared.medium, builder(self.shared.cache_bytes_max));
+        let file = self.shared.file();
+        let mut database = file.database_mut();
+        database.take();
+        let to_read = catch_unwind(AssertUnwindSafe(|| medium.open_to_read(&builder)));
+        *database = to_read.ok().and_then(Result::ok);
     }
 
     /// Whether there is room to write the store anew.

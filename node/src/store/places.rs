@@ -106,6 +106,22 @@ impl Batch {
         Ok(())
     }
 
+    /// What was promoted from an entry. Few entries ever are, so all of them are looked through.
+    pub(crate) fn promotions_of(
+        &self,
+        source: EntryId,
+    ) -> Result<Vec<(EntryId, PromotionRow)>, Error> {
+        let (table, mut made) = (self.transaction.open_table(PROMOTIONS)?, Vec::new());
+        for row in table.iter()? {
+            let (entry, row) = row?;
+            let read = rows::decode::<PromotionRow>("promotions", row.value());
+            // What is damaged holds nothing up.
+            let row = Error::unless_damaged(read)?.filter(|row| row.source == source);
+            made.extend(row.map(|row| (EntryId::from_bytes(*entry.value()), row)));
+        }
+        Ok(made)
+    }
+
     /// Entries that somebody has said take this one's place.
     pub(crate) fn successors(&self, entry: EntryId) -> Result<Vec<EntryId>, Error> {
         successors(&self.transaction.open_table(SUCCESSORS)?, entry, usize::MAX)

@@ -259,6 +259,8 @@ pub struct HitCost {
     pub text: Option<Digest>,
     /// Tokens of what was served of it.
     pub tokens: u32,
+    /// It was stale: whoever asked for what is stale was served it, and it stays so.
+    pub is_stale: bool,
 }
 
 /// How an entry was used here. Local: never sent, never part of confidence.
@@ -267,7 +269,7 @@ pub struct UseRow {
     /// How often it was served.
     #[serde(rename = "n")]
     pub served: u32,
-    /// When last; the beginning of time if never.
+    /// When last, not counting when it was stale; the beginning of time if never.
     #[serde(rename = "t")]
     pub last_served: WallTime,
     /// How often it came first and was hardly relevant.

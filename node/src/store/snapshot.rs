@@ -20,7 +20,7 @@ use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId};
 use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::WallTime;
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// An immutable view of the store.
@@ -278,6 +278,22 @@ impl Snapshot {
     pub fn convicted(&self) -> Result<Vec<AuthorId>, Error> {
         let table = self.transaction.open_table(EQUIVOCATIONS)?;
         table.iter()?.map(|row| Ok(AuthorId::from_bytes(*row?.0.value()))).collect()
+    }
+
+    /// Which of some authors are proved to have equivocated: what it takes does not grow with whomever
+    /// else peers convict.
+    pub(crate) fn convicted_among(
+        &self,
+        authors: &BTreeSet<AuthorId>,
+    ) -> Result<BTreeSet<AuthorId>, Error> {
+        let table = self.transaction.open_table(EQUIVOCATIONS)?;
+        let mut convicted = BTreeSet::new();
+        for author in authors {
+            if table.get(author.as_bytes())?.is_some() {
+                convicted.insert(*author);
+            }
+        }
+        Ok(convicted)
     }
 
     /// Records that wait for the operator.

@@ -7,7 +7,7 @@
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64, `author` 32 bytes, `erased` nothing: there since something was erased; a byte of 1 and a peer's hash: of which store of the peer refusals are kept 16, their number 8 and bytes 8 |
+//! | `meta` | name, 8 bytes, padded with zeros | depends on the name: `schema` u32, `store-id` 16 bytes, `head` u64, `author` 32 bytes, `erased` nothing: there since something was erased; a byte of 1 and a peer's hash: of which store of the peer refusals are kept 16, their number 8 and bytes 8; a byte of 2 and a peer's hash: how many releases it has foretold 8, and the moment 8 when they were last gone through |
 //! | `records` | sequence number 8 | a live record: this table is also the feed |
 //! | `held` | entry 16, author 32, facet 1, digest 32 | sequence number 8 of the record |
 //! | `digests` | digest 32 | sequence number 8 of the record |
@@ -29,6 +29,7 @@
 //! | `distances` | author 32, peer 32 | hop 1: how far from that peer the author is, as the peer says |
 //! | `outcomes` | author 32, number 8 | what a text of the author led to here |
 //! | `receipts` | peer 32, entry 16 | whether a peer has erased a forgotten entry, and whom it told |
+//! | `owed` | peer 32, entry 16 | 0: there is a receipt that the peer has not heard yet; goes when it has |
 //! | `overlays` | entry 16 | the operator's pin, mute, note |
 //! | `ledger` | moment 8, number 8 | what was served, to whom; the oldest rows go when there are too many |
 //! | `uses` | entry 16 | how often it was served, used and a weak answer; what speaks for it; the peak of its α |
@@ -57,7 +58,7 @@ use klnode_crdt::record::Record;
 use redb::TableDefinition;
 
 /// The schema this version writes.
-pub const SCHEMA: u32 = 5;
+pub const SCHEMA: u32 = 6;
 
 pub(super) type HeldKey = [u8; 81];
 
@@ -91,6 +92,8 @@ pub(super) const INVITATIONS: TableDefinition<'_, &[u8; 16], &[u8]> =
 pub(super) const DISTANCES: TableDefinition<'_, &[u8; 64], u8> = TableDefinition::new("distances");
 pub(super) const OUTCOMES: TableDefinition<'_, &[u8; 40], &[u8]> = TableDefinition::new("outcomes");
 pub(super) const RECEIPTS: TableDefinition<'_, &[u8; 48], &[u8]> = TableDefinition::new("receipts");
+/// By itself, so that whoever looks for what is due does not go through all that was told.
+pub(super) const OWED: TableDefinition<'_, &[u8; 48], u8> = TableDefinition::new("owed");
 pub(super) const QUEUED: TableDefinition<'_, &[u8; 64], &[u8; 8]> = TableDefinition::new("queued");
 pub(super) const REFUSALS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("refusals");
 pub(super) const CURSORS: TableDefinition<'_, &[u8; 32], &[u8; 32]> =
@@ -152,6 +155,8 @@ pub(super) const META_ERASED: [u8; 8] = *b"erased\0\0";
 pub(super) const META_AUTHOR: [u8; 8] = *b"author\0\0";
 /// How names begin under which is counted what is kept of a peer's refused records.
 pub(super) const META_REFUSED: u8 = 1;
+/// How names begin under which is counted what a peer told of its releases too early.
+pub(super) const META_FORETOLD: u8 = 2;
 
 /// Glues fixed-width parts into a fixed-width key. The table's type gives the width of the key; that
 /// the parts fill it is checked here, since a shorter one would be another row's.

@@ -5,7 +5,7 @@
 
 use super::home::{Home, in_environment};
 use super::node::now;
-use super::{Failure, configuration, runtime};
+use super::{Failure, runtime, settings};
 use crate::api::Client;
 use crate::cli::hook::{self, Args, Quick};
 use crate::surface::hook::{Call, Event, Input, Said, log, output};
@@ -57,9 +57,14 @@ pub(super) fn run(
     let (Some(event), Ok(home)) = (args.event(), Home::resolve(home)) else { return };
     let layout = home.layout();
     let note = |what: &str| log::note(&layout, now().as_millis(), event, started.elapsed(), what);
-    let layered = match configuration(&home, config_file, set) {
+    let layered = match settings::read(&home, config_file, set) {
         Ok(layered) => layered,
-        Err(wrong) => return note(&on_one_line(&wrong)),
+        Err(wrong) => {
+            note(&on_one_line(&wrong));
+            // The agent is served all the same by a node that runs.
+            let Some(known) = settings::without_file(&home, config_file, set) else { return };
+            known
+        }
     };
     let config = layered.config();
     let call = Call {

@@ -17,6 +17,7 @@ mod offline;
 mod person;
 mod progress;
 mod serve;
+mod settings;
 mod start_command;
 mod upkeep;
 
@@ -31,9 +32,9 @@ use clap::Parser;
 use home::{Home, HomeError};
 use klnode_config::{Layered, Layers};
 use progress::Bar;
-use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 use tokio::runtime::Runtime;
@@ -78,18 +79,11 @@ impl Failure {
 
     /// What kind it is, for programs: as the node has said, else after the exit code.
     fn kind(&self) -> serde_json::Value {
-        let kind = match self.way_out().0 {
-            2 => "invalid",
-            3 => "no_node",
-            4 => "refused",
-            130 => "interrupted",
-            _ => "failed",
-        };
         match self {
             Self::Verb(VerbError::Client(ClientError::Refused(detail))) => {
                 serde_json::json!(detail.kind)
             }
-            _ => kind.into(),
+            _ => kind(self.way_out().0).into(),
         }
     }
 
@@ -123,6 +117,7 @@ impl Failure {
                 (1, Some("nothing was changed; --yes replaces it all the same"))
             }
             Self::Verb(VerbError::Unsaid(_)) => (1, Some("say it with --yes")),
+            Self::Verb(VerbError::Declined(_)) => (1, None),
             Self::Verb(VerbError::NobodyToAsk) => {
                 (4, Some("type it in a terminal, or name a file with --passphrase-file"))
             }
@@ -166,6 +161,17 @@ impl Failure {
     }
 }
 
+/// What kind of failure an exit code stands for.
+fn kind(exit_code: u8) -> &'static str {
+    match exit_code {
+        2 => "invalid",
+        3 => "no_node",
+        4 => "refused",
+        130 => "interrupted",
+        _ => "failed",
+    }
+}
+
 /// The whole program.
 pub fn main() -> ExitCode {
     let started = Instant::now();
@@ -185,8 +191,7 @@ pub fn main() -> ExitCode {
             let start = || format!("start one with `{}`", start_command::of(&global));
             let hint = hint.map(str::to_owned).or_else(|| failure.wants_node().then(start));
             let told = told(&failure, hint.as_deref(), &global);
-            // Nothing is left to tell if this cannot be told.
-            let _ = io::stderr().lock().write_all(told.as_bytes());
+            say(&told);
             ExitCode::from(code)
         }
     }
@@ -194,6 +199,10 @@ pub fn main() -> ExitCode {
 
 /// What is said of a failure: to people in words, to programs on one line.
 fn told(failure: &Failure, hint: Option<&str>, global: &Global) -> String {
+    // Who has just said no is told that it was heard: nothing went wrong.
+    if let Failure::Verb(VerbError::Declined(what)) = failure {
+        return format!("{what}\n");
+    }
     let message = format!("cannot {failure}");
     if global.json {
         return cli::failure::line(failure.kind(), &message, hint);
@@ -209,12 +218,12 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
         return Ok(0);
     }
     let home = Home::resolve(global.home.clone())?;
-    let layered = match (configuration(&home, global.config.as_deref(), &global.set), &verb) {
-        (Ok(layered), _) => layered,
-        // What is wrong with it is part of their answer.
-        (Err(wrong), Verb::Doctor) => return answer(offline::doctor(&home, Err(&wrong))?, global),
-        (Err(wrong), Verb::Config(args)) => return answer(defaults(args, &wrong, global)?, global),
-        (Err(wrong), _) => return Err(wrong),
+    let layered = match settings::read(&home, global.config.as_deref(), &global.set) {
+        Ok(layered) => layered,
+        Err(wrong) => match misconfigured(&verb, &home, wrong, global)? {
+            ControlFlow::Continue(layered) => layered,
+            ControlFlow::Break(code) => return Ok(code),
+        },
     };
     match verb {
         Verb::Serve => serve::serve(&home, layered.config(), global).map(|()| 0),
@@ -236,7 +245,7 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
         }
         Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, global),
         Verb::Person(verb) => answer(person::run(&verb, &home, global)?, global),
-        Verb::Doctor => answer(offline::doctor(&home, Ok(&layered))?, global),
+        Verb::Doctor => answer(offline::doctor(&home, &layered, None)?, global),
         Verb::Backup(cli::backup::Args { verb: Some(BackupVerb::Verify { file }), .. }) => {
             answer(offline::verify(&file)?, global)
         }
@@ -288,9 +297,7 @@ fn note_unused(global: &Global) {
     let keys =
         global.set.iter().filter_map(|assignment| Some(assignment.split_once('=')?.0.trim()));
     for key in keys.filter(|key| *key != "api.socket") {
-        let note = cli::harmless(format!("klnode: --set {key} acts where the node is started\n"));
-        // Nothing is left to tell if this cannot be told.
-        let _ = io::stderr().lock().write_all(note.as_bytes());
+        say(&cli::harmless(format!("klnode: --set {key} acts where the node is started\n")));
     }
 }
 
@@ -325,48 +332,59 @@ async fn follow(watch: Watch, client: &Client, lines: Lines) -> Result<(), Failu
     }
 }
 
-/// Defaults, then the file, then the environment, then flags. A file that was named must be there.
-fn configuration(home: &Home, named: Option<&Path>, set: &[String]) -> Result<Layered, Failure> {
-    let mut layers = Layers::new()
-        .environment(std::env::vars_os())
-        .flags(set.iter().map(|assignment| ("--set", assignment.clone())));
-    let path = named.map_or_else(|| home.layout().config_file(), Path::to_path_buf);
-    match fs::read_to_string(&path) {
-        Ok(text) => layers = layers.file(path, text),
-        // A home that is none is told where it is used.
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-                && named.is_none() => {}
-        Err(source) => {
-            // Whose home it is says more than that this file of it cannot be read.
-            if named.is_none() {
-                home.check()?;
+/// What follows from a mistake in what is set: how to end, or what to go by all the same. A typo in a
+/// file keeps nobody from a node that runs well.
+fn misconfigured(
+    verb: &Verb,
+    home: &Home,
+    wrong: Failure,
+    global: &Global,
+) -> Result<ControlFlow<u8, Layered>, Failure> {
+    let known = settings::without_file(home, global.config.as_deref(), &global.set);
+    match (verb, known) {
+        // What is wrong with it is part of their answer.
+        (Verb::Doctor, known) => {
+            let defaults = Layers::new().resolve()?;
+            let reply = offline::doctor(home, &known.unwrap_or(defaults), Some(&wrong))?;
+            answer(reply, global).map(ControlFlow::Break)
+        }
+        (Verb::Config(args), _) => {
+            let reply = cli::config::show_defaults(args, &Layers::new().resolve()?);
+            let no_key = || Failure::NoSuchKey(args.key.clone().unwrap_or_default());
+            let reply = reply.ok_or_else(no_key)?;
+            answer(reply, global)?;
+            say(&told(&wrong, Some("correct it; shown are the defaults"), global));
+            Ok(ControlFlow::Break(wrong.way_out().0))
+        }
+        // These do by it what nobody has meant.
+        (Verb::Serve | Verb::Eval(_) | Verb::Identity(_), _) | (_, None) => Err(wrong),
+        (_, Some(known)) => {
+            // A program is told nothing beside an answer.
+            if !global.json {
+                let hint = "correct it: no node starts with it; here the defaults stand in for it";
+                say(&told(&wrong, Some(hint), global));
             }
-            return Err(Failure::ConfigFile { path, source });
+            Ok(ControlFlow::Continue(known))
         }
     }
-    Ok(layers.resolve()?)
 }
 
-/// Every key with its meaning, where what was set cannot be read.
-fn defaults(
-    args: &cli::config::Args,
-    wrong: &Failure,
-    global: &Global,
-) -> Result<cli::Reply, Failure> {
-    let (code, _) = wrong.way_out();
-    let why = told(wrong, Some("correct it; shown are the defaults"), global);
-    let reply = cli::config::show_defaults(args, &Layers::new().resolve()?, (why, code));
-    reply.ok_or_else(|| Failure::NoSuchKey(args.key.clone().unwrap_or_default()))
+/// Prints beside the answer.
+fn say(text: &str) {
+    // Nothing is left to tell if this cannot be told.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Prints an answer, and what there is to say beside it. To a program that is only what went wrong.
 fn answer(reply: cli::Reply, global: &Global) -> Result<u8, Failure> {
     let (code, notes) = (reply.exit_code(), reply.notes().to_owned());
     print(&reply.render(global))?;
-    if !global.json || code != 0 {
-        // Nothing is left to tell if this cannot be told.
-        let _ = io::stderr().lock().write_all(notes.as_bytes());
+    match (global.json, code) {
+        (false, _) => say(&notes),
+        (true, 1..) if !notes.is_empty() => {
+            say(&cli::failure::line(kind(code), notes.trim_end(), None));
+        }
+        (true, _) => {}
     }
     Ok(code)
 }

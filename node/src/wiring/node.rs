@@ -58,7 +58,7 @@ impl Node {
         &self.0
     }
 
-    /// Starts the writer and the index.
+    /// Starts the writer, the index, and what works beside them.
     pub(super) fn start(
         self,
         home: &Home,

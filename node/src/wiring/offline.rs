@@ -9,9 +9,9 @@ use crate::api::Client;
 use crate::cli::identity::IdentityVerb;
 use crate::cli::restore::Surroundings;
 use crate::cli::service::Program;
-use crate::cli::{self, Global, Reply, VerbError};
+use crate::cli::{self, Ask, Global, Reply, VerbError};
 use crate::store::backup::{BackupError, RestoreError};
-use klnode_config::{Config, Layered, Layers};
+use klnode_config::{Config, Layered};
 use klnode_crdt::ids::Boot;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -30,12 +30,13 @@ pub(super) fn restore(
     home.prepare()?;
     let mut bits = [0; 8];
     entropy(&mut bits);
+    let mut ask = ask;
     let around = Surroundings {
         layout: home.layout(),
         boot: Boot(u64::from_be_bytes(bits)),
         now: now(),
         claim: &mut || claim(home, "restore into"),
-        ask: &mut |question: &str| is_attended(global) && ask(question),
+        ask: if is_attended(global) { Some(&mut ask) } else { None },
     };
     Ok(quietly(|bar| args.run(around, bar))?)
 }
@@ -57,18 +58,21 @@ pub(super) fn identity(
     let store = guarded(home, || open_store(home, config))?;
     let before = store.snapshot()?.author()?;
     let found = home.key_in_place()?.map(|key| key.author());
-    let mut agrees = |question: &str| is_attended(global) && ask(question);
-    adopt.confirm((before, found), &mut agrees)?;
+    let mut ask = ask;
+    let asked: Ask<'_> = if is_attended(global) { Some(&mut ask) } else { None };
+    adopt.confirm((before, found), asked)?;
     let now = home.key()?.author();
     store.hand_over(now)?;
     Ok(cli::identity::adopted(before, now))
 }
 
-/// Looks at everything. What cannot be read of the configuration is one of the answers; the rest is
-/// looked at by the defaults.
-pub(super) fn doctor(home: &Home, set: Result<&Layered, &Failure>) -> Result<Reply, Failure> {
-    let defaults = Layers::new().resolve()?;
-    let socket = home.socket(set.unwrap_or(&defaults).config());
+/// Looks at everything. What is wrong with the configuration is one of the answers.
+pub(super) fn doctor(
+    home: &Home,
+    known: &Layered,
+    wrong: Option<&Failure>,
+) -> Result<Reply, Failure> {
+    let socket = home.socket(known.config());
     let client = Client::new(&socket);
     let mut bar = Bar::default();
     let asked = runtime()?.block_on(cli::doctor::ask(&client, &mut bar))?;
@@ -78,8 +82,9 @@ pub(super) fn doctor(home: &Home, set: Result<&Layered, &Failure>) -> Result<Rep
         None => quietly(|bar| cli::doctor::look(&home.layout(), &socket, now(), bar))?,
     };
     // What is wrong with the home itself was said.
-    if !matches!(set, Err(Failure::Home(_))) {
-        findings.push(cli::doctor::settings(set.map_err(ToString::to_string)));
+    if !matches!(wrong, Some(Failure::Home(_))) {
+        let set = wrong.map_or(Ok(known), |wrong| Err(wrong.to_string()));
+        findings.push(cli::doctor::settings(set));
     }
     Ok(cli::doctor::reply(&findings))
 }
@@ -141,7 +146,11 @@ pub(super) fn backup_way_out(error: &BackupError) -> (u8, Option<&'static str>) 
         BackupError::Foreign { .. } | BackupError::NotAFile { .. } => {
             (2, Some("choose another name"))
         }
-        BackupError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => (2, None),
+        BackupError::Io { source, .. }
+            if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) =>
+        {
+            (2, None)
+        }
         BackupError::Io { .. } | BackupError::Store(_) => (1, None),
     }
 }

@@ -112,6 +112,14 @@ pub(super) fn api_limits(config: &Config) -> api::Limits {
     }
 }
 
+/// What to type next, and why.
+const NEXT: [(&str, &str); 4] = [
+    ("add --help", "write down what was learned"),
+    ("search WORDS", "ask what is known"),
+    ("connect", "have your coding agents ask"),
+    ("invite --mine", "let another machine of yours in"),
+];
+
 /// What is said before anything is served.
 struct Lines {
     node: String,
@@ -134,9 +142,13 @@ impl Lines {
         let peers: String =
             addresses.iter().map(|address| format!("  peers  {address}\n")).collect();
         let entries = count::entries(*entries);
+        let next: String = NEXT
+            .iter()
+            .map(|(verb, why)| format!("  next   {program} {verb:<14} # {why}\n"))
+            .collect();
         format!(
             "klnode {} is running.\n  node   {node}\n  home   {home}\n  store  {entries}\n\
-             {tcp}{peers}Try `{program} add --help` in another terminal; stop with Ctrl-C.\n",
+             {tcp}{peers}{next}Try these in another terminal; stop with Ctrl-C.\n",
             env!("CARGO_PKG_VERSION"),
         )
     }

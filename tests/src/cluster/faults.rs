@@ -5,6 +5,8 @@ use crate::disk::{self, Disk, PowerCut};
 use crate::node::{DiskMedium, Node};
 use klnode::engine::Command;
 use klnode::replicate::{Event, Writer as _};
+use klnode_crdt::ids::StoreId;
+use klnode_crdt::time::WallTime;
 use klnode_federation::sim::{Counts, Fault, Knobs};
 
 impl Cluster {
@@ -132,11 +134,28 @@ impl Cluster {
 
     /// Starts a killed node on a disk as the life that it last began, as a resumed machine would.
     pub fn resume_on(&mut self, at: usize, disk: Disk) {
-        let now = self.now(at);
-        let member = &mut self.members[at];
+        let (key_seed, boot, now) = self.next_life(at);
+        let node = Node::start_on(disk, key_seed, boot, now).expect("the disk opens");
+        self.live_on(at, node);
+    }
+
+    /// Starts a killed node on a fresh disk: its key is all that is left, and its store is another.
+    pub fn restart_anew(&mut self, at: usize, store: StoreId) {
+        self.members[at].boots += 1;
+        self.members[at].store = store;
+        let (key_seed, boot, now) = self.next_life(at);
+        self.live_on(at, Node::start_anew(key_seed, boot, store, now));
+    }
+
+    fn next_life(&self, at: usize) -> (u8, u64, WallTime) {
+        let member = &self.members[at];
         assert!(member.replica.is_none(), "kill it first");
         let boot = (self.seed << 16) + (member.boots << 8) + at as u64;
-        let node = Node::start_on(disk, member.key_seed, boot, now).expect("the disk opens");
+        (member.key_seed, boot, self.now(at))
+    }
+
+    fn live_on(&mut self, at: usize, node: Node) {
+        let member = &mut self.members[at];
         member.medium = node.medium.clone();
         member.replica = Some(replica(node));
         member.tick_at = u64::MAX;

@@ -60,7 +60,7 @@ impl View for Shelf {
     fn records_for(&self, _: AuthorId, _: &[Digest]) -> Result<Vec<RawRecord>, Unreadable> {
         Ok(Vec::new())
     }
-    fn proof(&self, _: AuthorId) -> Result<Option<RawProof>, Unreadable> {
+    fn proof(&self, _: AuthorId, _: AuthorId) -> Result<Option<RawProof>, Unreadable> {
         Ok(None)
     }
     fn knows(&self, _: Digest, _: Offerer) -> Result<bool, Unreadable> {
@@ -72,8 +72,8 @@ impl View for Shelf {
     fn cursor(&self, _: AuthorId) -> Result<Option<Cursor>, Unreadable> {
         Ok(None)
     }
-    fn comparable(&self, _: Offerer) -> Result<Vec<Comparable>, Unreadable> {
-        Ok(self.comparable.clone())
+    fn comparable(&self, _: Offerer) -> Result<(Vec<Comparable>, u64), Unreadable> {
+        Ok((self.comparable.clone(), 0))
     }
     fn receipts(&self, _: AuthorId) -> Result<Vec<Receipt>, Unreadable> {
         Ok(Vec::new())

@@ -427,7 +427,8 @@ fn peer_rows() -> Vec<(&'static str, Vec<u8>)> {
     };
     let workspace =
         WorkspaceRow { name: "team".into(), since: START, is_current: true, owner: None };
-    let release = ReleaseRow { out: Way::Open, back: Way::Ended, since: START };
+    let (out, back, since) = (Way::Open, Way::Ended, START);
+    let release = ReleaseRow { out, back, since, ..ReleaseRow::default() };
     let receipt = ReceiptRow { erased: Some(START), told: 2, ..ReceiptRow::default() };
     vec![
         ("releases", wire::encode(&release)),

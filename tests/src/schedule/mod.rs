@@ -6,6 +6,7 @@
 //! knows nothing of records; [`shrink`] looks for the least part of a plan that still goes wrong.
 
 mod check;
+mod held;
 mod oracle;
 mod run;
 mod shrink;

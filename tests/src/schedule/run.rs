@@ -1,6 +1,6 @@
 //! Carries a plan out, step by step.
 
-use super::oracle::Oracle;
+use super::oracle::{Oracle, Word};
 use super::{Plan, Step, noise};
 use crate::cluster::Cluster;
 use crate::disk::Disk;
@@ -10,7 +10,7 @@ use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
 use klnode_crdt::header::Facet;
-use klnode_crdt::ids::{EntryId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::record::Record;
 use klnode_crdt::tally::Observation;
@@ -87,6 +87,9 @@ pub(super) struct Runner {
     pub(super) report: Report,
     pub(super) random: Seeded,
 }
+
+/// What is tagged so goes nowhere.
+const PRIVATE: &str = "private/own";
 
 pub(super) fn for_team(team: WorkspaceId, title: &str) -> NewEntry {
     NewEntry { workspace: team, ..lesson(title) }
@@ -200,17 +203,19 @@ impl Runner {
     }
 
     fn add(&mut self, at: usize, is_private: bool) {
-        let title = format!("entry {} of run", self.oracle.number);
+        let mut title = format!("entry {} of run", self.oracle.number);
         let mut new = for_team(self.team, &title);
         if is_private {
-            new.claims.push(Claim::Add(TextSet::TAGS, "private/own".into()));
-            new.title = format!("secret {} of {at}", self.oracle.number);
-            self.secrets.push(new.title.clone());
+            new.claims.push(Claim::Add(TextSet::TAGS, PRIVATE.into()));
+            title = format!("secret {} of {at}", self.oracle.number);
+            new.title.clone_from(&title);
+            self.secrets.push(title.clone());
         }
         if let Ok(Receipt::Created(entry)) = self.nodes.run(at, Command::Create(Box::new(new))) {
             self.report.acknowledged += 1;
-            if !is_private {
-                self.oracle.created(entry, at, title);
+            self.oracle.created(entry, at, title, is_private);
+            if is_private {
+                self.oracle.said(entry, at, Word::Tag(PRIVATE.into(), true), true);
             }
         }
     }
@@ -264,17 +269,28 @@ impl Runner {
             Step::Observe(..) => self.oracle.observed(entry, at, is_done),
             _ => {}
         }
+        if let Some(word) = word(step, at, title) {
+            self.oracle.said(entry, at, word, is_done);
+        }
     }
 
     /// Those of the titles that were ever given to an entry which a node has the bytes of.
     pub(super) fn titles_held(&mut self, at: usize, entry: EntryId) -> BTreeSet<String> {
-        let records = self.nodes.snapshot(at).entry_records(entry).expect("readable");
-        let payloads: Vec<Vec<u8>> =
-            records.iter().filter_map(|record| record.to_raw().payload).collect();
+        let payloads = self.payloads(at, entry);
         let titles = self.oracle.entries.get(&entry).map(|told| &told.titles);
         let is_held =
             |title: &&String| payloads.iter().any(|bytes| contains(bytes, title.as_bytes()));
         titles.into_iter().flatten().filter(is_held).cloned().collect()
+    }
+
+    /// Whether a node has the bytes of a text in what it holds of an entry.
+    pub(super) fn has_text(&mut self, at: usize, entry: EntryId, text: &str) -> bool {
+        self.payloads(at, entry).iter().any(|bytes| contains(bytes, text.as_bytes()))
+    }
+
+    fn payloads(&mut self, at: usize, entry: EntryId) -> Vec<Vec<u8>> {
+        let records = self.nodes.snapshot(at).entry_records(entry).expect("readable");
+        records.iter().filter_map(|record| record.to_raw().payload).collect()
     }
 
     fn change_mind(&mut self, step: Step) {
@@ -354,15 +370,37 @@ impl Runner {
     }
 }
 
+/// What a step says of an entry in words.
+fn word(step: Step, at: usize, title: String) -> Option<Word> {
+    match step {
+        Step::Edit(..) => Some(Word::Title(title)),
+        Step::Tag(..) => Some(Word::Tag(format!("tag/{at}"), true)),
+        Step::Untag(..) => Some(Word::Tag(format!("tag/{at}"), false)),
+        Step::Archive(..) => Some(Word::Archived),
+        Step::Retract(..) => Some(Word::Retracted),
+        _ => None,
+    }
+}
+
 pub(super) fn contains(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|part| part == text)
 }
 
 /// Whether a node holds all that another holds of an entry, or what came after it.
 pub(super) fn is_covered(nodes: &mut Cluster, from: usize, to: usize, entry: EntryId) -> bool {
+    is_covered_but_for(nodes, &BTreeSet::new(), (from, to), entry)
+}
+
+/// The same, but for what these authors say.
+pub(super) fn is_covered_but_for(
+    nodes: &mut Cluster,
+    authors: &BTreeSet<AuthorId>,
+    (from, to): (usize, usize),
+    entry: EntryId,
+) -> bool {
     let here = nodes.snapshot(from).entry_records(entry).expect("readable");
     let there = nodes.snapshot(to).entry_records(entry).expect("readable");
-    here.iter().all(|one| {
+    here.iter().filter(|one| !authors.contains(&one.author())).all(|one| {
         let place = |record: &Record| (record.author(), record.header().facet);
         there.iter().any(|new| {
             new.header().facet == Facet::Tombstone

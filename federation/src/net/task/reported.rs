@@ -7,7 +7,7 @@ use super::{Line, Task};
 use klnode_crdt::ids::AuthorId;
 use libp2p::PeerId;
 use libp2p::core::{ConnectedPoint, Multiaddr};
-use libp2p::request_response::{self, OutboundRequestId};
+use libp2p::request_response::{self, OutboundFailure, OutboundRequestId};
 use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
 use libp2p::{identify, ping};
 use tokio::time::Instant;
@@ -168,6 +168,7 @@ impl Task {
                     peer,
                     id,
                     reason: reason::of_request(&error),
+                    is_unoffered: matches!(error, OutboundFailure::UnsupportedProtocols),
                 });
             }
             On::InboundFailure { peer, request_id, error, .. } => {

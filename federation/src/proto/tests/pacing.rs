@@ -269,6 +269,34 @@ fn a_peer_that_brought_enough_is_asked_for_more_when_its_time_is_over_and_an_own
 }
 
 #[test]
+fn who_brought_enough_that_is_new_here_waits_whatever_it_said_and_however_often_it_connects() {
+    let budget = Budget { new_entries_max: 2, ..Budget::default() };
+    for (is_mine, outcome, is_waiting) in
+        [(false, Outcome::New, true), (false, Outcome::Settled, false), (true, Outcome::New, false)]
+    {
+        let mut bench = Bench::new(Shelf { is_mine, ..Shelf::default() }, budget);
+        bench.meet();
+        // Nothing of it says that an entry is released from here on.
+        let rows = vec![whole(&record(1)), whole(&record(2))];
+        bench.reply(&Answer::Page(rows, cursor(2), true));
+        let delivery = bench.delivered.remove(0);
+        bench.put(Input::Applied(PEER, delivery.id, vec![outcome; 2]));
+        // A page is asked for ahead.
+        bench.reply(&Answer::Page(vec![whole(&record(3))], cursor(3), true));
+        bench.apply(Outcome::Settled);
+        assert_eq!(bench.asked.is_empty(), is_waiting, "{is_mine}, {outcome:?}");
+        if is_waiting {
+            bench.put(Input::Disconnected(PEER));
+            bench.meet();
+            bench.pass(58_999);
+            assert_eq!(bench.asked, []);
+            bench.pass(1);
+        }
+        assert!(matches!(bench.next().1, Ask::Changes(..)));
+    }
+}
+
+#[test]
 fn what_was_asked_for_makes_this_side_wait_and_sends_nobody_away() {
     let budget = Budget { bytes_max: 1_000, ..Budget::default() };
     let mut bench = Bench::new(Shelf::default(), budget);
@@ -347,4 +375,66 @@ fn a_comparison_that_is_due_and_cannot_begin_is_not_looked_at_all_the_time() {
     assert_eq!(bench.machine.next_at(bench.at + 2_000), Some(bench.at + 2_000), "it was not tried");
     bench.ask(&Ask::Changes(None, 10));
     assert!(matches!(bench.next().1, Ask::Compare(true, _)));
+}
+
+/// Comes back, as a store that is called so.
+fn come_back_as(bench: &mut Bench, number: u8) {
+    bench.put(Input::Disconnected(PEER));
+    bench.asked.clear();
+    bench.put(Input::Connected(PEER));
+    let store = StoreId::from_bytes([number; 16]);
+    bench.reply(&Answer::Hello(Greeting { store, ..theirs() }));
+}
+
+#[test]
+fn who_comes_back_as_another_store_again_and_again_is_read_after_ever_longer_pauses() {
+    let mut bench = Bench::new(Shelf::default(), Budget::default());
+    for number in 0..10 {
+        come_back_as(&mut bench, number);
+        bench.pass(100);
+    }
+    assert_eq!(bench.reread, 1, "the first time is free");
+    assert_eq!(bench.asked, []);
+    assert_eq!(bench.machine.next_at(bench.at), Some(3_000));
+    bench.pass(1_000);
+    assert_eq!(bench.next().1, Ask::Changes(None, 2_000));
+    come_back_as(&mut bench, 10);
+    bench.pass(3_999);
+    assert_eq!(bench.reread, 2);
+    bench.pass(1);
+    assert_eq!(bench.reread, 3);
+    // The next one is due in eight seconds, and a minute without one is a good while.
+    bench.pass(68_000);
+    come_back_as(&mut bench, 11);
+    assert_eq!(bench.reread, 4);
+    come_back_as(&mut bench, 12);
+    bench.pass(2_000);
+    assert_eq!(bench.reread, 5, "as after the first");
+}
+
+#[test]
+fn who_has_its_outbox_read_from_the_start_pays_for_what_is_gone_through() {
+    for (is_mine, reread) in [(false, 1), (true, 2)] {
+        let mut shelf = Shelf { is_mine, ..Shelf::default() };
+        (1..=3).for_each(|number| shelf.offer(&record(number)));
+        let mut bench = Bench::new(shelf, Budget { rows_max: 3, ..Budget::default() });
+        come_back_as(&mut bench, 1);
+        bench.pass(10_000);
+        come_back_as(&mut bench, 2);
+        assert_eq!(bench.reread, reread, "{is_mine}");
+        assert!(matches!(bench.ask(&Ask::Changes(None, 1)), Answer::Page(..)), "counted apart");
+        bench.pass(49_000);
+        assert_eq!(bench.reread, 2);
+    }
+}
+
+#[test]
+fn a_peer_is_read_from_the_start_as_often_as_this_side_wants_it() {
+    let mut bench = Bench::met(Shelf::default());
+    for reread in 2..=5 {
+        bench.asked.clear();
+        bench.meet();
+        assert_eq!(bench.reread, reread);
+        assert_eq!(bench.next().1, Ask::Changes(None, 2_000));
+    }
 }

@@ -250,6 +250,24 @@ fn of_a_record_that_is_known_only_the_distance_is_new() {
 }
 
 #[test]
+fn of_a_record_that_is_known_not_even_the_signature_is_looked_at() {
+    let signature = record(9).to_raw().signature;
+    let replayed = || RawRecord { signature, ..record(2).to_raw() };
+    for item in [Item::Whole(1, replayed()), Item::First(1, replayed())] {
+        let known = [(record(2).digest(), record(2))].into();
+        let mut bench = Bench::met(Shelf { records: known, ..Shelf::default() });
+        bench.reply(&Answer::Page(vec![item.clone()], cursor(1), false));
+        assert!(bench.penalised.is_empty(), "nobody has looked at it: {:?}", bench.penalised);
+        assert!(bench.delivered[0].arrived.is_empty());
+        assert_eq!(bench.delivered[0].distances, [(record(2).digest(), 1)]);
+        // Of one that is not known it would have been seen.
+        let mut bench = Bench::met(Shelf::default());
+        bench.reply(&Answer::Page(vec![item], cursor(1), false));
+        assert_eq!(bench.penalised.len(), 1);
+    }
+}
+
+#[test]
 fn with_its_cursor_a_reader_goes_on_and_without_it_begins_anew_and_says_so() {
     let bench = Bench::met(Shelf { cursor: Some(cursor(5)), ..Shelf::default() });
     assert_eq!(bench.reread, 0);

@@ -260,3 +260,35 @@ fn what_a_peer_says_of_erased_entries_is_handed_on() {
     assert_eq!(bench.ask(&Ask::Acknowledge(vec![receipt()])), Answer::Done);
     assert_eq!(bench.received, [receipt()]);
 }
+
+#[test]
+fn a_fetch_is_paid_for_by_what_is_read_for_it() {
+    for (bytes, is_mine, is_later) in
+        [(2_000, false, false), (60_000, false, true), (60_000, true, false)]
+    {
+        let mut shelf = Shelf { is_mine, ..Shelf::default() };
+        let record = of_size(bytes, 1);
+        shelf.offer(&record);
+        let mut bench = Bench::new(shelf, Budget { rows_max: 50, ..Budget::default() });
+        let ask = Ask::Fetch(vec![record.digest()]);
+        let whole = Answer::Records(vec![record.to_raw()]);
+        assert_eq!(bench.ask(&ask), whole);
+        assert_eq!(matches!(bench.ask(&ask), Answer::Later(_)), is_later, "{bytes}, {is_mine}");
+        bench.pass(60_000);
+        assert_eq!(bench.ask(&ask), whole);
+    }
+}
+
+#[test]
+fn whoever_reads_the_same_page_over_and_over_is_told_later() {
+    let mut shelf = Shelf::default();
+    shelf.offer(&record(1));
+    shelf.offer(&record(2));
+    let mut bench = Bench::new(shelf, Budget { rows_max: 6, ..Budget::default() });
+    let start = Cursor { store: OWN_STORE, epoch: Boot(7), position: 0 };
+    let ask = Ask::Changes(Some(start), 10);
+    for _ in 0..2 {
+        assert!(matches!(bench.ask(&ask), Answer::Page(..)));
+    }
+    assert!(matches!(bench.ask(&ask), Answer::Later(_)));
+}

@@ -7,6 +7,7 @@
 use super::line::{LINES_MAX, Line, PLAIN};
 use super::marks::MarksKey;
 use super::types::{ImportQuery, Imported};
+use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
@@ -18,15 +19,18 @@ use crate::engine::{
     Arrival, Command, Ingested, Marks, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
     rehearse,
 };
-use crate::query::{complaint, inspect};
+use crate::query::{complaint, inspect, is_only_proposed};
 use crate::store::peers::Society;
 use crate::store::rows::{CallerRow, OverlayRow};
 use crate::store::{Error, Snapshot};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
+use klnode_crdt::charter;
+use klnode_crdt::entry::Entry;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::lattice::Lattice;
 use klnode_crdt::origin::Origin;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
@@ -74,7 +78,7 @@ async fn taken_in(
 ) -> Answered<Imported> {
     let body = body.map_err(|rejection| unread(&rejection))?;
     let (engine, author, now) = (service.engine.clone(), service.author, (service.now)());
-    let (snapshot, key) = (service.snapshot()?, service.marks);
+    let (snapshot, key) = (service.snapshot()?, service.marks.clone());
     let reading = tokio::task::spawn_blocking(move || {
         let society = Society::read(&snapshot, author, now)?;
         let earlier = BTreeMap::new();
@@ -85,8 +89,8 @@ async fn taken_in(
     let (mut imported, lines) = reading.await.map_err(broken)??;
     let mut commands = Vec::new();
     let mut counts = Vec::new();
-    for Wanted { number, commands: of_line, forgets } in lines {
-        counts.push((number, of_line.len(), forgets));
+    for Wanted { number, commands: of_line, forgets, entry } in lines {
+        counts.push((number, of_line.len(), forgets, entry));
         let caller = CallerRow::from(caller);
         commands.extend(
             of_line.into_iter().map(|command| Command::As { caller, command: Box::new(command) }),
@@ -94,11 +98,18 @@ async fn taken_in(
     }
     let answers =
         if commands.is_empty() { Vec::new() } else { engine.submit_all(commands).await? };
-    let mut answers = answers.into_iter();
-    for (number, count, forgets) in counts {
+    let (mut answers, mut taken) = (answers.into_iter(), Vec::new());
+    for (number, count, forgets, entry) in counts {
         let taken_before = imported.taken;
         conclude(&mut imported, number, answers.by_ref().take(count).collect())?;
-        imported.forgotten += u64::from(forgets && imported.taken > taken_before);
+        let is_taken = imported.taken > taken_before;
+        imported.forgotten += u64::from(forgets && is_taken);
+        taken.extend(entry.filter(|_| is_taken));
+    }
+    if !taken.is_empty() {
+        // They are taken, whatever can be read of them by now.
+        let proposed = apart(move |_| only_proposed(&service, &taken)).await;
+        imported.proposed += proposed.unwrap_or_default();
     }
     imported.problems.sort_by_key(|problem| problem.line);
     Ok(Answer(imported))
@@ -115,6 +126,28 @@ struct Wanted {
     commands: Vec<Command>,
     /// Whether it brings a tombstone.
     forgets: bool,
+    /// The entry, where this is the first line with records of one that stays.
+    entry: Option<EntryId>,
+}
+
+/// How many of some entries are nothing but proposals here.
+fn only_proposed(service: &Service, entries: &[EntryId]) -> Result<u64, ApiError> {
+    let (snapshot, now) = (service.snapshot()?, (service.now)());
+    let society = Society::read(&snapshot, service.author, now)?;
+    let mut proposed = 0;
+    for entry in entries {
+        let held = Error::unless_damaged(snapshot.entry(*entry))?;
+        let held = held.map(|held| held.to_entry());
+        proposed += u64::from(held.is_some_and(|held| is_proposal(&society, *entry, &held, now)));
+    }
+    Ok(proposed)
+}
+
+/// Whether what is held of an entry is nothing but proposals. A charter is none: it speaks for itself.
+fn is_proposal(society: &Society, entry: EntryId, held: &Entry, now: WallTime) -> bool {
+    let workspace = held.origin.as_ref().map(|origin| origin.workspace());
+    let is_charter = workspace.is_some_and(|id| charter::entry(id) == entry);
+    !is_charter && is_only_proposed(&held.view(now, &society.entitlement(workspace)))
 }
 
 /// Why a line, or all of them, cannot be read.
@@ -147,10 +180,12 @@ enum Read {
         is_taken: bool,
         forgets: bool,
         waits: bool,
+        is_proposed: bool,
     },
     Wanted {
         commands: Vec<Command>,
         forgets: bool,
+        entry: Option<EntryId>,
     },
 }
 
@@ -185,12 +220,13 @@ impl Reader {
             let number = first.saturating_add(at as u64);
             match self.line(line, number, &mut imported) {
                 Ok(Read::Known) => imported.known += 1,
-                Ok(Read::Rehearsed { is_taken, forgets, waits }) => {
+                Ok(Read::Rehearsed { is_taken, forgets, waits, is_proposed }) => {
                     imported.forgotten += u64::from(forgets && is_taken);
+                    imported.proposed += u64::from(is_proposed && is_taken);
                     add_read(&mut imported, is_taken, waits);
                 }
-                Ok(Read::Wanted { commands, forgets }) => {
-                    wanted.push(Wanted { number, commands, forgets });
+                Ok(Read::Wanted { commands, forgets, entry }) => {
+                    wanted.push(Wanted { number, commands, forgets, entry });
                 }
                 Err(Unreadable::Line(message)) => {
                     imported.refuse(number, &message);
@@ -286,16 +322,28 @@ impl Reader {
         forgets: bool,
     ) -> Result<Read, Unreadable> {
         let marks = self.marks(line, entry)?;
+        let tells = line.part.is_none() && !forgets;
         if self.query.dry_run {
-            let new = self.unheld(&records, entry)?;
-            let waiting = new.iter().filter(|record| self.waits(record)).count();
-            let is_taken = marks.is_some() || waiting < new.len();
-            return Ok(Read::Rehearsed { is_taken, forgets, waits: waiting > 0 });
+            let mut new = self.unheld(&records, entry)?;
+            let count = new.len();
+            new.retain(|record| !self.waits(record));
+            let (is_taken, waits) = (marks.is_some() || !new.is_empty(), new.len() < count);
+            let is_proposed = tells && self.would_propose(entry, &new)?;
+            return Ok(Read::Rehearsed { is_taken, forgets, waits, is_proposed });
         }
         let arrival = |record| Arrival { record, from: self.author };
         let mut commands = vec![Command::Ingest(records.into_iter().map(arrival).collect())];
         commands.extend(marks.map(|marks| Command::Mark { entry, marks }));
-        Ok(Read::Wanted { commands, forgets })
+        Ok(Read::Wanted { commands, forgets, entry: tells.then_some(entry) })
+    }
+
+    /// Whether an entry would be nothing but proposals with these records.
+    fn would_propose(&self, entry: EntryId, records: &[&Record]) -> Result<bool, Error> {
+        let mut held = self.snapshot.entry(entry)?.to_entry();
+        for record in records {
+            held.join(record.to_entry());
+        }
+        Ok(is_proposal(&self.society, entry, &held, self.now))
     }
 
     /// Those of the records that are not held. Asked by their places: what came without its payload
@@ -364,11 +412,12 @@ impl Reader {
         }
         if self.query.dry_run {
             let is_known = is_repeated || self.is_said(entry)?;
-            return Ok(Read::Rehearsed { is_taken: !is_known, forgets: false, waits: false });
+            let (is_taken, is_proposed) = (!is_known, false);
+            return Ok(Read::Rehearsed { is_taken, forgets: false, waits: false, is_proposed });
         }
         new.source = Some(source);
         let commands = vec![Command::Create(Box::new(new))];
-        Ok(Read::Wanted { commands, forgets: false })
+        Ok(Read::Wanted { commands, forgets: false, entry: None })
     }
 
     /// Whether this node speaks of an entry already.

@@ -247,6 +247,8 @@ pub(crate) const RELATIONS: [(Relation, &str); 4] = [
 
 /// What the line of an entry says that could not be read: nothing else of it is there.
 pub const DAMAGED: &str = r#""state":"damaged""#;
+/// What the line of a forgotten entry says.
+pub const FORGOTTEN: &str = r#""state":"forgotten""#;
 
 impl Line {
     /// What is left of an entry that cannot be read.

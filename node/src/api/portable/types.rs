@@ -29,8 +29,9 @@ pub struct Progress {
 /// What to export.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ExportQuery {
-    /// Only this workspace: `main`, `local` or an id.
+    /// Only this workspace, by name or id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
 }
@@ -38,6 +39,7 @@ pub struct ExportQuery {
 /// How to take lines in.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ImportQuery {
     /// What the file is called: lines without evidence cite it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +47,7 @@ pub struct ImportQuery {
     /// The number of the first line; 1 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_line: Option<u64>,
-    /// Where plain lines go, whatever they say: `main` or `local`.
+    /// Where plain lines go, whatever they say, by name or id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// Write nothing, say what would be.
@@ -86,6 +88,10 @@ pub struct Imported {
     pub refused: u64,
     /// Of those taken: lines that forgot an entry here.
     pub forgotten: u64,
+    /// Of those taken: entries of which nobody whose word is shown here says anything. They are
+    /// proposals until somebody accepts them.
+    #[serde(default)]
+    pub proposed: u64,
     /// Lines of which something waits for the operator; what only waits is neither taken nor known.
     pub quarantined: u64,
     /// Lines whose marks were left out: this node did not export them.
@@ -126,6 +132,7 @@ impl Imported {
         self.known += other.known;
         self.refused += other.refused;
         self.forgotten += other.forgotten;
+        self.proposed += other.proposed;
         self.quarantined += other.quarantined;
         self.unmarked += other.unmarked;
         let room = PROBLEMS_MAX.saturating_sub(self.problems.len());

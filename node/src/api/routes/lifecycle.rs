@@ -14,11 +14,11 @@ use crate::api::types::{
     Accept, Accepted, ArchiveThread, ArchivedThread, Proposed, Supersede, Superseded,
 };
 use crate::engine::Command;
-use crate::query::{Cancel, Found, Reading, SuccessionError};
+use crate::query::{Cancel, Found, ProposedCitation, Reading, SuccessionError};
 use axum::extract::{Path, State};
 use futures_util::future::try_join_all;
 use klnode_crdt::charter;
-use klnode_crdt::claims::{Link, Relation, TextSet};
+use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::lww::Register;
@@ -117,15 +117,12 @@ struct Offer {
 }
 
 /// Everything that is proposed for an entry and could be accepted: of each author the newest text
-/// of a register, and every element of a set.
-fn offers(reading: &Reading<'_>, found: &Found) -> Result<Vec<Offer>, ApiError> {
+/// of a register, every element of a set, and the evidence.
+fn offers(service: &Service, reading: &Reading<'_>, found: &Found) -> Result<Vec<Offer>, ApiError> {
     let mut newest: BTreeMap<(AuthorId, Register), Offer> = BTreeMap::new();
-    for proposal in &found.view.proposals {
+    for proposal in found.proposals() {
         let Some(field) = proposal.register.name() else { continue };
         let (author, text) = (proposal.author, proposal.text.clone());
-        if found.view.text(proposal.register) == Some(text.as_str()) {
-            continue;
-        }
         let claim = Claim::Set(proposal.register, text.clone());
         let offer = Offer { author, field, text, stamp: proposal.stamp, claim };
         let at = (author, proposal.register);
@@ -142,6 +139,13 @@ fn offers(reading: &Reading<'_>, found: &Found) -> Result<Vec<Offer>, ApiError> 
         let (author, text, stamp) = (element.author, element.text, element.stamp);
         offers.push(Offer { author, field, text, stamp, claim });
     }
+    for ProposedCitation { author, citation, stamp } in reading.proposed_citations(found)? {
+        let (field, text) = (translate::EVIDENCE, translate::cited(&citation));
+        // Whoever accepts it cites it.
+        let (cited_by, cited_at) = (service.author.to_string(), (service.now)());
+        let claim = Claim::Cite(Citation { cited_by, cited_at, ..citation });
+        offers.push(Offer { author, field, text, stamp, claim });
+    }
     Ok(offers)
 }
 
@@ -156,7 +160,7 @@ fn taken(
     let found = present(&reading, entry)?;
     let author = ask.author.as_deref().map(|name| find_author(&reading, &found, name));
     let author = author.transpose()?;
-    let mut offers = offers(&reading, &found)?;
+    let mut offers = offers(service, &reading, &found)?;
     offers.retain(|offer| author.is_none_or(|author| offer.author == author));
     offers.retain(|offer| ask.what.as_deref().is_none_or(|what| offer.field == what));
     let code = found.code();
@@ -192,7 +196,9 @@ fn taken(
 fn find_author(reading: &Reading<'_>, found: &Found, name: &str) -> Result<AuthorId, ApiError> {
     let elements = reading.proposed_elements(found)?;
     let elements = elements.iter().map(|element| element.author);
-    let mut proposing = found.view.proposals.iter().map(|one| one.author).chain(elements);
+    let cited = reading.proposed_citations(found)?;
+    let others = elements.chain(cited.iter().map(|of| of.author));
+    let mut proposing = found.view.proposals.iter().map(|one| one.author).chain(others);
     let is_meant = |author: &AuthorId| name.len() >= 4 && author.to_string().starts_with(name);
     match proposing.find(is_meant) {
         Some(author) => Ok(author),

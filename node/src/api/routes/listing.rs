@@ -15,6 +15,8 @@ use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::kind::Kind as EntryKind;
+use klnode_crdt::lww::Register;
+use klnode_crdt::view::State as Shown;
 use klnode_federation::proto::filter::{STATUSES, covers};
 
 /// Entries in one page of a listing.
@@ -62,7 +64,7 @@ fn page(service: &Service, query: &ListQuery, cancel: &Cancel) -> Result<List, A
             next = entries.last().map(|last: &Entry| last.id.clone());
             break;
         }
-        entries.push(translate::entry(&found));
+        entries.push(translate::listed(&found, &reading)?);
     }
     Ok(List { entries, next })
 }
@@ -72,7 +74,10 @@ struct Wanted<'a> {
     workspace: Option<WorkspaceId>,
     kind: Option<EntryKind>,
     tag: Option<&'a str>,
+    thread: Option<&'a str>,
     status: Option<&'a str>,
+    is_proposed: bool,
+    is_hidden: bool,
 }
 
 impl<'a> Wanted<'a> {
@@ -94,15 +99,23 @@ impl<'a> Wanted<'a> {
         if let Some(name) = status.filter(|name| !STATUSES.contains(name)) {
             return Err(unknown("status", name, STATUSES.to_vec()));
         }
-        Ok(Self { workspace, kind, tag, status })
+        let (is_proposed, is_hidden) = (query.proposed, query.hidden);
+        let thread = query.thread.as_deref();
+        Ok(Self { workspace, kind, tag, thread, status, is_proposed, is_hidden })
     }
 
     fn is_met_by(&self, found: &Found) -> bool {
         let tags = found.view.texts.get(&TextSet::TAGS);
         let has_tag =
             |wanted: &str| tags.is_some_and(|tags| tags.keys().any(|tag| covers(wanted, tag)));
+        // Nothing of it is left to be read: only who asks for such entries gets them.
+        let is_taken_back = found.view.state == Shown::Retracted && !found.is_only_proposed();
         self.kind.is_none_or(|kind| found.view.kind() == Some(kind))
             && self.tag.is_none_or(has_tag)
+            && self.thread.is_none_or(|name| found.view.text(Register::THREAD) == Some(name))
             && self.status.is_none_or(|status| found.judged.standing.status.name() == status)
+            && (!self.is_proposed || found.is_only_proposed())
+            && (!self.is_hidden || found.overlay.is_muted || found.overlay.is_invalidated)
+            && (self.status.is_some() || !is_taken_back)
     }
 }

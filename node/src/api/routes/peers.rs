@@ -3,7 +3,7 @@
 use crate::api::apart::apart;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body};
-use crate::api::filters::{changed, filter, preview, taking, unjudged};
+use crate::api::filters::{Change, change, filter, preview, taking, unjudged};
 use crate::api::server::Service;
 use crate::api::sharing::{find_peer, peer, refused_for, trust};
 use crate::api::translate;
@@ -12,11 +12,12 @@ use crate::api::types::peers::{
     Receipts, SetFilters, Sync, Synced, TurnedAway,
 };
 use crate::query::Reference;
-use crate::store::peers::rows::Approval;
+use crate::replicate::{Handle, Live};
+use crate::store::peers::rows::{Approval, PeerRow};
 use axum::extract::{Path, State};
 use klnode_crdt::ids::AuthorId;
+use klnode_crdt::time::WallTime;
 use klnode_federation::proto::SyncState;
-use klnode_federation::proto::filter::Filter as Passing;
 use klnode_federation::proto::ticket::Offer;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,11 +93,20 @@ pub(super) async fn join(
 }
 
 fn all(service: &Service) -> Result<Vec<Peer>, ApiError> {
+    seen(service, &service.peers.as_ref().map(|peers| peers.live()).unwrap_or_default())
+}
+
+fn seen(service: &Service, live: &Live) -> Result<Vec<Peer>, ApiError> {
     let snapshot = service.snapshot()?;
     let society = service.society(&snapshot)?;
-    let live = service.peers.as_ref().map(|peers| peers.live()).unwrap_or_default();
-    let peers = society.peers.iter().map(|(key, row)| peer(&snapshot, &society, &live, *key, row));
+    let peers = society.peers.iter().map(|(key, row)| peer(&snapshot, &society, live, *key, row));
     peers.collect()
+}
+
+/// Whether nothing is known of a key but that it was blocked once.
+fn is_nobody(peer: &Peer) -> bool {
+    let is_unmet = peer.name.is_empty() && peer.addresses.is_empty();
+    is_unmet && peer.state == "refused" && !peer.blocked
 }
 
 impl Service {
@@ -119,7 +129,9 @@ pub(super) async fn list(State(service): State<Service>) -> Answered<Peers> {
             reason: reason.clone(),
         });
         let turned_away = away.collect();
-        Ok(Peers { addresses: live.addresses, peers: all(&service)?, turned_away })
+        let mut peers = seen(&service, &live)?;
+        peers.retain(|peer| !is_nobody(peer));
+        Ok(Peers { addresses: live.addresses, peers, turned_away })
     })
     .await
     .map(Answer)
@@ -186,9 +198,17 @@ pub(super) async fn set_filter(
 ) -> Answered<Preview> {
     let key = find(&service, &name)?;
     let working = service.clone();
-    let (answer, egress, ingress) = apart(move |_| weigh(&working, key, set)).await?;
-    if egress.is_some() || ingress.is_some() {
-        let set = service.replication()?.call(move |core| core.set_filters(key, egress, ingress));
+    let (answer, sent, taken) = apart(move |_| weigh(&working, key, set)).await?;
+    if sent.asked().or(taken.asked()).is_some() {
+        let set = service.replication()?.call(move |core| {
+            if sent.is_reset || taken.is_reset {
+                core.reset_filters(key, sent.is_reset, taken.is_reset)?;
+            }
+            match (sent.own(), taken.own()) {
+                (None, None) => Ok(()),
+                (egress, ingress) => core.set_filters(key, egress, ingress),
+            }
+        });
         set.await??;
     }
     Ok(Answer(answer))
@@ -207,30 +227,54 @@ pub(super) async fn preview_filter(
     Ok(Answer(answer))
 }
 
-/// What would pass to a node by new filters, and those filters, where they are new.
+/// What would pass to a node by new filters, and what becomes of each direction.
 fn weigh(
     service: &Service,
     key: AuthorId,
-    SetFilters { egress, ingress }: SetFilters,
-) -> Result<(Preview, Option<Passing>, Option<Passing>), ApiError> {
+    SetFilters { egress, ingress, reset }: SetFilters,
+) -> Result<(Preview, Change, Change), ApiError> {
     let snapshot = service.snapshot()?;
     let society = Arc::new(service.society(&snapshot)?);
     let row =
         society.peers.get(&key).cloned().ok_or_else(|| {
             ApiError::from(crate::replicate::PairError::NoSuchPeer(key.to_string()))
         })?;
-    let out = service.examiner.egress(&row, &society);
-    let back = service.examiner.ingress(&row, &society);
-    let out_new = egress.map(|by| changed(out.clone(), by, &society)).transpose()?;
-    let back_new = ingress.map(|by| changed(back.clone(), unjudged(by)?, &society)).transpose()?;
+    let unset = PeerRow { egress: None, ingress: None, ..row.clone() };
+    let both = |of: &PeerRow| {
+        (service.examiner.egress(of, &society), service.examiner.ingress(of, &society))
+    };
+    let ((out, back), (out_given, back_given)) = (both(&row), both(&unset));
+    let ingress = ingress.map(unjudged).transpose()?;
+    let sent = change(("egress", reset.as_slice()), (out, out_given), egress, &society)?;
+    let taken = change(("ingress", reset.as_slice()), (back, back_given), ingress, &society)?;
     let now = (service.now)();
-    let seen = service.examiner.preview(&snapshot, &society, key, out_new.as_ref(), now)?;
+    let seen = service.examiner.preview(&snapshot, &society, key, sent.asked(), now)?;
     let shown = Filters {
-        egress: Some(filter(out_new.as_ref().unwrap_or(&out), &society)),
-        ingress: Some(taking(back_new.as_ref().unwrap_or(&back), &society)),
+        egress: Some(filter(&sent.passes, &society)),
+        ingress: Some(taking(&taken.passes, &society)),
     };
     let reading = service.reader.among(&snapshot, society, now);
-    Ok((preview(&reading, &seen, shown)?, out_new, back_new))
+    Ok((preview(&reading, &seen, shown)?, sent, taken))
+}
+
+/// Waits until each of these peers has answered what began at a moment, or has gone.
+async fn settled(handle: &Handle, wanted: &[AuthorId], begun: WallTime) {
+    let mut changes = handle.changes();
+    loop {
+        let live = handle.live();
+        let is_settled = |key: &AuthorId| match live.states.get(key) {
+            // Whoever has gone says nothing more.
+            _ if !live.connected.contains_key(key) => true,
+            Some(SyncState::Equal(at)) => *at >= begun,
+            // What differs is on its way, unless it stays so.
+            Some(SyncState::Differs(_, at)) => *at >= begun.plus(SYNC_STAYS),
+            Some(SyncState::Refused(_)) => true,
+            _ => false,
+        };
+        if wanted.iter().all(is_settled) || changes.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Replicates now, waits for it, and says what it came to.
@@ -241,49 +285,48 @@ pub(super) async fn sync(
     Body(sync): Body<Sync>,
 ) -> Answered<Synced> {
     let before = service.snapshot()?.head().0;
-    let named = sync.peer.map(|name| find(&service, &name)).transpose()?;
+    let named = sync.peer.map(|name| one(&service, find(&service, &name)?)).transpose()?;
     let handle = service.replication()?.clone();
-    let snapshot = service.snapshot()?;
-    let society = service.society(&snapshot)?;
-    drop(snapshot);
-    let live = handle.live();
-    let is_wanted = |key: &AuthorId| {
+    let society = service.society(&service.snapshot()?)?;
+    let may_talk = |key: &AuthorId| {
         society.peers.get(key).is_some_and(|row| row.approval == Approval::Approved)
-            && named.is_none_or(|named| named == *key)
-            && live.connected.contains_key(key)
     };
-    let wanted: Vec<AuthorId> = society.peers.keys().copied().filter(is_wanted).collect();
-    let begun = (service.now)();
+    let is_named =
+        |key: &AuthorId| named.as_ref().is_none_or(|named| named.peer == key.to_string());
+    let talking: Vec<AuthorId> = society.peers.keys().copied().filter(may_talk).collect();
+    let live = handle.live();
+    let is_wanted = |key: &AuthorId| is_named(key) && live.connected.contains_key(key);
+    let wanted: Vec<AuthorId> = talking.iter().copied().filter(is_wanted).collect();
     let asked = wanted.clone();
-    handle.call(move |core| asked.iter().for_each(|key| core.sync(*key))).await?;
-    let mut changes = handle.changes();
-    let settled = async {
-        loop {
-            let live = handle.live();
-            let is_settled = |key: &AuthorId| match live.states.get(key) {
-                // Whoever has gone says nothing more.
-                _ if !live.connected.contains_key(key) => true,
-                Some(SyncState::Equal(at)) => *at >= begun,
-                // What differs is on its way, unless it stays so.
-                Some(SyncState::Differs(_, at)) => *at >= begun.plus(SYNC_STAYS),
-                Some(SyncState::Refused(_)) => true,
-                _ => false,
-            };
-            if wanted.iter().all(is_settled) || changes.changed().await.is_err() {
-                return;
-            }
-        }
-    };
+    let begun = handle.call(move |core| core.sync(&asked)).await?;
     // What takes longer goes on by itself, and the answer says how far it is.
-    let _ = tokio::time::timeout(SYNC_PATIENCE, settled).await;
+    let _ = tokio::time::timeout(SYNC_PATIENCE, settled(&handle, &wanted, begun)).await;
     let received = service.snapshot()?.head().0.saturating_sub(before);
-    let peers = all(&service)?.into_iter();
-    let keys: Vec<String> = match named {
-        Some(key) => vec![key.to_string()],
-        None => society.peers.keys().map(ToString::to_string).collect(),
+    let live = handle.live();
+    let mut peers = Vec::new();
+    for peer in seen(&service, &live)? {
+        let Some(key) = AuthorId::from_hex(&peer.peer) else { continue };
+        let is_meant = match named {
+            // Whoever waits, or was refused, is told of where it is named.
+            Some(_) => is_named(&key),
+            None => talking.contains(&key),
+        };
+        if is_meant {
+            peers.push(since(begun, live.states.get(&key), peer));
+        }
+    }
+    Ok(Answer(Synced { peers, received }))
+}
+
+/// A peer after a sync: what was equal before that began is no answer to it, and what was written after
+/// both were equal does not belong to it.
+fn since(begun: WallTime, state: Option<&SyncState>, peer: Peer) -> Peer {
+    let sync = match state {
+        Some(SyncState::Equal(at)) if *at >= begun => "equal",
+        Some(SyncState::Equal(_)) => "unanswered",
+        _ => return peer,
     };
-    let peers = peers.filter(|peer| keys.contains(&peer.peer) && peer.state == "approved");
-    Ok(Answer(Synced { peers: peers.collect(), received }))
+    Peer { sync: sync.to_owned(), ..peer }
 }
 
 /// Says how far a forgotten entry is erased on other nodes.

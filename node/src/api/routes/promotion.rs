@@ -80,8 +80,10 @@ async fn promoted(
     let approved_by = if is_signed { service.person.author()? } else { None };
     let promotion = engine::Promotion { new, source, approved_by };
     let receipt = service.submit(caller, Command::Promote(Box::new(promotion))).await?;
-    let Receipt::Created(entry) = receipt else {
-        return Err(ApiError::new(Kind::Failed, "tell which entry was created", None));
+    let (entry, known) = match receipt {
+        Receipt::Created(entry) => (entry, false),
+        Receipt::Known(entry) => (entry, true),
+        _ => return Err(ApiError::new(Kind::Failed, "tell which entry was created", None)),
     };
     Ok(Answer(Promoted {
         id: entry.to_string(),
@@ -90,6 +92,7 @@ async fn promoted(
         workspace,
         memory: memory.to_string(),
         approved_by: approved_by.map(|key| key.to_string()),
+        known,
     }))
 }
 

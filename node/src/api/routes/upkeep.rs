@@ -245,14 +245,16 @@ fn rehearsed(service: upkeep::Service, note: &Note, at: WallTime) -> UpkeepRow {
 
 /// A row of the journal, as it travels.
 pub(super) fn noted(reading: &Reading<'_>, number: Option<u64>, row: &UpkeepRow) -> Noted {
-    let entries = row.entries.iter().map(|entry| translate::named(Some(reading), *entry));
+    let entries = row.entries.iter().map(|entry| translate::titled(reading, *entry));
+    let (entries, titles) = entries.unzip();
     Noted {
         number,
         service: row.service.name().into(),
         matter: row.matter.name().into(),
         stage: row.stage.name().into(),
         at: row.at.as_millis(),
-        entries: entries.collect(),
+        entries,
+        titles,
         why: row.why.clone(),
         foreign: row.is_foreign,
         decided: row.decided.map(WallTime::as_millis),

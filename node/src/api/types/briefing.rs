@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct BriefingQuery {
-    /// Of which workspace; the current one unless given.
+    /// Of which workspace; that of the checkout unless given, else the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// The caller's thread: its entries come first, and of tasks only its own are told.

@@ -70,6 +70,9 @@ pub struct Peer {
     pub name: String,
     /// `approved`, `waiting` or `refused`.
     pub state: String,
+    /// Whether this node asked to join it, and nothing is known of a yes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
     /// Whether it is another node of the same person.
     pub mine: bool,
     /// Whether what it signs is refused.
@@ -80,9 +83,11 @@ pub struct Peer {
     pub addresses: Vec<String>,
     /// Workspaces of which both are members.
     pub workspaces: Vec<String>,
-    /// What is known of both sets: `equal`, `differs`, `reading`, `refused` or `unknown`.
+    /// What is known of both sets: `equal`, `differs`, `reading` (records are on their way, to here or
+    /// there), `refused` or `unknown`. After a sync, `equal` means since it began; what was equal before,
+    /// and was not compared since, is `unanswered`.
     pub sync: String,
-    /// When it was so, in milliseconds since 1970.
+    /// When it was so, or when both were last equal, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_at: Option<u64>,
     /// How many records are known to differ.
@@ -257,6 +262,10 @@ pub struct SetFilters {
     /// What is taken from it; absent fields stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress: Option<Filter>,
+    /// What is the configuration's again before anything is set: `egress` or `ingress`, or `types`,
+    /// `memories` or `statuses` of one, as in `egress.types`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reset: Vec<String>,
 }
 
 /// What a filter lets out.
@@ -264,7 +273,7 @@ pub struct SetFilters {
 pub struct Preview {
     /// The filters in force, or asked about.
     pub filters: Filters,
-    /// Released already.
+    /// Released already: the peer has these, or fetches them.
     pub released: Vec<Previewed>,
     /// Not released yet, and will be.
     pub would_be: Vec<Previewed>,
@@ -302,7 +311,7 @@ pub struct Sync {
 /// What replicating now came to.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Synced {
-    /// The peers, as they stand now.
+    /// The peers, as they stand now: all that may talk, or the one that was named.
     pub peers: Vec<Peer>,
     /// Records that came in meanwhile.
     pub received: u64,

@@ -114,6 +114,9 @@ pub struct Promoted {
     /// The person's key that signed for it; absent where there was no need, or no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by: Option<String>,
+    /// Whether it was there already: the same was promoted before, and nothing was written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub known: bool,
 }
 
 /// What an entry was promoted from, as this node remembers.

@@ -72,6 +72,9 @@ pub struct Noted {
     pub at: u64,
     /// Which entries; of two that are the same the one that is shown first.
     pub entries: Vec<Named>,
+    /// Their titles, in the same order; empty where an entry may not speak unasked.
+    #[serde(default)]
+    pub titles: Vec<String>,
     /// Why.
     pub why: String,
     /// One of them is not this node's own.

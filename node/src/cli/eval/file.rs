@@ -5,6 +5,9 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+/// More is no set: it is held in memory.
+const SET_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// An entry of a set.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Entry {
@@ -45,7 +48,7 @@ pub struct Set {
 impl Set {
     /// Reads a set, and checks that its queries name entries that are there.
     pub fn read(path: &Path) -> Result<Self, VerbError> {
-        let text = super::super::add::read(path)?;
+        let text = super::super::add::read(path, SET_BYTES_MAX)?;
         let mut set = Self::default();
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let line: Line = serde_json::from_str(line).map_err(|_| {

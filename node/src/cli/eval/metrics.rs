@@ -25,7 +25,8 @@ impl Outcome {
         let gain = |place: usize| 1.0 / (place as f64 + 2.0).log2();
         let ideal: f64 = (0..self.relevant.min(10)).map(gain).sum();
         let found: f64 = self.places.iter().filter(|place| **place < 10).map(|p| gain(*p)).sum();
-        if ideal > 0.0 { found / ideal } else { 0.0 }
+        // A sum of nothing is -0.0, and would be told as that.
+        if found > 0.0 { found / ideal } else { 0.0 }
     }
 
     /// One over the place of the first right entry.
@@ -98,6 +99,7 @@ mod tests {
             assert!(near(of.recall(10), recall), "{places:?}");
             assert!(near(of.ndcg(), ndcg), "{places:?}: {}", of.ndcg());
             assert!(near(of.reciprocal_rank(), reciprocal), "{places:?}");
+            assert!(of.ndcg().is_sign_positive(), "{places:?}: it is told without a sign");
         }
     }
 

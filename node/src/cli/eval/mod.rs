@@ -9,6 +9,7 @@ mod metrics;
 
 pub use file::Set;
 
+use super::read::path;
 use super::{Progress, Reply, VerbError};
 use crate::api::search::{Search, SearchAnswer};
 use crate::api::types::{Named, NewEntry, Status};
@@ -16,7 +17,7 @@ use crate::api::{Client, ClientError};
 use hyper::Method;
 use metrics::{Outcome, interval, mean, percentile};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -42,7 +43,7 @@ pub struct Args {
 const WRITERS: usize = 32;
 /// The index has so long to take the entries in.
 const INDEX_TIME_MAX: Duration = Duration::from_secs(600);
-/// Of entries that the node does not take so many are named.
+/// Of entries that the node does not take, or does not hold, so many are named.
 const NAMED_MAX: usize = 10;
 const RECALL_AT: [usize; 3] = [1, 5, 10];
 
@@ -77,6 +78,8 @@ struct Evaluation {
     entries: usize,
     /// Entries that the node does not take, by their ids in the set: nothing finds them.
     refused: Vec<String>,
+    /// Names of right answers that the running node does not hold: each counts as missed.
+    unknown: Vec<String>,
     reports: Vec<Report>,
     differences: Vec<Difference>,
 }
@@ -92,7 +95,7 @@ impl Args {
         set.queries.truncate(self.queries.unwrap_or(usize::MAX));
         let names = match set.has_entries() {
             true => write(&set, client, progress).await?,
-            false => BTreeMap::new(),
+            false => known(&set, client).await?,
         };
         let engines: Vec<&str> = match self.compare {
             true => vec!["hybrid", "keyword", "vectors", "equal"],
@@ -111,10 +114,29 @@ impl Args {
         let (file, entries) = (self.file.display().to_string(), set.entries.len());
         let refused = set.entries.iter().map(|entry| &entry.id);
         let refused = refused.filter(|id| !names.contains_key(*id)).cloned().collect();
-        let evaluation = Evaluation { file, entries, refused, reports, differences };
+        let wanted = set.queries.iter().flat_map(|query| &query.relevant);
+        let unknown = wanted.filter(|name| !set.has_entries() && !names.contains_key(*name));
+        let unknown: BTreeSet<String> = unknown.cloned().collect();
+        let unknown = unknown.into_iter().collect();
+        let evaluation = Evaluation { file, entries, refused, unknown, reports, differences };
         let text = text(&evaluation);
         Ok(Reply::new(&evaluation, text))
     }
+}
+
+/// The ids of right answers that the running node holds, by what the set calls them. What was said of
+/// them is asked for: that reads no text, and so counts for nothing.
+async fn known(set: &Set, client: &Client) -> Result<BTreeMap<String, String>, VerbError> {
+    let mut names = BTreeMap::new();
+    let wanted: BTreeSet<&String> = set.queries.iter().flat_map(|query| &query.relevant).collect();
+    for name in wanted {
+        match client.get::<Named>(&path(name, "/history")?).await {
+            Ok(named) => names.insert(name.clone(), named.id),
+            Err(ClientError::Refused(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+    }
+    Ok(names)
 }
 
 /// Writes the entries of a set; returns what the node calls those that it takes.
@@ -260,11 +282,14 @@ fn differences_to(than: &str, hybrid: &[Outcome], other: &[Outcome]) -> Vec<Diff
 
 fn text(evaluation: &Evaluation) -> String {
     let mut text = format!("{}: {} entries\n", evaluation.file, evaluation.entries);
-    if !evaluation.refused.is_empty() {
-        let named: Vec<&str> =
-            evaluation.refused.iter().take(NAMED_MAX).map(String::as_str).collect();
-        let (count, named) = (evaluation.refused.len(), named.join(", "));
-        let _ = writeln!(text, "{count} not taken by the node, so found by nobody: {named}");
+    for (names, what) in [
+        (&evaluation.refused, "not taken by the node, so found by nobody"),
+        (&evaluation.unknown, "not held by the node, so missed by every query that names it"),
+    ] {
+        let named: Vec<&str> = names.iter().take(NAMED_MAX).map(String::as_str).collect();
+        if !named.is_empty() {
+            let _ = writeln!(text, "{} {what}: {}", names.len(), named.join(", "));
+        }
     }
     let _ = writeln!(
         text,

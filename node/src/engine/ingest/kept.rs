@@ -7,6 +7,7 @@
 use super::{Ingest, OVER_QUOTA, UNEXPLAINED, beside};
 use crate::engine::command::{Ingested, Source};
 use crate::store::{Batch, Damage, Error, WAITING_OF_PEER_MAX};
+use klnode_crdt::charter;
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::{Facet, SignedHeader};
 use klnode_crdt::holding::Holding;
@@ -30,6 +31,8 @@ pub(in crate::engine) struct Kept {
     full: Option<(Kind, Vec<(SignedHeader, Version)>)>,
     /// How many of the records that wait for the operator a peer has brought.
     waiting: BTreeMap<AuthorId, u64>,
+    /// The charters of all workspaces, and whom they list.
+    listed: Option<(BTreeSet<EntryId>, BTreeSet<AuthorId>)>,
 }
 
 impl Ingest<'_> {
@@ -54,7 +57,9 @@ impl Ingest<'_> {
                 return Ok(held);
             }
         }
-        batch.whole_holding(at)
+        let (held, dropped) = batch.whole_holding(at)?;
+        self.note_dropped(at.0, dropped);
+        Ok(held)
     }
 
     /// Keeps what is held beside a record now. What this node says itself is written in other ways, too.
@@ -117,6 +122,39 @@ impl Ingest<'_> {
         };
         self.kept.waiting.insert(from, waiting);
         Ok(waiting < WAITING_OF_PEER_MAX)
+    }
+
+    /// Whether an author belongs to any workspace that is known here.
+    pub(in crate::engine) fn is_listed(
+        &mut self,
+        batch: &Batch,
+        author: AuthorId,
+    ) -> Result<bool, Error> {
+        let listed = match self.kept.listed.take() {
+            Some(listed) => listed,
+            None => {
+                let (mut charters, mut members) = (BTreeSet::new(), BTreeSet::new());
+                for workspace in batch.workspaces()? {
+                    charters.insert(charter::entry(workspace));
+                    let charter = Error::unless_damaged(batch.charter(workspace, self.now))?;
+                    members.extend(charter.unwrap_or_default().members);
+                }
+                (charters, members)
+            }
+        };
+        let is_listed = listed.1.contains(&author);
+        self.kept.listed = Some(listed);
+        Ok(is_listed)
+    }
+
+    /// Who belongs to workspaces is read anew if an entry that was written is a charter, or if there is
+    /// another workspace.
+    pub(in crate::engine) fn members_may_change(&mut self, written: Option<EntryId>) {
+        if let Some((charters, _)) = &self.kept.listed
+            && written.is_none_or(|written| charters.contains(&written))
+        {
+            self.kept.listed = None;
+        }
     }
 
     /// Counts a record that waits now, if it is one more.

@@ -23,6 +23,8 @@ use klnode_crdt::writer::Claim;
 use klnode_federation::proto::Outgoing;
 use std::collections::BTreeSet;
 
+mod proofs;
+
 const OTHER: u32 = 2;
 
 /// The origin of an entry that somebody else has created.
@@ -108,6 +110,18 @@ fn retractions_and_tombstones_take_back_and_nothing_else_does() {
 }
 
 #[test]
+fn whoever_brings_something_of_a_forgotten_entry_without_having_been_told_is_told() {
+    let (mut node, teller, late) = (engine(), key(9).author(), key(10).author());
+    bring(&mut node, vec![tombstone(1)], teller);
+    for record in [observation(OTHER), claim(11), observation(12)] {
+        assert!(matches!(bring(&mut node, vec![record], late)[..], [Ingested::Forgotten]));
+    }
+    let snapshot = node.store().snapshot().unwrap();
+    let outbox: Vec<_> = snapshot.outbox(late, 0).unwrap().map(Result::unwrap).collect();
+    assert_eq!(outbox, [(1, Outgoing::Record(tombstone(1).digest()))], "once");
+}
+
+#[test]
 fn only_an_own_record_that_this_life_did_not_write_makes_it_draw_a_new_boot() {
     let (mut node, peer) = (engine(), key(9).author());
     let first = node.boot();
@@ -135,6 +149,23 @@ fn a_peer_releases_what_it_brings_unless_that_only_comes_back_or_takes_back() {
         let nobody = key(10).author();
         assert_eq!(snapshot.release(nobody, entry()).unwrap().back, Way::Never);
     }
+}
+
+#[test]
+fn where_the_peer_has_said_nothing_what_it_brings_later_shows_that_it_releases_the_entry() {
+    let (mut node, peer) = (engine(), key(9).author());
+    let back = |node: &Engine| {
+        let snapshot = node.store().snapshot().unwrap();
+        snapshot.release(peer, entry()).unwrap().back
+    };
+    bring(&mut node, vec![retraction(OTHER)], peer);
+    bring(&mut node, vec![observation(OWN)], peer);
+    assert_eq!(back(&node), Way::Ended, "that goes wherever the entry has been");
+    bring(&mut node, vec![observation(9)], peer);
+    assert_eq!(back(&node), Way::Open);
+    note(&mut node, PeerAct::Released(peer, entry(), false));
+    bring(&mut node, vec![claim(9)], peer);
+    assert_eq!(back(&node), Way::Ended, "what it has said holds");
 }
 
 #[test]
@@ -217,15 +248,15 @@ fn beyond_a_number_of_proofs_only_those_about_somebody_known_are_kept() {
     node.step(&[Command::Peers(acts)], NOW).remove(0).expect("noted");
     assert!(is_convicted(&node, *numbers.start()));
     assert!(!is_convicted(&node, *numbers.end()), "nobody knows it, and there are enough");
-    // A peer, whoever a peer has told of, and whose records are held.
+    // A peer, and whoever a peer has told of.
     note(&mut node, PeerAct::Put(key(20).author(), Box::default()));
     note(&mut node, PeerAct::Distance(key(21).author(), key(20).author(), 1));
     for number in [20, 21] {
         note(&mut node, convict(key(8).author(), number));
         assert!(is_convicted(&node, number), "{number}");
     }
-    bring(&mut node, two_as_one(22).into(), peer);
-    assert!(is_convicted(&node, 22));
+    bring(&mut node, two_as_one(22).into(), key(8).author());
+    assert!(!is_convicted(&node, 22), "that its records are brought tells nothing of it");
 }
 
 #[test]
@@ -364,6 +395,34 @@ fn of_two_tombstones_the_one_with_the_least_digest_stays_whichever_comes_first()
         assert!(matches!(told[1..], [Ingested::Known, Ingested::Known]), "{told:?}");
         assert_eq!(matches!(told[0], Ingested::Merged(_)), second.digest() == least.digest());
     }
+}
+
+#[test]
+fn a_tombstone_of_what_was_never_held_has_erased_nothing() {
+    let has_erased = |node: &Engine| node.store().snapshot().unwrap().has_erased().unwrap();
+    let peer = key(9).author();
+    let mut both = [1, 2].map(tombstone);
+    both.sort_by_key(|stone| std::cmp::Reverse(stone.digest()));
+    let mut node = engine();
+    for stone in &both {
+        let told = bring(&mut node, vec![stone.clone()], peer);
+        assert!(matches!(told[..], [Ingested::Merged(_)]), "{told:?}");
+        assert!(!has_erased(&node), "nor has one that takes another's place");
+    }
+    for held in [claim(10), observation(10), retraction(10)] {
+        let mut node = engine();
+        bring(&mut node, vec![held], peer);
+        assert!(!has_erased(&node));
+        bring(&mut node, vec![tombstone(1)], peer);
+        assert!(has_erased(&node), "what was held lingers until the store is written anew");
+    }
+    let mut node = engine_with(|record| match record.header().facet {
+        Facet::Claims => Verdict::Quarantine("it waits".into()),
+        _ => Verdict::Admit,
+    });
+    bring(&mut node, vec![claim(10)], peer);
+    bring(&mut node, vec![tombstone(1)], peer);
+    assert!(has_erased(&node), "and so does what waited");
 }
 
 /// Somebody forgets what was imported into `main`.

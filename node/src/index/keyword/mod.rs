@@ -25,6 +25,7 @@ use question::{Form, Word};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use tantivy::collector::Count;
 use tantivy::postings::Postings;
 use tantivy::query::{
     Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScoreQuery, FuzzyTermQuery, Occur,
@@ -318,12 +319,18 @@ impl Look {
             (Occur::Should, Box::new(term))
         };
         let words = BooleanQuery::new(forms.iter().map(word).collect());
-        let scope = scope_terms(filter);
-        if scope.is_empty() {
+        let mut parts = self.scoped(filter);
+        if parts.is_empty() {
             return words;
         }
-        let mut parts: Vec<(Occur, Box<dyn Query>)> = vec![(Occur::Must, Box::new(words))];
-        for any in scope {
+        parts.insert(0, (Occur::Must, Box::new(words)));
+        BooleanQuery::new(parts)
+    }
+
+    /// What a filter asks for; nothing of one that asks for nothing.
+    fn scoped(&self, filter: &Filter) -> Vec<(Occur, Box<dyn Query>)> {
+        let mut parts: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+        for any in scope_terms(filter) {
             let one = |name: String| -> (Occur, Box<dyn Query>) {
                 let term = Term::from_field_text(self.fields.scope, &name);
                 (Occur::Should, Box::new(TermQuery::new(term, IndexRecordOption::Basic)))
@@ -333,7 +340,12 @@ impl Look {
             let any = BoostQuery::new(Box::new(ConstScoreQuery::new(Box::new(any), 0.0)), 0.0);
             parts.push((Occur::Must, Box::new(any)));
         }
-        BooleanQuery::new(parts)
+        parts
+    }
+
+    /// Whether any document fits a filter that asks for something, whatever its words are.
+    pub fn has_any(&self, filter: &Filter) -> Result<bool, tantivy::TantivyError> {
+        Ok(self.searcher.search(&BooleanQuery::new(self.scoped(filter)), &Count)? > 0)
     }
 
     /// Where these entries stand, those that are here.

@@ -184,7 +184,8 @@ fn equivocation(examined: &Examined, own: Option<AuthorId>) -> Vec<Finding> {
         true => Finding::fail(
             "equivocation",
             "this node's key has signed two different things in one place",
-            "stop the copy of this home that runs elsewhere, and give it a key of its own",
+            "stop the copy of this home that runs elsewhere; who has heard of it counts this key no \
+             more: `klnode identity adopt` goes on with a new one, and peers are paired with anew",
         ),
         false => Finding::warn(
             "equivocation",

@@ -94,6 +94,7 @@ fn those_that_are_the_same_are_read_once_for_all_of_them() {
         meaning: None,
         tail_records: 0,
         has_words: true,
+        fits_nothing: false,
         phrase: None,
     };
     let (question, cancel) = (Question::new("one", 5), Cancel::default());

@@ -11,6 +11,7 @@ use crate::store::Error;
 use crate::store::rows::{UseRow, ViewRow};
 use crate::store::upkeep::{Matter, ServiceRow, Stage};
 use klnode_crdt::ids::EntryId;
+use klnode_crdt::time::WallTime;
 use klnode_scoring::status::{Reason, Status};
 
 /// Rows that a pass goes over for each entry that it may read.
@@ -74,7 +75,8 @@ impl Work<'_> {
     /// What is needed for either reason: the rest is for the rule to say.
     fn may_be_stale(&self, row: &ViewRow, uses: &UseRow) -> bool {
         let params = &self.reading.reader.numbers.status;
-        let since = if uses.served > 0 { uses.last_served } else { row.first_seen };
+        let is_served = uses.last_served > WallTime::default();
+        let since = if is_served { uses.last_served } else { row.first_seen };
         self.reading.now.day().days_since(since.day()) >= params.stale_after_days
             || uses.prediction_errors >= params.prediction_errors_min
     }

@@ -148,6 +148,7 @@ impl Core {
                     addresses: card.addresses,
                     joined_at,
                     approval: Approval::Approved,
+                    is_asked: true,
                     since: now,
                     ..held
                 };
@@ -168,6 +169,7 @@ impl Core {
                     joined_at,
                     approval: Approval::Approved,
                     is_mine: held.is_mine || ticket.offer == Offer::Mine,
+                    is_asked: is_waiting,
                     since: now,
                     code: Some(code.clone()),
                     ..held

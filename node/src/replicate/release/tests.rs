@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::testing::{self, NOW, OWN, key, lesson};
-use crate::engine::{Command, Engine, NewEntry, PeerAct};
+use crate::engine::{Arrival, Command, Engine, NewEntry, PeerAct, SourceKey};
 use crate::query::Numbers;
 use crate::store::Durability;
 use crate::store::peers::Workspace;
@@ -315,4 +315,42 @@ fn a_preview_tells_what_a_peer_has_would_get_would_lose_and_does_not_get_and_by_
     let row = PeerRow { egress: Some(by), ..PeerRow::default() };
     society.peers.insert(peer, row);
     assert_eq!(preview(&society, None), expect);
+}
+
+#[test]
+fn an_import_is_as_far_away_as_the_nearest_of_those_who_imported_it() {
+    let author = |number: u32| key(number).author();
+    // A workspace of others, of whom a peer tells.
+    let mut society = society();
+    let charter = Charter { members: [author(2), author(6)].into(), ..Charter::default() };
+    society.workspaces.insert(TEAM, Workspace { charter, ..Workspace::default() });
+    let approved = PeerRow { approval: Approval::Approved, ..PeerRow::default() };
+    society.peers.insert(author(3), approved);
+    let society = Arc::new(society);
+    let source = SourceKey { format: "markdown".into(), key: "notes.md".into() };
+    let SourceKey { format, key: name } = source.clone();
+    let (workspace, memory) = (TEAM, Memory::Semantic);
+    let origin = Origin::Imported { workspace, memory, format, key: name };
+    let entry = origin.id();
+    let import = |number: u32| {
+        let (key, own) = (key(number), Holding::default());
+        let writer = Writer { key: &key, boot: Boot(1), entry, own: &own };
+        let texts = [(Register::TITLE, "Notes"), (Register::TYPE, "lesson")];
+        let claims = texts.map(|(register, text)| Claim::Set(register, text.into()));
+        let stamp = Hlc::new(NOW, 1);
+        let record = writer.claim(&<_>::default(), Some(origin.clone()), &claims, stamp).unwrap();
+        Command::Ingest(vec![Arrival { record, from: author(3) }])
+    };
+    let said = [(6, 2), (2, 0)].map(|(of, hop)| PeerAct::Distance(author(of), author(3), hop));
+    let own = NewEntry { workspace, source: Some(source), ..lesson("Notes") };
+    let mut node = testing::engine();
+    node.step(&[Command::Peers(said.to_vec())], NOW).remove(0).unwrap();
+    let examiner = examiner(&Config::default().filter);
+    for (command, expect) in [(import(6), 3), (import(2), 2), (Command::Create(Box::new(own)), 0)] {
+        node.step(&[command], NOW).remove(0).unwrap();
+        let snapshot = node.store().snapshot().unwrap();
+        let reading = examiner.reading(&snapshot, &society, NOW);
+        let examined = examiner.subject(&reading, entry).unwrap().expect("it is live");
+        assert_eq!(examined.shown.creator_hop, Some(expect));
+    }
 }

@@ -13,7 +13,9 @@ use super::super::tables::{
 use super::charters;
 use super::rows::{OutcomeRow, PeerRow, WorkspaceRow};
 use klnode_crdt::charter::Charter;
-use klnode_crdt::ids::{AuthorId, WorkspaceId};
+use klnode_crdt::equivocation::RawProof;
+use klnode_crdt::header::SignedHeader;
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use klnode_federation::proto::pairing::Invitation;
 use redb::{ReadableTable, ReadableTableMetadata};
@@ -96,13 +98,21 @@ impl Batch {
         id: WorkspaceId,
         now: WallTime,
     ) -> Result<BTreeSet<AuthorId>, Error> {
+        self.heard_among(self.charter(id, now)?.members)
+    }
+
+    /// Those of some authors who are listened to.
+    pub(crate) fn heard_among(
+        &self,
+        authors: impl IntoIterator<Item = AuthorId>,
+    ) -> Result<BTreeSet<AuthorId>, Error> {
         let mut heard = BTreeSet::new();
-        for member in self.charter(id, now)?.members {
+        for author in authors {
             // Of whom a damaged row does not tell whether it is blocked, it may be.
-            let row = Error::unless_damaged(self.peer(member))?;
+            let row = Error::unless_damaged(self.peer(author))?;
             let is_blocked = row.is_none_or(|row| row.is_some_and(|row| row.is_blocked));
-            if !is_blocked && !self.has_proof(member)? {
-                heard.insert(member);
+            if !is_blocked && !self.has_proof(author)? {
+                heard.insert(author);
             }
         }
         Ok(heard)
@@ -129,6 +139,15 @@ impl Batch {
 
     pub(crate) fn has_proof(&self, author: AuthorId) -> Result<bool, Error> {
         Ok(self.transaction.open_table(EQUIVOCATIONS)?.get(author.as_bytes())?.is_some())
+    }
+
+    /// The entry that the proof against an author names; none without a proof that can be read.
+    pub(crate) fn proof_entry(&self, author: AuthorId) -> Result<Option<EntryId>, Error> {
+        let table = self.transaction.open_table(EQUIVOCATIONS)?;
+        let Some(row) = table.get(author.as_bytes())? else { return Ok(None) };
+        let raw = Error::unless_damaged(rows::decode::<RawProof>("equivocations", row.value()))?;
+        let signed = |raw: RawProof| SignedHeader::read_back(&raw.headers.0, raw.signatures.0).ok();
+        Ok(raw.and_then(signed).map(|signed| signed.header().entry))
     }
 
     /// Authors that are proved to have equivocated.
@@ -221,7 +240,7 @@ impl Batch {
 mod tests {
     use super::*;
     use crate::store::{Durability, MemoryMedium, Options, Store};
-    use klnode_crdt::ids::{EntryId, StoreId};
+    use klnode_crdt::ids::StoreId;
     use klnode_crdt::time::Day;
     use klnode_federation::proto::ticket::{Offer, Secret};
 

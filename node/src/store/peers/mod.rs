@@ -5,9 +5,11 @@
 //! transaction as the commit that concerns it: a record that is in the feed and released to a peer
 //! is in that peer's outbox.
 //!
-//! `read` is for readers, `charters` for both; `known`, `offers`, `outbox`, `receipts` and `releases` are for the writer.
+//! `read` is for readers, `charters` for both; `foretold`, `known`, `offers`, `outbox`,
+//! `receipts` and `releases` are for the writer.
 
 mod charters;
+mod foretold;
 mod known;
 mod offers;
 mod outbox;

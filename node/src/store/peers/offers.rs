@@ -79,7 +79,10 @@ impl Batch {
         let at = key::<32>(&[&offerer_key(offer), &slot]);
         let mut table = self.transaction.open_table(REFUSALS)?;
         let held: Option<RefusalRow> = read::row("refusals", &table, &at)?;
-        if held.is_some_and(|held| (held.counter, held.digest) >= (row.counter, row.digest)) {
+        // One that stands in any case goes before one that stands until more is known: it was asked for
+        // again.
+        let rank = |row: &RefusalRow| (row.counter, row.digest, !row.is_unknown);
+        if held.is_some_and(|held| rank(&held) >= rank(row)) {
             return Ok(());
         }
         let replaced = table.get(&at)?.map(|row| row.value().len() as u64);

@@ -1,12 +1,12 @@
 //! Outboxes: what each peer may read, in numbered rows.
 //!
 //! A record stands once in an outbox. If it is wanted again it moves to the end, so that a peer which
-//! reads on meets it.
+//! reads on meets it. So does the word that a release was opened, and the word that it has ended.
 
 use super::super::batch::Batch;
 use super::super::error::Error;
 use super::super::tables::{DIGESTS, HEADS, OUTGOING, QUEUED, STRETCHES, key, part, span};
-use super::rows::{Approval, QueuedRow, outgoing_bytes};
+use super::rows::{QueuedRow, outgoing_bytes};
 use klnode_crdt::ids::{AuthorId, Boot, Digest};
 use klnode_federation::proto::Outgoing;
 use redb::ReadableTable;
@@ -45,6 +45,23 @@ impl Batch {
         if is_held { self.queue(peer, digest, true, boot) } else { Ok(()) }
     }
 
+    /// Puts a row at the end of a peer's outbox in the place of an older one that says the same; where it
+    /// stands then.
+    pub(super) fn say_again(
+        &self,
+        peer: AuthorId,
+        row: Outgoing,
+        before: Option<u64>,
+        boot: Boot,
+    ) -> Result<u64, Error> {
+        if let Some(before) = before {
+            let old = key::<40>(&[peer.as_bytes(), &before.to_be_bytes()]);
+            self.transaction.open_table(OUTGOING)?.remove(&old)?;
+        }
+        self.append(peer, row, boot)?;
+        self.outbox_head(peer)
+    }
+
     fn outbox_head(&self, peer: AuthorId) -> Result<u64, Error> {
         let heads = self.transaction.open_table(HEADS)?;
         Ok(heads.get(peer.as_bytes())?.map_or(0, |head| u64::from_be_bytes(*head.value())))
@@ -61,17 +78,6 @@ impl Batch {
         let newest = stretches.range::<&[u8; 40]>(&first..=&last)?.next_back().transpose()?;
         if newest.is_none_or(|(_, of)| *of.value() != boot.0.to_be_bytes()) {
             stretches.insert(&at, &boot.0.to_be_bytes())?;
-        }
-        Ok(())
-    }
-
-    /// Puts a row into the outbox of everyone who may talk.
-    pub(crate) fn tell_all(&self, row: Outgoing, boot: Boot) -> Result<(), Error> {
-        for peer in self.peers()? {
-            let may = self.peer(peer)?.is_some_and(|row| row.approval == Approval::Approved);
-            if may {
-                self.append(peer, row, boot)?;
-            }
         }
         Ok(())
     }

@@ -6,8 +6,8 @@ use super::super::read;
 use super::super::rows::{self, QuarantineRow};
 use super::super::snapshot::Snapshot;
 use super::super::tables::{
-    CURSORS, DISTANCES, HEADS, HeldKey, INVITATIONS, OUTCOMES, OUTGOING, PEERS, QUARANTINE, QUEUED,
-    RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
+    CURSORS, DISTANCES, HEADS, HeldKey, INVITATIONS, OUTCOMES, OUTGOING, OWED, PEERS, QUARANTINE,
+    QUEUED, RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
 };
 use super::rows::{
     Cursor, OutcomeRow, PeerRow, QueuedRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow,
@@ -177,23 +177,40 @@ impl Snapshot {
     /// Forgotten entries of which a peer is to hear.
     pub fn receipts_due(&self, peer: AuthorId, max: usize) -> Result<Vec<EntryId>, Error> {
         let (first, last) = span::<48>(peer.as_bytes());
-        let mut due = Vec::new();
-        for row in self.transaction.open_table(RECEIPTS)?.range::<&[u8; 48]>(&first..=&last)? {
-            let (at, row) = row?;
-            let row: ReceiptRow = rows::decode("receipts", row.value())?;
-            if row.is_due {
-                due.push(EntryId::from_bytes(part(at.value(), 32)));
-            }
-            if due.len() == max {
-                break;
-            }
-        }
-        Ok(due)
+        let rows = self.transaction.open_table(OWED)?.range::<&[u8; 48]>(&first..=&last)?;
+        rows.take(max).map(|row| Ok(EntryId::from_bytes(part(row?.0.value(), 32)))).collect()
+    }
+
+    /// Whether only a tombstone is left of an entry.
+    pub fn is_forgotten(&self, entry: EntryId) -> Result<bool, Error> {
+        Ok(self.tombstones()?.get(entry.as_bytes())?.is_some())
     }
 
     /// All live records of an entry, its tombstone included.
     pub fn entry_records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
         Ok(self.places(entry)?.into_iter().map(|(_, record)| record).collect())
+    }
+
+    /// The headers of what an author says of an entry, as far as it is whole.
+    pub(crate) fn whole_headers_of(
+        &self,
+        entry: EntryId,
+        author: AuthorId,
+    ) -> Result<Vec<SignedHeader>, Error> {
+        let prefix = key::<48>(&[entry.as_bytes(), author.as_bytes()]);
+        read::headers_under(self.held()?, self.records()?, &prefix)
+    }
+
+    /// How many bytes the records of an entry take up. None of them is decoded.
+    pub(crate) fn entry_bytes(&self, entry: EntryId) -> Result<u64, Error> {
+        let records = self.records()?;
+        let mut bytes = 0;
+        for place in read::places_of(self.held()?, entry.as_bytes())? {
+            let (seq, _) = place?;
+            let row = records.get(&seq.0.to_be_bytes())?;
+            bytes += row.map_or(0, |row| row.value().len() as u64);
+        }
+        Ok(bytes)
     }
 
     /// The names of all records that wait in quarantine.

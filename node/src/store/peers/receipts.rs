@@ -4,9 +4,10 @@ use super::super::batch::Batch;
 use super::super::error::Error;
 use super::super::read;
 use super::super::rows;
-use super::super::tables::{RECEIPTS, key};
+use super::super::tables::{OWED, RECEIPTS, key};
 use super::rows::ReceiptRow;
 use klnode_crdt::ids::{AuthorId, EntryId};
+use redb::ReadableTable;
 
 impl Batch {
     pub(crate) fn receipt(&self, peer: AuthorId, entry: EntryId) -> Result<ReceiptRow, Error> {
@@ -23,6 +24,27 @@ impl Batch {
     ) -> Result<(), Error> {
         let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
         self.transaction.open_table(RECEIPTS)?.insert(&at, rows::encode(&row).as_slice())?;
+        let mut owed = self.transaction.open_table(OWED)?;
+        if row.is_due {
+            owed.insert(&at, 0)?;
+        } else {
+            owed.remove(&at)?;
+        }
+        Ok(())
+    }
+
+    /// Lists what is due of the receipts that an earlier version kept.
+    pub(in crate::store) fn list_owed(&self) -> Result<(), Error> {
+        let receipts = self.transaction.open_table(RECEIPTS)?;
+        let mut owed = self.transaction.open_table(OWED)?;
+        for row in receipts.iter()? {
+            let (at, row) = row?;
+            // A damaged one keeps nobody from the rest of the store.
+            let row = Error::unless_damaged(rows::decode::<ReceiptRow>("receipts", row.value()))?;
+            if row.is_some_and(|row| row.is_due) {
+                owed.insert(at.value(), 0)?;
+            }
+        }
         Ok(())
     }
 

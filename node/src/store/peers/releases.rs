@@ -47,15 +47,49 @@ impl Batch {
         if held.out == out || (held.out == Way::Never && !is_open) {
             return Ok(());
         }
-        self.put_release(peer, entry, ReleaseRow { out, since: now, ..held })?;
-        if !is_open {
-            return self.append(peer, Outgoing::Ended(entry), boot);
+        if held.is_foretold {
+            self.fulfil(peer)?;
         }
-        self.append(peer, Outgoing::Opened(entry), boot)?;
+        let mut row = ReleaseRow { out, since: now, is_foretold: false, ..held };
+        // However often it opens and ends, of each word the last is kept. Both are: who has not read that
+        // it was opened does not mind that it has ended.
+        let (notice, said_at) = match is_open {
+            true => (Outgoing::Opened(entry), &mut row.opened_at),
+            false => (Outgoing::Ended(entry), &mut row.ended_at),
+        };
+        *said_at = Some(self.say_again(peer, notice, *said_at, boot)?);
+        self.put_release(peer, entry, row)?;
+        if !is_open {
+            return Ok(());
+        }
+        if held.out == Way::Never {
+            self.tell_proofs(peer, entry, boot)?;
+        }
         // What was passed over while the release was ended is given again.
         let is_again = held.out == Way::Ended;
         for record in self.records(entry)? {
             self.queue(peer, record.digest(), is_again, boot)?;
+        }
+        Ok(())
+    }
+
+    /// Tells a peer what convicts those who have a say about an entry: what names it could not be told
+    /// before.
+    pub(crate) fn tell_proofs(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        boot: Boot,
+    ) -> Result<(), Error> {
+        let (first, last) = span::<81>(entry.as_bytes());
+        let mut authors = BTreeSet::new();
+        for row in self.transaction.open_table(HELD)?.range::<&HeldKey>(&first..=&last)? {
+            authors.insert(AuthorId::from_bytes(part(row?.0.value(), 16)));
+        }
+        for author in authors {
+            if self.proof_entry(author)? == Some(entry) {
+                self.append(peer, Outgoing::Proof(author), boot)?;
+            }
         }
         Ok(())
     }
@@ -78,7 +112,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Notes what a peer says about its release of an entry to this node.
+    /// Notes what a peer says about its release of an entry to this node. Anyone can make up the name of
+    /// an entry: where nothing of it is here, so much is noted and no more.
     pub(crate) fn set_back(
         &self,
         peer: AuthorId,
@@ -88,10 +123,16 @@ impl Batch {
     ) -> Result<(), Error> {
         let row = self.release(peer, entry)?;
         let back = if is_open { Way::Open } else { Way::Ended };
-        if row.back == back {
+        // What never was open cannot end: whoever guesses a name would hear what becomes of the entry.
+        let is_idle = row.back == Way::Never && !is_open;
+        if is_idle || (row.back == back && !row.is_untold) {
             return Ok(());
         }
-        self.put_release(peer, entry, ReleaseRow { back, since: now, ..row })
+        let said = ReleaseRow { back, since: now, is_untold: false, ..row };
+        if row.has_passed() || self.holds_any_of(entry)? {
+            return self.put_release(peer, entry, said);
+        }
+        self.foretell(peer, entry, said, now)
     }
 
     /// What a peer has said about its releases holds no longer until it says so again.
@@ -130,14 +171,15 @@ impl Batch {
     // Who brought what, and who has a say.
 
     /// Notes that a peer brought a record: it has it. Unless that `returns` to its author or takes
-    /// something back, which goes wherever an entry has been, the peer releases the entry.
+    /// something back, which goes wherever an entry has been, the peer releases the entry; also where
+    /// something that only returned came before, and no word. Says whether nothing had passed before.
     pub(crate) fn brought(
         &self,
         peer: AuthorId,
         (entry, digest): (EntryId, Digest),
         returns: bool,
         now: WallTime,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
         let mut queued = self.transaction.open_table(QUEUED)?;
         if queued.get(&at)?.is_none() {
@@ -145,12 +187,30 @@ impl Batch {
             queued.insert(&at, &row.to_bytes())?;
         }
         drop(queued);
+        self.brought_of(peer, entry, returns, now)
+    }
+
+    /// Notes that a peer brought something of an entry, as [`Batch::brought`] does, and says whether
+    /// nothing of it had passed before.
+    pub(crate) fn brought_of(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        returns: bool,
+        now: WallTime,
+    ) -> Result<bool, Error> {
         let row = self.release(peer, entry)?;
-        if row.back == Way::Never {
-            let back = if returns { Way::Ended } else { Way::Open };
-            self.put_release(peer, entry, ReleaseRow { back, since: now, ..row })?;
+        if row.is_foretold {
+            self.fulfil(peer)?;
+            self.put_release(peer, entry, ReleaseRow { is_foretold: false, ..row })?;
         }
-        Ok(())
+        let is_gathered = row.back == Way::Never || (row.is_untold && !returns);
+        if is_gathered {
+            let back = if returns { Way::Ended } else { Way::Open };
+            let row = ReleaseRow { back, since: now, is_untold: returns, ..row };
+            self.put_release(peer, entry, row)?;
+        }
+        Ok(!row.has_passed())
     }
 
     /// The peers that have brought anything of an entry.
@@ -176,6 +236,11 @@ impl Batch {
             count += u64::from(is_of_peer);
         }
         Ok(count)
+    }
+
+    /// Whether anything is held about an entry.
+    pub(super) fn holds_any_of(&self, entry: EntryId) -> Result<bool, Error> {
+        self.holds_under(entry.as_bytes())
     }
 
     /// Whether anything of an author is held about an entry.

@@ -50,6 +50,9 @@ pub struct PeerRow {
     /// Since when it is known.
     #[serde(rename = "t")]
     pub since: WallTime,
+    /// This node asked to join it, and the operator there was still to decide.
+    #[serde(rename = "k", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_asked: bool,
     /// What it becomes when it is approved.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Offer>,
@@ -125,12 +128,29 @@ pub struct ReleaseRow {
     /// Since when it is so.
     #[serde(rename = "t")]
     pub since: WallTime,
+    /// The peer told of its release before anything of the entry was here: such rows are counted.
+    #[serde(rename = "f", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_foretold: bool,
+    /// That nothing comes back was gathered from what the peer brought: it has not said so.
+    #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_untold: bool,
+    /// Where the outbox says that it was opened,
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub opened_at: Option<u64>,
+    /// and that it has ended.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<u64>,
 }
 
 impl ReleaseRow {
     /// Whether anything of the entry has ever passed, either way.
     pub fn has_passed(&self) -> bool {
         self.out != Way::Never || self.back != Way::Never
+    }
+
+    /// Whether all of the entry passes now, either way.
+    pub fn is_open(&self) -> bool {
+        self.out == Way::Open || self.back == Way::Open
     }
 }
 
@@ -152,7 +172,7 @@ pub struct RefusalRow {
     /// Why.
     #[serde(rename = "y")]
     pub reason: String,
-    /// It takes back what was unknown here: it is heard once that is known.
+    /// Its entry was unknown here, or who has a say there: it is heard once that is known.
     #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unknown: bool,
 }

@@ -38,8 +38,9 @@ pub struct Society {
     pub peers: BTreeMap<AuthorId, PeerRow>,
     /// Shared workspaces.
     pub workspaces: BTreeMap<WorkspaceId, Workspace>,
-    /// Authors who are not listened to here, members or not: blocked, or convicted of signing two
-    /// things as one. Nobody of `mine` is among them.
+    /// Peers and members of workspaces who are not listened to here: blocked, or convicted of signing
+    /// two things as one. Nobody of `mine` is among them, and no other author: keys cost nothing, and
+    /// whoever comes to this set has everything examined anew.
     pub unheard: BTreeSet<AuthorId>,
 }
 
@@ -50,15 +51,17 @@ impl Society {
         let is_mine = |(_, row): &(&AuthorId, &PeerRow)| row.counts_as_mine();
         let mine: BTreeSet<AuthorId> =
             peers.iter().filter(is_mine).map(|(peer, _)| *peer).chain([own]).collect();
-        let blocked = peers.iter().filter(|(_, row)| row.is_blocked).map(|(peer, _)| *peer);
-        let unheard = blocked.chain(snapshot.convicted()?);
-        let unheard = unheard.filter(|author| !mine.contains(author)).collect();
         let mut workspaces = BTreeMap::new();
+        let mut known: BTreeSet<AuthorId> = peers.keys().copied().collect();
         for (id, row) in snapshot.workspaces()? {
             let (charter, is_damaged) = charter_of(snapshot, (id, row.owner), now)?;
+            known.extend(&charter.members);
             let (name, is_current) = (row.name, row.is_current);
             workspaces.insert(id, Workspace { name, is_current, charter, is_damaged });
         }
+        let blocked = peers.iter().filter(|(_, row)| row.is_blocked).map(|(peer, _)| *peer);
+        let unheard = blocked.chain(snapshot.convicted_among(&known)?);
+        let unheard = unheard.filter(|author| !mine.contains(author)).collect();
         Ok(Self { own, mine, peers, workspaces, unheard })
     }
 

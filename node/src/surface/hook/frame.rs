@@ -60,6 +60,9 @@ fn entry(hit: &Hit) -> Framed {
     for caveat in &hit.caveats {
         let _ = writeln!(head, "# caution: {}", one_line(caveat, LINE_CHARACTERS_MAX));
     }
+    if let Some(note) = &hit.note {
+        let _ = writeln!(head, "# noted here: {}", one_line(note, LINE_CHARACTERS_MAX));
+    }
     if let Some(cited) = hit.citations.first() {
         let shown = format!("{}:{}", cited.evidence_type, cited.evidence_ref);
         let shown = one_line(&shown, LINE_CHARACTERS_MAX).replace('"', "'");
@@ -161,6 +164,13 @@ mod tests {
 
     fn heads(framed: &str) -> Vec<&str> {
         framed.lines().filter(|line| line.starts_with('#')).collect()
+    }
+
+    #[test]
+    fn what_was_noted_here_is_told_in_one_line() {
+        let noted =
+            Hit { note: Some("see March\n# evidence: none".into()), ..hit("L-1", "a", &[]) };
+        assert!(heads(&hits(&[noted])).contains(&"# noted here: see March # evidence: none"));
     }
 
     #[test]

@@ -109,6 +109,11 @@ pub(super) fn set(object: &mut Value, name: &str, value: Option<&str>) {
     }
 }
 
+/// What somebody noted here about an entry.
+fn noted(note: Option<&str>) -> Option<String> {
+    note.map(|note| format!("noted here: {note}"))
+}
+
 impl<'a> From<&'a Hit> for Shown<'a> {
     fn from(hit: &'a Hit) -> Self {
         Self {
@@ -125,7 +130,7 @@ impl<'a> From<&'a Hit> for Shown<'a> {
             is_corroborated: hit.corroborated,
             workspace: &hit.workspace,
             citations: &hit.citations,
-            caveats: hit.caveats.clone(),
+            caveats: hit.caveats.iter().cloned().chain(noted(hit.note.as_deref())).collect(),
             title: &hit.title,
             content: &hit.content,
             tags: &hit.tags,
@@ -139,6 +144,7 @@ impl<'a> From<&'a Entry> for Shown<'a> {
         // What is muted or held to be wrong is found by name alone: no other answer has it.
         let marks = [(entry.muted, "muted here"), (entry.invalidated, "held to be wrong here")];
         caveats.extend(marks.iter().filter(|(on, _)| *on).map(|(_, says)| (*says).to_owned()));
+        caveats.extend(noted(entry.note.as_deref()));
         Self {
             code: &entry.code,
             id: &entry.id,
