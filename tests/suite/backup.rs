@@ -1,11 +1,12 @@
 //! Backups: what they hold, what they survive, and what putting one in place keeps and loses.
 
 use crate::homes::{lies_in, lived, settle};
+use crate::peer::Peer;
 use crate::program::{
     PROGRAM, Running, banner, done, json, printed, refusal, run, signal, start, told,
 };
 use klnode::engine::Marks;
-use klnode::store::backup::{Backup, Identity, InPlace, Restore};
+use klnode::store::backup::{Backup, Identity, InPlace, Lost, Restore};
 use klnode::store::{Existing, FrozenMedium, Layout, backup};
 use klnode_crdt::ids::Boot;
 use klnode_tests::node::{Node, START};
@@ -303,6 +304,70 @@ fn restoring_keeps_what_was_forgotten_since_forgotten_and_asks_before_anything_i
 }
 
 #[test]
+fn restoring_asks_before_overlays_and_findings_are_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, file) = (folder.path().join("home"), folder.path().join("b"));
+    let (node, _) = start(&home);
+    let [kept, noted] = ["kept", "noted"].map(|title| add(&home, title));
+    printed(&run(&home, &["pin", &kept]));
+    back_up(&home, &file);
+    printed(&run(&home, &["annotate", &noted, "see the incident"]));
+    let begin = ["task", "begin", "--agent", "reviewer", "--goal", "review"];
+    let task = printed(&run(&home, &begin)).trim_end().to_owned();
+    let text = "The lock is held while the HTTP request is sent.";
+    let what = ["task", "finding", &task, "--text", text, "--severity", "medium"];
+    let why = ["--confidence", "0.7", "--anchor", "path:src/client.go", "--verify", "run it"];
+    printed(&run(&home, &[&what[..], &why[..]].concat()));
+    node.stop();
+    let path = file.to_str().unwrap();
+    let asked = run(&home, &["restore", path]);
+    assert_eq!(asked.status.code(), Some(1));
+    let part = "the store in place holds 1 overlay, 1 finding that the backup lacks\n";
+    assert!(told(&asked).contains(part), "{}", told(&asked));
+    let said = json(&home, &["restore", path, "--yes"]);
+    assert_eq!(said["records_lost"], 0);
+    assert_eq!(said["overlays_lost"], 1);
+    assert_eq!(said["findings_lost"], 1);
+    // Nothing is lost by what was done before the backup.
+    printed(&run(&home, &["restore", path]));
+}
+
+#[test]
+fn who_was_shut_out_since_a_backup_stays_out_and_no_ticket_of_it_is_good_again() {
+    let (mut here, lost, removed) = (Peer::start(), Peer::start(), Peer::start());
+    for peer in [&lost, &removed] {
+        peer.json(&["join", &here.ticket(&["--mine"])]);
+    }
+    let ticket = here.ticket(&["--mine"]);
+    let file = here.home.join("backup");
+    back_up(&here.home, &file);
+    Peer::start().json(&["join", &ticket]);
+    let keys = [&lost, &removed].map(Peer::key);
+    here.json(&["peer", "block", &keys[0]]);
+    here.json(&["peer", "remove", &keys[1]]);
+    here.stop();
+    let path = file.to_str().unwrap();
+    let asked = here.type_in(&["restore", path]);
+    let part = "the store in place holds 1 peer that the backup lacks\n";
+    assert!(told(&asked).contains(part), "{}", told(&asked));
+    assert_eq!(here.json(&["restore", path, "--yes"])["peers_lost"], 1);
+    here.run();
+    let listed = here.json(&["peer", "list"]);
+    let shown = |key: &String| {
+        let mut peers = listed["peers"].as_array().unwrap().iter();
+        peers.find(|one| one["peer"] == key.as_str()).unwrap().clone()
+    };
+    let [blocked, refused] = keys.each_ref().map(shown);
+    assert_eq!(blocked["blocked"], true, "{blocked}");
+    assert_eq!(refused["state"], "refused", "{refused}");
+    assert_eq!(refused["mine"], false, "{refused}");
+    let turned_away = Peer::start().type_in(&["join", &ticket]);
+    assert_eq!(turned_away.status.code(), Some(4), "{}", told(&turned_away));
+    let part = "the ticket is not one of this node's";
+    assert!(told(&turned_away).contains(part), "{}", told(&turned_away));
+}
+
+#[test]
 fn a_crash_at_any_point_of_a_restore_leaves_the_old_store_or_the_new_one() {
     for steps in 0..=3 {
         let folder = tempfile::tempdir().unwrap();
@@ -311,7 +376,8 @@ fn a_crash_at_any_point_of_a_restore_leaves_the_old_store_or_the_new_one() {
         let opened = Backup::open(&file).unwrap();
         let restore =
             Restore::prepare(opened, layout.clone(), Identity::SameNode, &mut watch()).unwrap();
-        assert_eq!(*restore.in_place(), InPlace::Sound { records: 1, entries: 1 });
+        let lost = Lost { records: 1, entries: 1, ..Lost::default() };
+        assert_eq!(*restore.in_place(), InPlace::Sound(lost));
         // While it is under way no node takes the store.
         assert!(refusal(&home).contains("another klnode is using it"));
         if steps >= 1 {

@@ -9,6 +9,7 @@ use klnode::query::{Audience, BriefingQuestion, Cancel, doctor};
 use klnode::store::rows::ServedRow;
 use klnode_crdt::charter;
 use klnode_crdt::claims::{Link, Relation};
+use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::lww::Register;
@@ -351,6 +352,24 @@ fn one_damaged_record_costs_one_entry_and_no_backup() {
     assert_eq!(fs::read(&backup).unwrap(), good, "the good one stays");
     let forgotten = run(&home, &["forget", &ids[0], "--now"]);
     assert!(!forgotten.status.success(), "nothing whole tells whose it is");
+}
+
+#[test]
+fn an_entry_is_forgotten_whatever_is_damaged_of_what_its_author_counted() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("a secret");
+    node.succeed(entry);
+    let records = node.engine.store().snapshot().unwrap().entry_records(entry).unwrap();
+    let is_tally = |record: &&Record| record.header().facet == Facet::Tally;
+    let tally = records.iter().find(is_tally).expect("it was counted");
+    let disk = stopped(node);
+    damage(&disk, tally, 40);
+    let mut node = Node::start_on(disk, 1, 2, START).unwrap();
+    assert!(node.run(success(entry)).is_err(), "nothing is counted beside what is damaged");
+    node.run(Command::Forget { entry }).unwrap();
+    let snapshot = node.engine.store().snapshot().unwrap();
+    assert!(snapshot.tombstone(entry).unwrap().is_some());
+    assert!(snapshot.check().unwrap().is_empty(), "and nothing damaged is left");
 }
 
 #[test]

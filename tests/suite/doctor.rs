@@ -1,12 +1,17 @@
 //! The doctor on homes that are really ill, and the units that keep a node running.
 
 use crate::homes::settle;
-use crate::program::{PROGRAM, Running, banner, json, klnode, printed, run, signal, start, told};
+use crate::program::{
+    PROGRAM, Running, banner, json, klnode, printed, refusal, run, signal, start, told,
+};
 use klnode::engine::{Arrival, Command};
+use klnode::query::doctor;
+use klnode::store::Layout;
 use klnode_crdt::record::Record;
 use klnode_tests::node::{Node, START, exchange};
 use serde_json::Value;
 use std::fs;
+use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -171,6 +176,39 @@ fn what_a_dead_node_left_and_what_holds_the_store_is_told() {
     drop(database);
     let _listener = UnixListener::bind(folder.path().join("elsewhere.sock")).unwrap();
     expect(&home, "store", "ok", "it opens");
+}
+
+#[test]
+fn a_store_that_another_is_about_to_have_is_left_alone_and_nobody_is_to_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let store = stopped(&home);
+    let lock = fs::File::create(home.join("lock")).unwrap();
+    lock.lock().unwrap();
+    expect(&home, "store", "fail", "such as a node that is starting or ending");
+    // As a node that repairs its store before it answers.
+    let _database = redb::Database::open(&store).unwrap();
+    expect(&home, "store", "fail", "such as a node that is starting or ending");
+    let said = String::from_utf8(run(&home, &["doctor"]).stdout).unwrap();
+    assert!(said.contains("run `klnode doctor` again in a moment"), "{said}");
+    assert!(!said.contains("stop the process"), "{said}");
+}
+
+#[test]
+fn a_node_that_starts_while_the_doctor_looks_is_told_who_may_have_the_home() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    stopped(&home);
+    start(&home).0.stop();
+    let mut said = None;
+    let findings = doctor::store_file(&Layout::new(&home), None, START, &mut |_, _| {
+        said.get_or_insert_with(|| refusal(&home));
+        ControlFlow::Continue(())
+    });
+    let said = said.expect("it was looked at");
+    assert!(said.contains("cannot use the home ") && said.contains("`klnode doctor`"), "{said}");
+    let is_fine = |finding: &doctor::Finding| finding.verdict != doctor::Verdict::Fail;
+    assert!(findings.unwrap().iter().all(is_fine), "the doctor goes on");
 }
 
 #[test]

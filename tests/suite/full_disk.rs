@@ -277,22 +277,53 @@ fn expect_all(socket: &Path, written: &[String], when: &str) {
 
 #[test]
 fn what_is_read_on_a_full_disk_makes_nobody_wait_for_another_attempt_to_write() {
-    let (disk, entry) = prepared();
-    let mut node = Node::start_on(disk, 1, 3, START).expect("opens");
-    let faulty = node.medium.disk();
-    let served = || Command::Served(ServedRow { entries: vec![entry], ..ServedRow::default() });
-    faulty.fail_every(1, Fault::NoSpace);
-    assert!(node.run(success(entry)).is_err());
-    let calls = faulty.counts().calls();
-    let told = node.run(served()).unwrap_err().to_string();
-    assert!(told.contains("the disk is full"), "{told}");
-    assert_eq!(faulty.counts().calls(), calls, "the disk is left alone");
-    node.now = node.now.plus(Duration::from_secs(120));
-    assert!(node.run(served()).is_err());
-    assert!(faulty.counts().calls() > calls, "now and then it is tried");
-    faulty.heal();
-    node.run(success(entry)).expect("there is room");
-    node.run(served()).expect("and for what is served");
+    for fault in [Fault::NoSpace, Fault::Io] {
+        let (disk, entry) = prepared();
+        let mut node = Node::start_on(disk, 1, 3, START).expect("opens");
+        let faulty = node.medium.disk();
+        node.medium.be_past_saving(true);
+        faulty.fail_every(1, fault);
+        assert!(node.run(success(entry)).is_err());
+        let calls = faulty.counts().calls();
+        node.run(served(entry)).expect("reading goes on");
+        assert_eq!(faulty.counts().calls(), calls, "{fault:?}: the disk is left alone");
+        // Not for ever, and not until a clock that was set back is there again.
+        for now in [node.now.plus(Duration::from_secs(120)), START] {
+            let calls = faulty.counts().calls();
+            node.now = now;
+            node.run(served(entry)).expect("reading goes on");
+            assert!(faulty.counts().calls() > calls, "{fault:?}: now and then it is tried");
+            node.run(served(entry)).expect("reading goes on");
+        }
+        faulty.heal();
+        node.medium.be_past_saving(false);
+        node.run(success(entry)).expect("there is room");
+        node.run(served(entry)).expect("and for what is served");
+        assert_eq!(times_served(&node, entry), 6, "{fault:?}: all of it is known");
+    }
+}
+
+fn served(entry: EntryId) -> Command {
+    Command::Served(ServedRow { entries: vec![entry], ..ServedRow::default() })
+}
+
+fn times_served(node: &Node, entry: EntryId) -> u32 {
+    node.engine.store().snapshot().unwrap().uses(entry).unwrap().served
+}
+
+#[test]
+fn what_was_served_before_the_disk_failed_is_known_after() {
+    for fault in Fault::ALL {
+        let (disk, entry) = prepared();
+        let mut node = Node::start_on(disk, 1, 3, START).expect("opens");
+        node.run(served(entry)).expect("noted, and not waited for");
+        node.medium.disk().fail_at_call(0, fault);
+        assert!(node.run(success(entry)).is_err(), "{fault:?}");
+        node.succeed(entry);
+        assert_eq!(times_served(&node, entry), 1, "{fault:?}");
+        node.run(served(entry)).expect("as before");
+        assert_eq!(times_served(&node, entry), 2, "{fault:?}: nothing is noted twice");
+    }
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! What becomes of entries: promoted, superseded, accepted, edited, put away with their thread, and
 //! verified by the task that made them.
 
-use crate::ground::{Ground, done, refused};
+use crate::ground::{Ground, done, refused, type_in};
 use crate::peer::Peer;
 use crate::person_key::{header, write_key};
-use crate::program::text;
+use crate::program::{printed, text};
 use klnode::api::{Limits, person};
 use klnode::engine::{Arrival, Command};
 use klnode::query::Reference;
@@ -115,6 +115,26 @@ fn promoting_the_same_again_names_the_copy_that_is_there() {
     assert_ne!(third["id"], first["id"]);
     place.done(&["archive", &text(&third["id"])]);
     assert_ne!(promote()["id"], third["id"]);
+}
+
+#[test]
+fn promoting_the_same_with_more_evidence_adds_that_to_the_copy() {
+    let place = Place::new();
+    let old = place.add("Check the token twice", &[]);
+    let copy = text(&place.done(&["promote", &old, "--to", "local"])["id"]);
+    let more = ["promote", &old, "--to", "local", "--evidence", "commit:1a2b3c"];
+    for _ in 0..2 {
+        let again = place.done(&more);
+        assert_eq!((&again["id"], &again["known"]), (&json!(copy), &json!(true)));
+        let citations = place.show(&copy)["citations"].as_array().cloned().unwrap();
+        let mut cited: Vec<String> =
+            citations.iter().map(|citation| text(&citation["evidence_ref"])).collect();
+        cited.sort();
+        assert_eq!(cited, ["1a2b3c", "7"], "each once");
+    }
+    let said = printed(&type_in(&place.node, &place.here(), &more));
+    assert!(said.contains("  is there already, made of "), "{said}");
+    assert!(said.ends_with(", and cites commit:1a2b3c\n"), "{said}");
 }
 
 #[test]

@@ -42,7 +42,8 @@ fn a_second_node_on_the_same_home_gets_a_sentence_and_a_way_out() {
     assert_eq!(second.status.code(), Some(1));
     let expected = format!(
         "klnode: cannot use the home {}: another klnode is using it\n  \
-         hint: stop the other node, or start this one with another --home\n",
+         hint: stop the other node, or wait for the `klnode doctor` or `klnode restore` that works \
+         on it; or start this one with another --home\n",
         home.path().display()
     );
     assert_eq!(told(&second), expected);

@@ -1,12 +1,13 @@
-//! What a peer may bring about at others' expense: what it says costs itself, and leaves nothing behind.
+//! What a peer may bring about at others' expense: what it says costs itself, and leaves nothing behind. And
+//! what this node cannot write costs no peer anything.
 
 use klnode::engine::{Command, PeerAct, Receipt, Rejection};
 use klnode::query::{Numbers, Reader};
 use klnode::replicate::{Action, Event, Examiner, Replica, Setup, Writer};
-use klnode::store::Store;
+use klnode::store::{Error, Store};
 use klnode_config::Config;
 use klnode_crdt::equivocation::{Proof, RawProof};
-use klnode_crdt::ids::{AuthorId, Boot, EntryId, StoreId};
+use klnode_crdt::ids::{AuthorId, Boot, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::key::{Purpose, SecretKey};
 use klnode_crdt::record::RawRecord;
 use klnode_crdt::tally::Observation;
@@ -16,8 +17,10 @@ use klnode_federation::proto::message::{Answer, Ask, Cursor, Greeting, Item};
 use klnode_federation::proto::{Outgoing, Settings};
 use klnode_federation::sim::Knobs;
 use klnode_tests::cluster::{Cluster, REST_MS};
+use klnode_tests::disk::{Disk, Fault};
 use klnode_tests::node::{Node, START};
 use klnode_tests::society::{Stranger, bring, paired};
+use redb::{Database, TableDefinition};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,10 +45,14 @@ fn replica(peer: AuthorId) -> Replica<InHand> {
 fn replica_with(peer: AuthorId, settings: Settings) -> Replica<InHand> {
     let mut node = Node::start(1, 1);
     node.meet(peer, paired("peer"));
-    let (own, config) = (node.author(), Config::default());
+    replica_of(node.author(), InHand(node), settings)
+}
+
+fn replica_of<W: Writer>(own: AuthorId, writer: W, settings: Settings) -> Replica<W> {
+    let config = Config::default();
     let reader = Arc::new(Reader::new(own, Numbers::new(&config)));
     let examiner = Examiner::new(reader, &config.filter);
-    Replica::new(InHand(node), Setup { own, examiner, settings, sweep_ms: 3_600_000 })
+    Replica::new(writer, Setup { own, examiner, settings, sweep_ms: 3_600_000 })
 }
 
 /// Two headers with the signature of one of them on both.
@@ -255,4 +262,153 @@ fn nothing_is_kept_of_what_claims_to_be_of_a_newer_format_and_is_signed_by_nobod
         let sent = nodes.sent.len() - before;
         assert!(sent <= 5 * 40, "{sent} frames in five minutes");
     }
+}
+
+/// Lets a node come to rest; when it has.
+fn rest(node: &mut Replica<InHand>) -> u64 {
+    let is_at_rest = |at: &u64| {
+        node.handle(Event::Tick, START, *at);
+        node.next_at(*at) > *at
+    };
+    (1_000..1_100).find(is_at_rest).expect("everything is examined once")
+}
+
+fn answered(node: &mut Replica<InHand>, peer: AuthorId, ask: &Ask, at: u64) -> Answer {
+    let actions = node.handle(Event::Asked(peer, 1, &ask.encode()), START, at);
+    let answer = actions.into_iter().find_map(|action| match action {
+        Action::Answer(_, frame) => Some(Answer::decode(&frame).unwrap()),
+        _ => None,
+    });
+    answer.expect("every question is answered")
+}
+
+#[test]
+fn whoever_reads_from_the_start_is_answered_once_it_is_noted_what_it_may_lack() {
+    let peer = Stranger::new(1);
+    let from = peer.author();
+    let mut node = replica(from);
+    let entry = node.writer().0.create("here");
+    let brought = peer.observes(entry, Observation::Success, 1);
+    bring(&mut node.writer().0, vec![brought.clone()], from);
+    let at = rest(&mut node);
+    let named = |node: &mut Replica<InHand>| -> Vec<Outgoing> {
+        let snapshot = node.writer().store().snapshot().unwrap();
+        snapshot.outbox(from, 0).unwrap().map(|row| row.unwrap().1).collect()
+    };
+    node.writer().0.medium.disk().fail_at_call(0, Fault::NoSpace);
+    let ask = Ask::Changes(None, 10);
+    let answer = answered(&mut node, from, &ask, at);
+    assert!(matches!(answer, Answer::Later(_)), "{answer:?}");
+    assert!(named(&mut node).is_empty());
+    let answer = answered(&mut node, from, &ask, at + 5_000);
+    assert!(matches!(answer, Answer::Page(..)), "{answer:?}");
+    assert_eq!(named(&mut node), [Outgoing::Returned(brought.digest())]);
+}
+
+/// A node whose disk is full whenever it is to note what a peer has heard.
+struct Full(InHand);
+
+impl Writer for Full {
+    fn write(&mut self, commands: Vec<Command>) -> Vec<Result<Receipt, Rejection>> {
+        let is_told = |act: &PeerAct| matches!(act, PeerAct::Told(..));
+        let has_told =
+            |command: &Command| matches!(command, Command::Peers(acts) if acts.iter().any(is_told));
+        if commands.iter().any(has_told) {
+            return commands.iter().map(|_| Err(Rejection::from(Error::Full))).collect();
+        }
+        self.0.write(commands)
+    }
+
+    fn store(&self) -> &Store {
+        self.0.store()
+    }
+}
+
+/// A node and a peer that brought the tombstones of so many entries, of which it has not heard yet.
+fn owing(count: usize) -> (Node, AuthorId, Vec<EntryId>) {
+    let (mut node, mut other) = (Node::start(1, 1), Node::start(2, 2));
+    let peer = other.author();
+    node.meet(peer, paired("peer"));
+    let team = WorkspaceId::from_bytes([7; 16]);
+    let mut entries: Vec<EntryId> =
+        (0..count).map(|number| other.create_in(team, &format!("entry {number}"))).collect();
+    other.send_to(&mut node);
+    for entry in &entries {
+        other.run(Command::Forget { entry: *entry }).expect("forgotten");
+    }
+    other.send_to(&mut node);
+    entries.sort();
+    assert_eq!(due(node.engine.store(), peer), entries);
+    (node, peer, entries)
+}
+
+fn due(store: &Store, peer: AuthorId) -> Vec<EntryId> {
+    store.snapshot().unwrap().receipts_due(peer, 1_000).unwrap()
+}
+
+/// How often a peer that has nothing is told within a minute what became of entries.
+fn times_told(node: &mut Replica<impl Writer>, peer: AuthorId) -> u32 {
+    let (store, epoch) = (StoreId::from_bytes([9; 16]), Boot(1));
+    let mut actions = node.handle(Event::Connected(peer), START, 1_000);
+    let mut told = 0;
+    for at in (1_200..61_000).step_by(200) {
+        let now = node.handle(Event::Tick, START, at);
+        for action in std::mem::replace(&mut actions, now) {
+            let Action::Ask(_, id, frame) = action else { continue };
+            let answer = match Ask::decode(&frame).unwrap() {
+                Ask::Hello(_) => {
+                    let (version, head, time) = (VERSION, 0, START);
+                    Answer::Hello(Greeting { version, store, epoch, head, time })
+                }
+                Ask::Changes(..) => {
+                    Answer::Page(Vec::new(), Cursor { store, epoch, position: 0 }, false)
+                }
+                Ask::Acknowledge(_) => {
+                    told += 1;
+                    Answer::Done
+                }
+                _ => Answer::Later(60_000),
+            };
+            actions.extend(node.handle(Event::Answered(peer, id, &answer.encode()), START, at));
+        }
+    }
+    told
+}
+
+#[test]
+fn a_peer_is_not_told_over_and_over_what_it_has_heard_where_that_cannot_be_noted() {
+    let (node, peer, _) = owing(1);
+    let mut node = replica_of(node.author(), Full(InHand(node)), Settings::default());
+    let told = times_told(&mut node, peer);
+    assert!((1..=3).contains(&told), "{told} times in a minute");
+    assert_eq!(due(node.writer().store(), peer).len(), 1, "it stays due");
+}
+
+/// Puts what is no row in the place of what is known of a peer and a forgotten entry.
+fn spoil(disk: &Disk, peer: AuthorId, entry: EntryId) {
+    let table: TableDefinition<'_, &[u8; 48], &[u8]> = TableDefinition::new("receipts");
+    let mut at = [0; 48];
+    at[..32].copy_from_slice(peer.as_bytes());
+    at[32..].copy_from_slice(entry.as_bytes());
+    let database = Database::builder().create_with_backend(disk.clone()).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(table).unwrap().insert(&at, b"spoiled".as_slice()).unwrap();
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn a_damaged_receipt_keeps_nobody_from_hearing_of_the_others() {
+    let (mut node, peer, entries) = owing(3);
+    let other = Stranger::new(1).author();
+    node.meet(other, paired("other"));
+    node.note(entries.iter().map(|entry| PeerAct::Release(other, *entry, true)).collect());
+    let disk = crate::strikes::stopped(node);
+    spoil(&disk, peer, entries[0]);
+    spoil(&disk, other, entries[1]);
+    let node = Node::start_on(disk, 1, 3, START).expect("opens");
+    let mut node = replica_of(node.author(), InHand(node), Settings::default());
+    assert_eq!(times_told(&mut node, peer), 1);
+    assert!(due(node.writer().store(), peer).is_empty());
+    let row = node.writer().store().snapshot().unwrap().receipt(peer, entries[0]).unwrap();
+    assert!(row.is_some_and(|row| row.is_upstream && !row.is_due));
 }

@@ -9,6 +9,7 @@ use klnode_crdt::view::Entitlement;
 use klnode_federation::proto::message::{Answer, Ask};
 use klnode_federation::sim::{Fault, Knobs};
 use klnode_tests::cluster::{Cluster, REST_MS, Sent};
+use klnode_tests::disk::Fault as DiskFault;
 use klnode_tests::node::{downgrade, in_workspace, lesson, success};
 use std::collections::BTreeSet;
 
@@ -165,4 +166,35 @@ fn a_store_that_another_takes_the_place_of_is_read_anew_and_both_lives_count() {
     assert!(!nodes.digests(0, theirs).is_empty());
     assert_eq!(nodes.refused(1, 0), BTreeSet::from([theirs]), "as it is offered anew");
     assert_all_equal(&mut nodes);
+}
+
+/// What is not released back is compared by nobody: only that its outbox is read anew tells that the
+/// restored node may lack it.
+#[test]
+fn who_was_put_back_gets_its_words_though_its_peer_could_not_write_at_first_that_it_is_read_anew() {
+    for calls in 0..12 {
+        let mut nodes = Cluster::new(93 + calls, 2, Knobs::calm());
+        let team = nodes.found(&[0, 1]);
+        nodes.pair(0, 1, false);
+        let entry = nodes.create(0, in_workspace(team, "of both"));
+        nodes.pass(REST_MS);
+        let mut types = BTreeSet::new();
+        nodes.set_egress(1, 0, |filter| types = std::mem::take(&mut filter.types));
+        nodes.pass(REST_MS);
+        assert!(!nodes.is_released(1, 0, entry));
+        let copy = nodes.disk(1);
+        nodes.set_egress(1, 0, |filter| filter.types = types);
+        nodes.run(1, success(entry)).expect("observed");
+        nodes.pass(REST_MS);
+        let held = nodes.digests(0, entry);
+        assert_eq!((held.len(), nodes.digests(1, entry) == held), (2, true));
+        nodes.crash(1);
+        nodes.fail_once(0, calls, DiskFault::NoSpace);
+        nodes.restart_on(1, copy);
+        assert_eq!(nodes.digests(1, entry).len(), 1, "it was put back");
+        nodes.pass(REST_MS);
+        nodes.mend(0);
+        nodes.pass(3 * REST_MS);
+        assert_eq!(nodes.digests(1, entry), held, "after {calls} calls");
+    }
 }

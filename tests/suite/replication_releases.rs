@@ -7,10 +7,15 @@ use klnode::store::rows::Seq;
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::ids::{EntryId, WorkspaceId};
+use klnode_crdt::holding::Holding;
+use klnode_crdt::ids::{Boot, EntryId, WorkspaceId};
+use klnode_crdt::key::SecretKey;
 use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Origin;
+use klnode_crdt::record::RawRecord;
 use klnode_crdt::tally::Observation;
-use klnode_crdt::writer::Claim;
+use klnode_crdt::time::{Hlc, WallTime};
+use klnode_crdt::writer::{Claim, Writer};
 use klnode_federation::proto::Outgoing;
 use klnode_federation::proto::filter::Reach;
 use klnode_federation::sim::{Fault, Knobs};
@@ -168,6 +173,64 @@ fn a_proof_that_names_a_personal_entry_stays_with_ones_own_machines() {
     assert!(!nodes.digests(2, shared).is_empty(), "they talk");
     let tells = |sent: &Sent| sent.to == 2 && sent.holds(personal.as_bytes());
     assert!(!nodes.sent.iter().any(tells));
+}
+
+/// What somebody says of an entry whose name it has guessed: it takes back what it never said, or counts.
+fn guessed(entry: EntryId, now: WallTime, is_retraction: bool) -> (u64, RawRecord) {
+    let (key, own) = (SecretKey::from_bytes(&[77; 32]), Holding::default());
+    let stamp = Hlc::new(now, 0);
+    let writer = Writer { key: &key, boot: Boot(1), entry, own: &own };
+    let said = match is_retraction {
+        true => writer.retract(None, stamp),
+        false => writer.observe(Observation::Success, Thousandths::ONE, now.day(), stamp),
+    };
+    (stamp.bits(), said.expect("it is sound").to_raw())
+}
+
+/// When a node meets whoever has guessed the name of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Met {
+    BeforeItIsHere,
+    WhileItIsHere,
+    OnceForgotten,
+}
+
+#[test]
+fn whatever_is_brought_of_what_stays_here_tells_nobody_what_becomes_of_it() {
+    let cases =
+        [(WorkspaceId::LOCAL, true), (WorkspaceId::LOCAL, false), (WorkspaceId::MAIN, false)];
+    let moments = [Met::BeforeItIsHere, Met::WhileItIsHere, Met::OnceForgotten];
+    let all = moments.into_iter().flat_map(|met| [true, false].map(|retracts| (met, retracts)));
+    for ((workspace, is_mine), (met, is_retraction)) in
+        all.flat_map(|how| cases.map(|case| (case, how)))
+    {
+        let mut nodes = Cluster::new(79, 2, Knobs::calm());
+        let new = import(workspace, "notes.md");
+        let (format, key) = ("markdown".to_owned(), "notes.md".to_owned());
+        let entry = Origin::Imported { workspace, memory: new.memory, format, key }.id();
+        let said = guessed(entry, nodes.now(0), is_retraction);
+        nodes.possess(1, &[entry], vec![said]);
+        let meet = |nodes: &mut Cluster, moment: Met| {
+            if moment == met {
+                nodes.pair(0, 1, is_mine);
+                nodes.pass(REST_MS);
+            }
+        };
+        meet(&mut nodes, Met::BeforeItIsHere);
+        assert_eq!(nodes.create(0, new), entry);
+        meet(&mut nodes, Met::WhileItIsHere);
+        let held = if met == Met::BeforeItIsHere { 2 } else { 1 };
+        assert_eq!(nodes.digests(0, entry).len(), held, "{met:?}: what is brought then stays out");
+        for command in [Command::Retract { entry }, Command::Forget { entry }] {
+            nodes.run(0, command).expect("taken back");
+            nodes.pass(REST_MS);
+        }
+        meet(&mut nodes, Met::OnceForgotten);
+        nodes.pass(2 * REST_MS);
+        let tells = |sent: &Sent| sent.from == 0 && sent.holds(entry.as_bytes());
+        let case = format!("{workspace}, {is_mine}, {met:?}, {is_retraction}");
+        assert!(!nodes.sent.iter().any(tells), "{case}");
+    }
 }
 
 /// How a release ends.

@@ -1,13 +1,19 @@
 //! Many callers, one writer, a real file.
 
-use klnode::engine::{Command, Engine, Limits, Receipt, Rejection, Setup, Source, Verdict, spawn};
-use klnode::store::{FileMedium, Options, Store};
+use klnode::engine::{
+    Command, Engine, Limits, Receipt, Rejection, Running, Setup, Source, Verdict, spawn,
+};
+use klnode::store::rows::ServedRow;
+use klnode::store::{Error, FileMedium, Medium, OpenError, Options, Store};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, StoreId};
 use klnode_crdt::record::Record;
 use klnode_crdt::tally::Observation;
-use klnode_tests::node::{START, lesson, setup};
-use std::path::Path;
+use klnode_tests::disk::{Disk, Fault};
+use klnode_tests::node::{DiskMedium, START, lesson, setup};
+use redb::{Builder, Database, DatabaseError};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -52,11 +58,9 @@ fn sixty_four_writers_with_five_hundred_observations_each_lose_none() {
     assert_eq!(successes(&open(home.path()), entry), 64 * 500);
 }
 
-#[test]
-fn a_panic_in_the_middle_of_a_step_costs_the_command_that_met_it() {
-    let home = tempfile::tempdir().expect("a folder");
-    let medium = FileMedium::new(home.path().join("store.redb"));
-    let store = Store::open(Box::new(medium), &Options::new(StoreId::default())).expect("opens");
+/// A writer that panics over whatever is called fatal.
+fn fragile(medium: Box<dyn Medium>) -> Running {
+    let store = Store::open(medium, &Options::new(StoreId::default())).expect("opens");
     let judge = |record: &Record, _: Source| {
         let bytes = record.to_raw().payload.unwrap_or_default();
         assert!(!bytes.windows(5).any(|part| part == b"fatal"), "as a damaged page would");
@@ -64,7 +68,43 @@ fn a_panic_in_the_middle_of_a_step_costs_the_command_that_met_it() {
     };
     let setup = Setup { judge: Box::new(judge), ..setup(1, 1) };
     let engine = Engine::start(store, setup, START).expect("starts");
-    let running = spawn(engine, Limits::default(), || START);
+    spawn(engine, Limits::default(), || START)
+}
+
+#[test]
+fn what_was_served_is_noted_once_whatever_panics_or_stops_in_between() {
+    for is_full in [false, true] {
+        for has_panicked in [false, true] {
+            let disk = Disk::new();
+            let running = fragile(Box::new(DiskMedium::new(disk.clone())));
+            let handle = running.handle();
+            let create =
+                |title: &str| handle.submit_blocking(Command::Create(Box::new(lesson(title))));
+            let Ok(Receipt::Created(entry)) = create("served") else { panic!("not created") };
+            if is_full {
+                disk.fail_every(1, Fault::NoSpace);
+                assert!(create("refused").is_err());
+            }
+            let row = ServedRow { entries: vec![entry], ..ServedRow::default() };
+            handle.submit_blocking(Command::Served(row)).expect("reading goes on");
+            disk.heal();
+            if has_panicked {
+                assert!(matches!(create("fatal"), Err(Rejection::Store(_))));
+                create("after").expect("it goes on");
+            }
+            drop(handle);
+            let engine = running.stop();
+            let snapshot = engine.store().snapshot().expect("readable");
+            let served = snapshot.uses(entry).expect("readable").served;
+            assert_eq!(served, 1, "full: {is_full}, panicked: {has_panicked}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_in_the_middle_of_a_step_costs_the_command_that_met_it() {
+    let home = tempfile::tempdir().expect("a folder");
+    let running = fragile(Box::new(FileMedium::new(home.path().join("store.redb"))));
     let create =
         |title: &str| running.handle().submit_blocking(Command::Create(Box::new(lesson(title))));
     let Ok(Receipt::Created(entry)) = create("before") else { panic!("not created") };
@@ -77,6 +117,58 @@ fn a_panic_in_the_middle_of_a_step_costs_the_command_that_met_it() {
     let snapshot = running.handle().store().snapshot().expect("readable");
     assert!(snapshot.view_row(entry).expect("readable").is_some());
     assert_eq!(snapshot.entry_count().expect("readable"), 4);
+    drop(snapshot);
+    drop(running.stop());
+}
+
+/// A file that can be read and written, but not from end to end.
+#[derive(Debug)]
+struct Torn(FileMedium);
+
+impl Medium for Torn {
+    fn exists(&self) -> Result<bool, io::Error> {
+        self.0.exists()
+    }
+
+    fn create(
+        &self,
+        builder: &Builder,
+        prepare: &mut dyn FnMut(&Database) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        self.0.create(builder, prepare)
+    }
+
+    fn open(&self, builder: &Builder) -> Result<Database, DatabaseError> {
+        self.0.open(builder)
+    }
+
+    fn replace(
+        &self,
+        _builder: &Builder,
+        _fill: &mut dyn FnMut(&Database) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        panic!("as a damaged page would")
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path()
+    }
+}
+
+#[test]
+fn a_panic_while_the_store_is_written_anew_costs_none_of_those_who_were_committed_before() {
+    let home = tempfile::tempdir().expect("a folder");
+    let medium = Torn(FileMedium::new(home.path().join("store.redb")));
+    let store = Store::open(Box::new(medium), &Options::new(StoreId::default())).expect("opens");
+    let engine = Engine::start(store, setup(1, 1), START).expect("starts");
+    let running = spawn(engine, Limits::default(), || START);
+    let create = |title: &str| Command::Create(Box::new(lesson(title)));
+    let together = vec![create("before"), Command::Rewrite, create("beside")];
+    let told = running.handle().submit_all_blocking(together).expect("answered");
+    assert!(matches!(told[..], [Ok(_), Err(Rejection::Store(_)), Ok(_)]), "{told:?}");
+    running.handle().submit_blocking(create("after")).expect("it goes on");
+    let snapshot = running.handle().store().snapshot().expect("readable");
+    assert_eq!(snapshot.entry_count().expect("readable"), 3);
     drop(snapshot);
     drop(running.stop());
 }

@@ -18,7 +18,8 @@ pub struct Budget {
     /// Entries among them of which nothing was known here.
     pub new_entries_max: u64,
     /// Rows of the store that are gone through for its sake: a few bytes may ask for all of them.
-    /// So many for what it asks, as many for what it reads, and as many for what this side begins.
+    /// So many for what it asks, as many for what it reads, as many for what it brings, and as many for
+    /// what this side begins.
     pub rows_max: u64,
     /// Signatures and bytes that are wrong.
     pub faults_max: u64,
@@ -54,6 +55,8 @@ pub(super) enum Work {
     Read,
     /// This side compares, or reads the peer's outbox from the start.
     Begun,
+    /// What it brings is looked at beside all that is held of its entries.
+    Brought,
 }
 
 /// What a peer has cost in the window under way.
@@ -69,7 +72,7 @@ pub(super) struct Spent {
     records: u64,
     new_entries: u64,
     /// By what they were gone through for.
-    rows: [u64; 3],
+    rows: [u64; 4],
     faults: u64,
     times_away: u32,
     away_until: u64,
@@ -243,7 +246,7 @@ mod tests {
         assert_eq!(spent.rest_of_rows(Work::Asked, 10, &budget), 0);
         spent.rows(Work::Asked, 1_000, 10, &budget);
         assert_eq!(spent.rest_of_rows(Work::Asked, 20, &budget), 59_980);
-        for apart in [Work::Read, Work::Begun] {
+        for apart in [Work::Read, Work::Begun, Work::Brought] {
             assert_eq!(spent.rest_of_rows(apart, 20, &budget), 0, "{apart:?}");
         }
         assert_eq!(spent.rest_of_rows(Work::Asked, 60_000, &budget), 0);

@@ -40,6 +40,9 @@ pub const COMPARE_NEED_MAX: usize = 100_000;
 /// Bytes of one message of a comparison.
 pub const COMPARE_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes of what is read of the store that count as one row which is gone through.
+pub const ROW_BYTES: usize = 1_024;
+
 /// Addresses of one node, in a ticket or a greeting.
 pub const ADDRESSES_MAX: usize = 16;
 

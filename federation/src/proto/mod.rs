@@ -54,9 +54,9 @@
 //!
 //! # What a peer may cost
 //!
-//! Frames, bytes, records, new entries, faults and rows that are gone through for its sake are
-//! counted per peer and window ([`budget::Budget`]), whatever the connection; whether an entry is
-//! new is found here, when its first record is taken. Over it a peer is told `later`, and asked for
+//! Frames, bytes, records, new entries, faults and rows that are gone through for its sake, a large
+//! one as several, are counted per peer and window ([`budget::Budget`]), whatever the connection;
+//! whether an entry is new is found here, when its first record is taken. Over it a peer is told `later`, and asked for
 //! nothing more; with twice as much that nobody asked for, or with too many faults, it is sent away
 //! for a while that doubles, until it has behaved for as long as it can be sent away. Records with
 //! a wrong signature, pages that do not follow their cursor, answers to something else and bytes

@@ -17,7 +17,7 @@ impl Step<'_> {
     /// Reads on from where the cursor stands, if that is in the store that the peer has now.
     pub(super) fn begin_reading(&mut self, store: StoreId) -> Result<(), Unreadable> {
         self.session.asked = self.view.cursor(self.peer)?;
-        self.session.must_reread = self.session.asked.is_none_or(|cursor| cursor.store != store);
+        self.session.must_reread |= self.session.asked.is_none_or(|cursor| cursor.store != store);
         Ok(())
     }
 
@@ -43,10 +43,19 @@ impl Step<'_> {
         Ok(true)
     }
 
+    /// It could not be noted that the outbox is read from its start. Were a page taken now, the cursor
+    /// would move, and nobody would know any more that the peer may lack what it once brought.
+    pub(super) fn not_reread(&mut self) {
+        let session = &mut *self.session;
+        session.expected.retain(|_, expected| !matches!(expected, Expected::Page(_)));
+        session.pages.clear();
+        (session.is_asking, session.is_at_end, session.must_reread) = (false, false, true);
+    }
+
     /// Asks for what a page lacks, and for the next page while there is room for one.
     pub(super) fn read_on(&mut self) {
         // Looked at each time: neither a new connection nor a peer's "later" shortens it.
-        let rest = self.rest_of_intake();
+        let rest = self.rest_of_intake().max(self.rest_for(Work::Brought));
         if rest > 0 {
             self.session.wait_until = self.session.wait_until.max(self.at + rest);
             return;
@@ -154,7 +163,10 @@ impl Step<'_> {
             return self.tell_receipts();
         }
         match (page.span, is_settled) {
-            (Some((_, end)), true) => self.out.push(Output::Advance(self.peer, end)),
+            (Some((_, end)), true) => {
+                self.session.is_rereading = false;
+                self.out.push(Output::Advance(self.peer, end));
+            }
             (Some((begin, _)), false) => {
                 // Everything after it is read again, too.
                 self.session.pages.clear();

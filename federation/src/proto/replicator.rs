@@ -6,7 +6,7 @@
 //! [module documentation](super) for the protocol.
 
 use super::budget::{Allowance, Budget, Work};
-use super::limits::{RECEIPTS_MAX, VERSION};
+use super::limits::{RECEIPTS_MAX, ROW_BYTES, VERSION};
 use super::message::{Answer, Ask, Cursor, Greeting, Receipt};
 use super::serve::KEPT_MS;
 use super::session::{Delivery, Expected, Fault, Session, SyncState};
@@ -34,6 +34,12 @@ pub enum Input<'a> {
     Queued(AuthorId),
     /// What became of a delivery, record by record.
     Applied(AuthorId, u64, Vec<Outcome>),
+    /// So many bytes of the store were gone through for what the peer brought.
+    GoneThrough(AuthorId, u64),
+    /// What [`Output::Reread`] says could not be written.
+    NotReread(AuthorId),
+    /// What [`Output::Told`] says could not be written.
+    NotTold(AuthorId),
     /// The operator wants the peer compared now.
     Sync(AuthorId),
     /// Time has passed.
@@ -162,6 +168,9 @@ impl Replicator {
             | Input::Unoffered(peer, _)
             | Input::Queued(peer)
             | Input::Applied(peer, ..)
+            | Input::GoneThrough(peer, _)
+            | Input::NotReread(peer)
+            | Input::NotTold(peer)
             | Input::Sync(peer) => *peer,
             Input::Tick => {
                 let all: Vec<AuthorId> = self.sessions.keys().copied().collect();
@@ -228,6 +237,12 @@ impl Step<'_> {
             }
             Input::Queued(_) => self.queued()?,
             Input::Applied(_, id, outcomes) => self.applied(id, &outcomes)?,
+            Input::GoneThrough(_, bytes) => {
+                self.go_through_for(Work::Brought, bytes / ROW_BYTES as u64);
+            }
+            Input::NotReread(_) => self.not_reread(),
+            // The peer has heard it, and writes it down each time.
+            Input::NotTold(_) => self.session.tell_at = Some(self.at + DEFERRED_RETRY_MS),
             Input::Sync(_) => {
                 // What the peer said before is no answer to this.
                 self.session.state = match std::mem::take(&mut self.session.state) {
@@ -321,6 +336,10 @@ impl Step<'_> {
     /// Tells the peer that there is more, a moment after the first of several commits; and what it
     /// has not heard.
     fn announce(&mut self) -> Result<(), Unreadable> {
+        if self.session.tell_at.is_some_and(|due| due <= self.at) {
+            self.session.tell_at = None;
+            self.session.announce_at.get_or_insert(self.at);
+        }
         if self.session.announce_at.is_some_and(|due| due <= self.at) {
             self.session.announce_at = None;
             self.tell_receipts()?;
@@ -343,6 +362,9 @@ impl Step<'_> {
     }
 
     pub(super) fn tell_receipts(&mut self) -> Result<(), Unreadable> {
+        if self.session.tell_at.is_some() {
+            return Ok(());
+        }
         let mut receipts = self.view.receipts(self.peer)?;
         receipts.truncate(RECEIPTS_MAX);
         let is_telling = |expected: &Expected| matches!(expected, Expected::Receipts(_));

@@ -4,6 +4,7 @@ use super::budget::{Allowance, Work};
 use super::compare;
 use super::limits::{
     COMPARE_ROUNDS_MAX, FETCH_MAX, INLINE_BYTES_MAX, PAGE_BYTES_MAX, PAGE_ITEMS_MAX, RECEIPTS_MAX,
+    ROW_BYTES,
 };
 use super::message::{Answer, Ask, Cursor, Item};
 use super::replicator::{NOT_PAIRED, Output, RETRY_MS, Step};
@@ -16,19 +17,47 @@ use klnode_crdt::record::RawRecord;
 /// Records that are read at once, which may be large.
 const READ_AT_ONCE: usize = 16;
 
+/// Bytes of records that are read for one page, though it may only name them: everybody else waits
+/// meanwhile.
+const PAGE_READ_MAX: usize = 8 * 1024 * 1024;
+
 /// What is compared is kept so long for the next question of the same comparison, in milliseconds.
 pub(super) const KEPT_MS: u64 = 10_000;
 
 /// So many of them are counted as one row.
 const KEPT_ROWS: u64 = 8;
 
-/// Rows that a record which is read is counted as,
+/// Rows that a record which is read is counted as, beside those for its bytes: it is decoded.
 const RECORD_ROWS: u64 = 2;
-/// and so many of its bytes as one more: it is decoded.
-const ROW_BYTES: usize = 1_024;
+
+/// Rows that a proof is counted as, likewise: two signatures are checked.
+const PROOF_ROWS: u64 = 64;
 
 /// Rows that one receipt is counted as: it is written, and all other peers' are looked at.
 const RECEIPT_ROWS: u64 = 16;
+
+/// A row of an outbox, as it is said.
+struct Said {
+    item: Item,
+    /// About how many bytes it takes.
+    bytes: usize,
+    /// How many were read for it,
+    read: usize,
+    /// and as how many rows that counts.
+    rows: u64,
+}
+
+impl Said {
+    /// Nothing was read for it.
+    fn notice(item: Item) -> Self {
+        Self { item, bytes: 18, read: 0, rows: 0 }
+    }
+
+    /// A record was read, whether or not all of it is said.
+    fn record(item: Item, bytes: usize, read: usize) -> Self {
+        Self { item, bytes, read, rows: (read / ROW_BYTES) as u64 }
+    }
+}
 
 impl Step<'_> {
     pub(super) fn asked(&mut self, exchange: u64, frame: &[u8]) {
@@ -123,19 +152,26 @@ impl Step<'_> {
         let max = (max as usize).clamp(1, PAGE_ITEMS_MAX);
         let outgoing = self.view.outbox(self.peer, after, max)?;
         self.go_through_for(Work::Read, outgoing.len() as u64 * RECORD_ROWS);
-        let (mut items, mut bytes, mut end) = (Vec::new(), 0, after);
+        let (mut items, mut end) = (Vec::new(), after);
+        let (mut bytes, mut read, mut rows) = (0, 0, 0);
         let mut is_full = outgoing.len() == max;
         for (position, what) in outgoing {
-            if let Some((item, size)) = self.item(what)? {
-                if bytes + size > PAGE_BYTES_MAX {
+            if let Some(said) = self.item(what)? {
+                rows += said.rows;
+                if bytes + said.bytes > PAGE_BYTES_MAX {
                     is_full = true;
                     break;
                 }
-                bytes += size;
-                put(&mut items, item);
+                (bytes, read) = (bytes + said.bytes, read + said.read);
+                put(&mut items, said.item);
             }
             end = position;
+            if read > PAGE_READ_MAX {
+                is_full = true;
+                break;
+            }
         }
+        self.go_through_for(Work::Read, rows);
         // A swept outbox may end before its head.
         let head = self.view.outbox_head(self.peer)?;
         end = if is_full { end } else { head.max(end) };
@@ -147,29 +183,29 @@ impl Step<'_> {
         Ok(Answer::Page(items, end, more))
     }
 
-    /// What a row says, and about how many bytes it takes.
-    fn item(&self, what: Outgoing) -> Result<Option<(Item, usize)>, Unreadable> {
+    /// What a row says, if the peer may have it.
+    fn item(&self, what: Outgoing) -> Result<Option<Said>, Unreadable> {
         Ok(match what {
-            Outgoing::Opened(entry) => Some((Item::Opened(vec![entry]), 18)),
-            Outgoing::Ended(entry) => Some((Item::Ended(vec![entry]), 18)),
+            Outgoing::Opened(entry) => Some(Said::notice(Item::Opened(vec![entry]))),
+            Outgoing::Ended(entry) => Some(Said::notice(Item::Ended(vec![entry]))),
             Outgoing::Proof(author) => {
                 let proof = self.view.proof(self.peer, author)?;
                 proof.map(|proof| {
-                    let size = proof.headers.0.len() + proof.headers.1.len() + 256;
-                    (Item::Proof(Box::new(proof)), size)
+                    let bytes = proof.headers.0.len() + proof.headers.1.len() + 256;
+                    let item = Item::Proof(Box::new(proof));
+                    Said { item, bytes, read: 0, rows: PROOF_ROWS }
                 })
             }
             Outgoing::Record(digest) => self.view.record(self.peer, digest)?.map(|(hop, raw)| {
-                let payload = raw.payload.as_ref().map_or(0, Vec::len);
-                let size = raw.header.len() + payload + 96;
-                match size <= INLINE_BYTES_MAX {
-                    true => (Item::Whole(hop, raw), size),
-                    false => (Item::Named(hop, digest), 64),
+                let read = size(&raw);
+                match read + 96 <= INLINE_BYTES_MAX {
+                    true => Said::record(Item::Whole(hop, raw), read + 96, read),
+                    false => Said::record(Item::Named(hop, digest), 64, read),
                 }
             }),
             Outgoing::Returned(digest) => {
                 let held = self.view.record(self.peer, digest)?;
-                held.map(|(hop, _)| (Item::Named(hop, digest), 64))
+                held.map(|(hop, raw)| Said::record(Item::Named(hop, digest), 64, size(&raw)))
             }
         })
     }
@@ -178,7 +214,6 @@ impl Step<'_> {
         if let Some(later) = self.later(Work::Read) {
             return Ok(later);
         }
-        let size = |raw: &RawRecord| raw.header.len() + raw.payload.as_ref().map_or(0, Vec::len);
         let (mut records, mut bytes) = (Vec::new(), 0);
         for part in digests.chunks(READ_AT_ONCE) {
             let found = self.view.records_for(self.peer, part)?;
@@ -232,6 +267,11 @@ impl Step<'_> {
         }
         Ok(Answer::Compare(answer))
     }
+}
+
+/// How many bytes a record has.
+fn size(raw: &RawRecord) -> usize {
+    raw.header.len() + raw.payload.as_ref().map_or(0, Vec::len)
 }
 
 /// Puts an item at the end of a page. Neighbours that say the same are said at once, and a record

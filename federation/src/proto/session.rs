@@ -290,6 +290,8 @@ pub(super) struct Session {
     /// The position that was last announced to the peer.
     pub(super) announced: u64,
     pub(super) announce_at: Option<u64>,
+    /// What the peer is to hear is not told before, since it could not be noted that it was heard.
+    pub(super) tell_at: Option<u64>,
     /// Nothing is asked before.
     pub(super) wait_until: u64,
     pub(super) wants_compare: bool,
@@ -299,6 +301,8 @@ pub(super) struct Session {
     pub(super) answering: Option<Answering>,
     /// The peer's outbox is to be read from its start.
     pub(super) must_reread: bool,
+    /// It is, and nothing of it is settled yet: whoever begins anew meanwhile begins there again.
+    pub(super) is_rereading: bool,
     /// How often that was done of late.
     rereads: u32,
     /// It is not done again before.
@@ -338,13 +342,16 @@ impl Session {
         }
     }
 
-    /// What was under way is begun again; what paces the peer stays.
+    /// What was under way is begun again; what paces the peer stays. So does that its outbox is to be
+    /// read from the start: the store may have fallen back to a cursor that the peer knows.
     pub(super) fn renew(&mut self, at: u64) {
         *self = Self {
             wants_compare: true,
             compared_at: at,
             // The peer itself may have asked for any patience.
             rest_until: self.rest_until.min(at + REST_MS_MAX),
+            tell_at: self.tell_at,
+            must_reread: self.must_reread || self.is_rereading,
             rereads: self.rereads,
             reread_at: self.reread_at,
             state: std::mem::take(&mut self.state),
@@ -361,7 +368,7 @@ impl Session {
         }
         self.rereads += 1;
         self.reread_at = at + (RETRY_MS << self.rereads.min(8)).min(DEFERRED_RETRY_MS);
-        (self.asked, self.must_reread) = (None, false);
+        (self.asked, self.must_reread, self.is_rereading) = (None, false, true);
         self.want_compare();
     }
 
@@ -379,6 +386,7 @@ impl Session {
         let rest = self.wants_compare.then_some(self.rest_until);
         let due = [
             self.announce_at.map(or_again),
+            self.tell_at.map(or_again),
             self.theirs.map(|_| or_again(scrub)),
             Some(self.wait_until).filter(is_ahead),
             rest.filter(is_ahead),

@@ -90,7 +90,7 @@ pub trait View {
     /// How far this node has read the peer's outbox.
     fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable>;
     /// The records that both sides should hold, by what each has released to the other; and how many
-    /// rows were gone through to find them.
+    /// rows were gone through to find them, a large one counted as several.
     fn comparable(&self, with: Offerer) -> Result<(Vec<Comparable>, u64), Unreadable>;
     /// What is to be told to the peer about erased entries.
     fn receipts(&self, peer: AuthorId) -> Result<Vec<Receipt>, Unreadable>;

@@ -40,7 +40,11 @@ impl Promote {
         let promoted: Promoted = client.send_json(Method::POST, &path, &ask).await?;
         let Promoted { code, workspace, memory, known, .. } = &promoted;
         let made = if *known { "is there already, made" } else { "made" };
-        let text = format!("{code}  {made} of {}, in {workspace} ({memory})\n", self.entry);
+        let cited = match *known && !ask.evidence.is_empty() {
+            true => format!(", and cites {}", ask.evidence.join(", ")),
+            false => String::new(),
+        };
+        let text = format!("{code}  {made} of {}, in {workspace} ({memory}){cited}\n", self.entry);
         Ok(Reply::new(&promoted, text))
     }
 }

@@ -3,14 +3,14 @@
 use super::{Ask, Progress, Reply, VerbError, backup};
 use crate::query::count;
 use crate::store::Layout;
-use crate::store::backup::{Backup, Identity, InPlace, Restore};
+use crate::store::backup::{Backup, Identity, InPlace, Lost, Manifest, Restore, Restored};
 use klnode_crdt::ids::Boot;
 use klnode_crdt::time::WallTime;
 use serde::Serialize;
 use std::fmt::Write;
 use std::fs::File;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What to restore.
 #[derive(Debug, clap::Args)]
@@ -48,6 +48,9 @@ struct Told {
     created: u64,
     tombstones_kept: u64,
     records_lost: Option<u64>,
+    overlays_lost: Option<u64>,
+    findings_lost: Option<u64>,
+    peers_lost: Option<u64>,
     wrote_key: bool,
     is_unprotected: bool,
 }
@@ -85,39 +88,22 @@ impl Args {
             progress.tell("restoring", done, Some(total));
             ControlFlow::Continue(())
         })?;
-        let mut text = format!(
-            "{} in {} restored from {}\n",
-            count::entries(manifest.entries),
-            count::records(manifest.records),
-            self.file.display()
-        );
-        if restored.tombstones > 0 {
-            let _ = writeln!(
-                text,
-                "{} forgotten since the backup was made stay forgotten",
-                restored.tombstones
-            );
-        }
-        if restored.wrote_key {
-            let _ = writeln!(text, "This home is now node {}.", manifest.node);
-        }
-        if is_unprotected {
-            text.push_str(
-                "There is no person.key in this home, nor in any backup: the node is unprotected; \
-                 put yours back, or `klnode person new` makes one\n",
-            );
-        }
+        let text = text(&self.file, &manifest, &restored, is_unprotected);
+        let lost = match in_place {
+            InPlace::Nothing => Some(Lost::default()),
+            InPlace::Sound(lost) => Some(lost),
+            InPlace::Damaged { .. } => None,
+        };
         let told = Told {
             node: manifest.node,
             entries: manifest.entries,
             records: manifest.records,
             created: manifest.created,
             tombstones_kept: restored.tombstones,
-            records_lost: match in_place {
-                InPlace::Nothing => Some(0),
-                InPlace::Sound { records, .. } => Some(records),
-                InPlace::Damaged { .. } => None,
-            },
+            records_lost: lost.map(|lost| lost.records),
+            overlays_lost: lost.map(|lost| lost.overlays),
+            findings_lost: lost.map(|lost| lost.findings),
+            peers_lost: lost.map(|lost| lost.peers),
             wrote_key: restored.wrote_key,
             is_unprotected,
         };
@@ -125,18 +111,57 @@ impl Args {
     }
 }
 
+/// What was done, for people.
+fn text(file: &Path, manifest: &Manifest, restored: &Restored, is_unprotected: bool) -> String {
+    let mut text = format!(
+        "{} in {} restored from {}\n",
+        count::entries(manifest.entries),
+        count::records(manifest.records),
+        file.display()
+    );
+    if restored.tombstones > 0 {
+        let _ = writeln!(
+            text,
+            "{} forgotten since the backup was made stay forgotten",
+            restored.tombstones
+        );
+    }
+    if restored.wrote_key {
+        let _ = writeln!(text, "This home is now node {}.", manifest.node);
+    }
+    if is_unprotected {
+        text.push_str(
+            "There is no person.key in this home, nor in any backup: the node is unprotected; \
+             put yours back, or `klnode person new` makes one\n",
+        );
+    }
+    text
+}
+
 /// What would be lost, in a sentence; nothing if nothing is.
 fn loss(in_place: &InPlace) -> Option<String> {
     match in_place {
-        InPlace::Nothing | InPlace::Sound { records: 0, .. } => None,
-        InPlace::Sound { records, entries } => Some(format!(
-            "the store in place holds {} of {} that the backup lacks",
-            count::records(*records),
-            count::entries(*entries)
-        )),
+        InPlace::Nothing => None,
+        InPlace::Sound(lost) if *lost == Lost::default() => None,
+        InPlace::Sound(lost) => {
+            Some(format!("the store in place holds {} that the backup lacks", parts(lost)))
+        }
         InPlace::Damaged { detail } => Some(format!(
             "the store in place cannot be read (cannot {detail}): what it holds beyond the backup \
-             is lost, and what was forgotten since may come back"
+             is lost, and what was forgotten since, or who was blocked or removed, may come back"
         )),
     }
+}
+
+/// What there is of it, the records first.
+fn parts(lost: &Lost) -> String {
+    let records = format!("{} of {}", count::records(lost.records), count::entries(lost.entries));
+    let parts = [
+        (lost.records, records),
+        (lost.overlays, count::counted(lost.overlays, "overlay", "overlays")),
+        (lost.findings, count::counted(lost.findings, "finding", "findings")),
+        (lost.peers, count::counted(lost.peers, "peer", "peers")),
+    ];
+    let there = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, part)| part);
+    there.collect::<Vec<String>>().join(", ")
 }

@@ -121,6 +121,11 @@ impl Command {
         }
     }
 
+    /// Whether it notes only what somebody has read.
+    pub(super) fn is_of_reading(&self) -> bool {
+        matches!(self.act(), Self::Served(_) | Self::Looked(_))
+    }
+
     /// What is to be done, whoever asks.
     pub fn act(&self) -> &Self {
         match self {
@@ -294,7 +299,7 @@ pub enum Receipt {
     /// The entry that was written.
     Created(EntryId),
     /// The entry that was to be imported, or made of another: this node has done so before, and what
-    /// it said then stands. Nothing was written.
+    /// it said then stands. Nothing was written, but for evidence that a copy lacked.
     Known(EntryId),
     /// Done; what it committed is in the feed up to here.
     Done(Seq),

@@ -8,6 +8,7 @@
 use super::command::Source;
 use super::ingest::{Ask, Ingest};
 use super::run::Limits;
+use crate::store::peers::rows::Approval;
 use crate::store::rows::ViewRow;
 use crate::store::{Batch, Error};
 use klnode_crdt::charter;
@@ -38,20 +39,30 @@ pub(super) struct Crowds {
     bytes: BTreeMap<EntryId, BTreeMap<AuthorId, u64>>,
     /// What was held and was dropped for being damaged: a whole one finds the room that it had.
     dropped: BTreeSet<Digest>,
-    /// Peers who are listened to, and how often it had become another who is who when they were read.
+    /// Peers that may talk and are listened to, and how often it had become another who is who when
+    /// they were read.
     peers: Option<(u64, BTreeSet<AuthorId>)>,
-    /// Owners of workspaces, and members who are listened to, likewise.
+    /// Who belongs to workspaces, likewise.
     members: BTreeMap<(WorkspaceId, u64), Members>,
 }
 
-/// Who owns a workspace, and those of its members who are listened to.
-type Members = (Option<AuthorId>, BTreeSet<AuthorId>);
+/// Who belongs to a workspace.
+#[derive(Clone)]
+struct Members {
+    /// Whom its id proves to own it, once that is known.
+    owner: Option<AuthorId>,
+    /// Admins who are listened to.
+    admins: BTreeSet<AuthorId>,
+    /// All members who are.
+    heard: BTreeSet<AuthorId>,
+}
 
 /// Who is known here, where an entry is concerned.
 struct Known {
-    /// Who has the first word: the entry's creator, or of a charter the owner of the workspace.
-    principal: Option<AuthorId>,
-    /// Everyone of whom this node knows something and to whom it listens, and the principal.
+    /// Who has the first word: the entry's creator, or of a charter owner and admins of the workspace.
+    principals: BTreeSet<AuthorId>,
+    /// The person's own, the principals, and members of the workspace who are listened to. Where it is
+    /// not known who belongs there, peers that may talk: anyone may knock.
     authors: BTreeSet<AuthorId>,
 }
 
@@ -136,15 +147,15 @@ impl Ingest<'_> {
         if all + grown <= Limits::UNKNOWN_BYTES_MAX / 2 {
             return Ok(None);
         }
-        let Known { principal, authors: known } = self.known(batch, record, &row)?;
+        let Known { principals, authors: known } = self.known(batch, record, &row)?;
         let (is_known, mine) = (known.contains(&author), self.writer.mine.clone());
         let of_author = if is_known { said } else { own.unwrap_or_default() + grown };
         let is_short = of_author <= Limits::SHORT_BYTES_MAX;
         // There are only so many who are unknown: if each says little there is room for all.
-        if principal == Some(author) || (is_short && !is_known) {
+        if principals.contains(&author) || (is_short && !is_known) {
             return Ok(None);
         }
-        let is_counted = |by: &AuthorId| principal != Some(*by) && !mine.contains(by);
+        let is_counted = |by: &AuthorId| !principals.contains(by) && !mine.contains(by);
         let is_like = |by: &AuthorId| known.contains(by) == is_known && is_counted(by);
         let held = self.bytes_of(batch, entry)?.iter().filter(|(by, _)| is_like(by));
         let held: u64 = held.map(|(_, bytes)| bytes).sum();
@@ -163,36 +174,61 @@ impl Ingest<'_> {
 
     /// Who is known where the entry of a record is concerned, by what is held and by what the record
     /// proves: others may have filled the entry before its origin came. Blocked and convicted authors
-    /// are not, so that blocking who fills the room of the known leaves it to the others.
+    /// are not, so that blocking who fills the room of the known leaves it to the others; nor are peers
+    /// where they are no members, so that nobody takes the members' room from outside.
     fn known(&mut self, batch: &Batch, record: &Record, row: &ViewRow) -> Result<Known, Error> {
-        let changes = self.writer.society_changes;
-        let mut authors = match &self.crowds.peers {
-            Some((at, peers)) if *at == changes => peers.clone(),
-            _ => {
-                let peers = batch.heard_among(batch.peers()?)?;
-                self.crowds.peers = Some((changes, peers.clone()));
-                peers
+        let (workspace, is_first) = proved(record);
+        let first = row.creator.or_else(|| is_first.then(|| record.author()));
+        let mut principals: BTreeSet<AuthorId> = first.into_iter().collect();
+        let workspace = row.workspace.or(workspace);
+        let members = workspace.map(|workspace| self.members(batch, workspace)).transpose()?;
+        let mut authors = match members.filter(|members| members.owner.is_some()) {
+            None => self.approved(batch)?,
+            Some(Members { owner, admins, heard }) => {
+                if workspace.map(charter::entry) == Some(record.entry()) {
+                    principals.extend(owner.into_iter().chain(admins));
+                }
+                heard
             }
         };
-        let (workspace, is_first) = proved(record);
-        let mut principal = row.creator.or_else(|| is_first.then(|| record.author()));
-        if let Some(workspace) = row.workspace.or(workspace) {
-            let (owner, members) = match self.crowds.members.entry((workspace, changes)) {
-                Slot::Occupied(members) => members.into_mut(),
-                Slot::Vacant(slot) => {
-                    let charter = Error::unless_damaged(batch.charter(workspace, self.now))?;
-                    let charter = charter.unwrap_or_default();
-                    let owner = charter.owner.map(|(owner, _)| owner);
-                    slot.insert((owner, batch.heard_among(charter.members)?))
-                }
-            };
-            if charter::entry(workspace) == record.entry() {
-                principal = principal.or(*owner);
+        authors.extend(self.writer.mine.iter().chain(&principals));
+        Ok(Known { principals, authors })
+    }
+
+    /// Who belongs to a workspace, read once for as long as everybody is who they are.
+    fn members(&mut self, batch: &Batch, workspace: WorkspaceId) -> Result<Members, Error> {
+        let members = match self.crowds.members.entry((workspace, self.writer.society_changes)) {
+            Slot::Occupied(members) => members.into_mut(),
+            Slot::Vacant(slot) => {
+                let charter = Error::unless_damaged(batch.charter(workspace, self.now))?;
+                let charter = charter.unwrap_or_default();
+                let owner = charter.owner.map(|(owner, _)| owner);
+                let heard = batch.heard_among(charter.members)?;
+                let admins = charter.admins.intersection(&heard).copied().collect();
+                slot.insert(Members { owner, admins, heard })
             }
-            authors.extend(members.iter());
+        };
+        Ok(members.clone())
+    }
+
+    /// Peers that may talk and are listened to, likewise.
+    fn approved(&mut self, batch: &Batch) -> Result<BTreeSet<AuthorId>, Error> {
+        let changes = self.writer.society_changes;
+        if let Some((at, peers)) = &self.crowds.peers
+            && *at == changes
+        {
+            return Ok(peers.clone());
         }
-        authors.extend(self.writer.mine.iter().chain(&principal));
-        Ok(Known { principal, authors })
+        let mut approved = Vec::new();
+        for peer in batch.peers()? {
+            let row = Error::unless_damaged(batch.peer(peer))?.flatten();
+            if row.is_some_and(|row| row.approval == Approval::Approved) {
+                approved.push(peer);
+            }
+        }
+        let peers = batch.heard_among(approved)?;
+        self.crowds.peers = Some((changes, peers.clone()));
+        Ok(peers)
     }
 
     /// How many bytes each author has about an entry, read once a step.

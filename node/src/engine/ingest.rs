@@ -9,12 +9,13 @@ use super::crowd::Crowds;
 use super::hints::Unsaid;
 use super::peers::TOO_MANY_WAIT;
 use super::step::{Judge, Own};
+use crate::store::peers::rows::{ReleaseRow, Way};
 use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
 use crate::store::{Batch, Error, Waiting};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
-use klnode_crdt::ids::AuthorId;
+use klnode_crdt::ids::{AuthorId, WorkspaceId};
 use klnode_crdt::payload::Payload;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
@@ -39,7 +40,8 @@ pub(super) struct Ingest<'a> {
     pub(super) caller: CallerRow,
     /// Whether anybody asks at all: of a caller nothing may be known.
     pub(super) has_caller: bool,
-    /// Whether another life of this home has shown in this step: one new boot is enough.
+    /// Whether another life of this home has shown in this step, or something of its own was dropped
+    /// as damaged: one new boot is enough.
     pub(super) has_met_past: bool,
     /// How many authors unknown here each peer has brought, and how much is held of entries, as far as
     /// this step has looked.
@@ -252,10 +254,7 @@ impl Ingest<'_> {
         before: &Holding,
         record: &Record,
     ) -> Result<(), Error> {
-        if !self.has_met_past {
-            self.has_met_past = true;
-            self.draw_boot(batch)?;
-        }
+        self.leave_slots(batch)?;
         let facet = record.header().facet;
         let version = record.version();
         let is_aged = |held: &Record| version.covers_by_age_alone(&held.version());
@@ -274,6 +273,15 @@ impl Ingest<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// From now on this life writes into fresh slots.
+    fn leave_slots(&mut self, batch: &Batch) -> Result<(), Error> {
+        if self.has_met_past {
+            return Ok(());
+        }
+        self.has_met_past = true;
+        self.draw_boot(batch)
     }
 
     /// Draws a new boot: nothing this life writes from now on meets what it wrote before.
@@ -315,7 +323,8 @@ impl Ingest<'_> {
     }
 
     /// Gives whoever brings something of an entry that is forgotten here the tombstone, if it was not
-    /// among those who were told: it holds the entry.
+    /// among those who were told: it holds the entry. Where the entry is none of its business it cannot
+    /// hold it, and would learn that it was here.
     fn answer_with(
         &self,
         batch: &Batch,
@@ -325,10 +334,15 @@ impl Ingest<'_> {
         let (Some(from), Some(tombstone)) = (self.bringer(source), tombstone) else {
             return Ok(());
         };
-        if batch.release(from, tombstone.entry())?.has_passed() {
+        let entry = tombstone.entry();
+        let row = Error::unless_damaged(batch.view_row(entry))?.flatten();
+        let is_mine = self.writer.mine.contains(&from);
+        if batch.release(from, entry)?.has_passed()
+            || is_apart(place(row.as_ref(), tombstone), is_mine)
+        {
             return Ok(());
         }
-        batch.brought_of(from, tombstone.entry(), true, self.now)?;
+        batch.brought_of(from, entry, true, self.now)?;
         batch.queue(from, tombstone.digest(), false, self.writer.boot)
     }
 
@@ -371,7 +385,13 @@ impl Ingest<'_> {
         self.follow_charter(entry);
         self.note_bringer(batch, record, source)?;
         let takes_back = takes_back(record);
-        batch.pass_on(entry, digest, takes_back, self.writer.boot)
+        let row = if takes_back { batch.view_row(entry) } else { Ok(None) };
+        let place = place(Error::unless_damaged(row)?.flatten().as_ref(), record);
+        let mine = &self.writer.mine;
+        let is_told = |peer: AuthorId, release: ReleaseRow| {
+            takes_back && hears(release, is_apart(place, mine.contains(&peer)))
+        };
+        batch.pass_on((entry, digest), self.writer.boot, is_told)
     }
 
     fn quarantine(
@@ -402,6 +422,34 @@ impl Ingest<'_> {
 /// Whether a record takes something back: it goes wherever its entry has been.
 pub(crate) fn takes_back(record: &Record) -> bool {
     matches!(record.header().facet, Facet::Retraction | Facet::Tombstone)
+}
+
+/// Whether an entry is this person's alone, as far as somebody goes who is one of the person's machines
+/// or is not.
+pub(crate) fn is_apart(workspace: Option<WorkspaceId>, is_mine: bool) -> bool {
+    match workspace {
+        Some(WorkspaceId::LOCAL) => true,
+        Some(WorkspaceId::MAIN) => !is_mine,
+        _ => false,
+    }
+}
+
+/// Where an entry is that a record takes back, by what is noted of it. Where nothing else of it ever was
+/// here the tombstone tells, of what was imported: the name of what was created nobody can guess.
+pub(crate) fn place(row: Option<&ViewRow>, record: &Record) -> Option<WorkspaceId> {
+    match (row.and_then(|row| row.workspace), record.payload()) {
+        (None, Some(Payload::Tombstone(stone))) if stone.origin.creator().is_none() => {
+            Some(stone.origin.workspace())
+        }
+        (noted, _) => noted,
+    }
+}
+
+/// Whether a peer hears of what takes an entry back: something of it has passed. Where the entry is none
+/// of its business something has to have gone out. What the peer says, or brings, tells nothing then:
+/// anyone may guess a name before the entry is here.
+pub(crate) fn hears(release: ReleaseRow, is_apart: bool) -> bool {
+    release.out != Way::Never || (release.back != Way::Never && !is_apart)
 }
 
 /// The facets that the merge of a record looks at: its own, and what takes claims back.

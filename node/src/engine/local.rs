@@ -155,7 +155,10 @@ impl Ingest<'_> {
         if tombstone.authority(self.writer.key.author(), entry) == Authority::None {
             return Err(refused());
         }
-        self.write(batch, entry, |writer, stamp| writer.forget(tombstone.clone(), stamp))
+        // Its slots are apart from those of everything else: only what stands there must be seen.
+        self.write_beside(batch, entry, &[Facet::Tombstone], |writer, stamp| {
+            writer.forget(tombstone.clone(), stamp)
+        })
     }
 
     /// Why this node may forget what it did not create: it owns the workspace, or administers it.
@@ -193,7 +196,18 @@ impl Ingest<'_> {
         entry: EntryId,
         make: impl Fn(&Writer<'_>, Hlc) -> Result<Record, Refusal>,
     ) -> Result<Receipt, Rejection> {
-        let own = batch.holding(entry, self.writer.key.author(), &Facet::ALL, Damage::Told)?;
+        self.write_beside(batch, entry, &Facet::ALL, make)
+    }
+
+    /// The same of those in some facets, whatever is damaged of the others.
+    fn write_beside(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+        facets: &[Facet],
+        make: impl Fn(&Writer<'_>, Hlc) -> Result<Record, Refusal>,
+    ) -> Result<Receipt, Rejection> {
+        let own = batch.holding(entry, self.writer.key.author(), facets, Damage::Told)?;
         let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &own };
         let stamp = self.writer.clock.stamp(self.now);
         let record = make(&writer, stamp)?;

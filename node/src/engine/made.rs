@@ -7,6 +7,7 @@ use super::tasks::taken;
 use crate::store::places::PromotionRow;
 use crate::store::rows::UseRow;
 use crate::store::{Batch, Error};
+use klnode_crdt::claims::Citation;
 use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::view::{State, View};
@@ -32,7 +33,8 @@ impl Ingest<'_> {
     ) -> Result<Receipt, Rejection> {
         let Promotion { new, source, approved_by } = promotion;
         self.must_hold(batch, *source)?;
-        if let Some(entry) = self.promoted_before(batch, promotion)? {
+        if let Some((entry, view)) = self.promoted_before(batch, promotion)? {
+            self.cite_what_lacks(batch, (entry, &view), &new.citations)?;
             return Ok(Receipt::Known(entry));
         }
         let receipt = self.create(batch, new)?;
@@ -54,7 +56,7 @@ impl Ingest<'_> {
         &self,
         batch: &Batch,
         promotion: &Promotion,
-    ) -> Result<Option<EntryId>, Rejection> {
+    ) -> Result<Option<(EntryId, View)>, Rejection> {
         let Promotion { new, source, approved_by } = promotion;
         for (entry, row) in batch.promotions_of(*source)? {
             // Whoever signs wants an entry that is signed for.
@@ -62,11 +64,27 @@ impl Ingest<'_> {
                 continue;
             }
             let view = Error::unless_damaged(self.view(batch, entry))?.flatten();
-            if view.is_some_and(|view| is_as_made(&view, new)) {
-                return Ok(Some(entry));
+            if let Some(view) = view.filter(|view| is_as_made(view, new)) {
+                return Ok(Some((entry, view)));
             }
         }
         Ok(None)
+    }
+
+    /// Evidence that came since goes to the entry that is there: it makes no other of it.
+    fn cite_what_lacks(
+        &mut self,
+        batch: &Batch,
+        (entry, view): (EntryId, &View),
+        citations: &[Citation],
+    ) -> Result<(), Rejection> {
+        let is_cited = |of: &Citation| view.citations.keys().any(|held| is_same(held, of));
+        let lacking = citations.iter().filter(|of| !is_cited(of));
+        let claims: Vec<Claim> = lacking.cloned().map(Claim::Cite).collect();
+        if !claims.is_empty() {
+            self.claim(batch, entry, &claims)?;
+        }
+        Ok(())
     }
 
     /// Writes an entry in a task: it is told there that the entry is its own.
@@ -116,6 +134,13 @@ impl Ingest<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether two cite the same, whoever does, and whenever.
+fn is_same(one: &Citation, other: &Citation) -> bool {
+    one.evidence_type == other.evidence_type
+        && one.evidence_ref == other.evidence_ref
+        && one.is_context == other.is_context
 }
 
 /// Whether an entry stands as a new one would.

@@ -19,6 +19,7 @@ mod ingest;
 mod local;
 mod looks;
 mod made;
+mod owed;
 mod peers;
 mod places;
 mod run;
@@ -39,7 +40,7 @@ pub use confirm::Confirmation;
 pub use findings::{
     Compared, FALSE_POSITIVE_TAG, FINDING_TAG, FindingAct, FindingDone, NewFinding,
 };
-pub(crate) use ingest::{beside, takes_back};
+pub(crate) use ingest::{beside, hears, is_apart, place, takes_back};
 pub use local::rehearse;
 pub use looks::Looks;
 pub use made::Promotion;

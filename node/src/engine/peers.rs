@@ -189,7 +189,11 @@ impl Ingest<'_> {
             PeerAct::Received(peer, receipts) => self.received(batch, *peer, receipts),
             PeerAct::Told(peer, receipts) => {
                 for told in receipts {
-                    let row = batch.receipt(*peer, told.entry)?;
+                    // A damaged one would be told for ever, and keep what follows it from being told.
+                    // What is due is due to whoever brought the tombstone.
+                    let row = Error::unless_damaged(batch.receipt(*peer, told.entry))?;
+                    let row = row
+                        .unwrap_or_else(|| ReceiptRow { is_upstream: true, ..Default::default() });
                     batch.put_receipt(*peer, told.entry, ReceiptRow { is_due: false, ..row })?;
                 }
                 Ok(())

@@ -10,7 +10,6 @@ use super::upkeep::UpkeepDone;
 use crate::store::Store;
 use crate::store::rows::Seq;
 use klnode_crdt::time::WallTime;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -257,12 +256,13 @@ fn serve(
                 if watched.has_parted(now, Instant::now()) {
                     engine.resumed();
                 }
-                step_over(&mut engine, &commands, now)
+                engine.step_over(&commands, now)
             }
         };
         published.tell(&engine, &commands, &answers);
         answer(waiting, answers.into_iter());
     }
+    engine.settle(now);
     engine
 }
 
@@ -279,20 +279,6 @@ impl Watched {
         *self = Self(wall, steady);
         has_parted
     }
-}
-
-/// Applies commands, whatever they meet. Where several do so together, one that panics costs none of
-/// the others: nothing of the group was written, and each is tried alone.
-fn step_over(engine: &mut Engine, commands: &[Command], now: WallTime) -> Vec<Answer> {
-    let stepped = catch_unwind(AssertUnwindSafe(|| engine.step(commands, now)));
-    stepped.unwrap_or_else(|_| {
-        tracing::error!("the writer met something damaged, and goes on");
-        let answers = engine.recover(commands.len());
-        if commands.len() == 1 || !engine.can_try_again() {
-            return answers;
-        }
-        commands.chunks(1).flat_map(|command| step_over(engine, command, now)).collect()
-    })
 }
 
 /// Whom the writer wakes after a commit. What happened they read themselves.

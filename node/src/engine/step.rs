@@ -4,6 +4,7 @@ use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
 use super::crowd::Crowds;
 use super::hints::Unsaid;
 use super::ingest::{Ask, Ingest, Kept};
+use super::owed::Owed;
 use super::peers::{REJECTED, refusal};
 use super::tasks::TaskParams;
 use super::validate;
@@ -15,6 +16,7 @@ use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::time::{Clock, WallTime};
 use klnode_scoring::cooccurrence;
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +27,8 @@ const CLOCK_BACK_MAX: Duration = Duration::from_secs(300);
 
 /// Commits that may follow one another without one of them being durable.
 const DEFERRED_COMMITS_MAX: u32 = 256;
-/// What was served is not written down on a full disk, but tried again after so long.
-const FULL_RETRY: Duration = Duration::from_secs(60);
+/// Where the disk says no, what was served is written down after so long, or with what is written next.
+const SPARED: Duration = Duration::from_secs(60);
 
 /// Decides about a record before it is merged.
 pub trait Judge: Send {
@@ -92,8 +94,8 @@ pub struct Engine {
     judge: Box<dyn Judge>,
     durability: Durability,
     head: Seq,
-    /// The boot whose epoch is durable. One that was drawn in a group that failed is not.
-    announced: Boot,
+    /// The boot whose epoch is stored. One that was drawn in a group that failed is not.
+    announced: Option<Boot>,
     last_step: WallTime,
     /// Whether the clocks say that this may be another life of the home.
     is_resumed: bool,
@@ -101,14 +103,17 @@ pub struct Engine {
     deferred: u32,
     /// Keys of the same person that no row of a peer tells of, this node's own among them.
     given: BTreeSet<AuthorId>,
+    /// How many proofs each peer has brought, as of the last commit.
+    proofs_brought: BTreeMap<AuthorId, u64>,
     /// A group is under way or has failed: what is in memory may not be what is stored.
     is_in_doubt: bool,
     /// Something of the step under way, or of the last one, may be on disk.
     may_be_written: bool,
     /// What closed the store, if it is closed.
     fault: Option<Fault>,
-    /// Since when the disk is full, and what was said then.
-    full: Option<(WallTime, Rejection)>,
+    /// When the disk last said no, if it has not said yes since.
+    refused: Option<WallTime>,
+    owed: Owed,
 }
 
 impl Engine {
@@ -138,7 +143,7 @@ impl Engine {
         batch.list_findings(now, own.tasks.expires_after)?;
         let head = batch.head()?;
         batch.commit()?;
-        let announced = own.boot;
+        let announced = Some(own.boot);
         Ok(Self {
             store,
             own,
@@ -150,10 +155,12 @@ impl Engine {
             is_resumed: false,
             deferred: 0,
             given,
+            proofs_brought: BTreeMap::new(),
             is_in_doubt: false,
             may_be_written: false,
             fault: None,
-            full: None,
+            refused: None,
+            owed: Owed::default(),
         })
     }
 
@@ -201,58 +208,128 @@ impl Engine {
         self.apply(commands, now)
     }
 
+    /// The same, whatever they meet: a damaged page can make redb panic. Where several do so together,
+    /// one that panics costs none of the others: nothing of the group was written, and each is tried
+    /// alone.
+    pub(super) fn step_over(
+        &mut self,
+        commands: &[Command],
+        now: WallTime,
+    ) -> Vec<Result<Receipt, Rejection>> {
+        let stepped = catch_unwind(AssertUnwindSafe(|| self.step(commands, now)));
+        stepped.unwrap_or_else(|_| {
+            tracing::error!("the writer met something damaged, and goes on");
+            self.recover();
+            let is_alone = commands.len() == 1 && !self.owed.is_due();
+            if is_alone || self.fault.is_some() || self.may_be_written {
+                let rejection = Rejection::from(panicked());
+                return commands.iter().map(|_| Err(rejection.clone())).collect();
+            }
+            self.one_by_one(commands, now)
+        })
+    }
+
+    /// What is due goes first, and is let go where it fails for another reason than the disk.
+    fn one_by_one(
+        &mut self,
+        commands: &[Command],
+        now: WallTime,
+    ) -> Vec<Result<Receipt, Rejection>> {
+        self.refused = None;
+        for command in self.owed.take_due() {
+            let _ = self.step_over(&[command], now);
+        }
+        // What was put off again does not meet those who follow.
+        let due = self.owed.take_due();
+        let answers = commands.chunks(1).flat_map(|command| self.step_over(command, now)).collect();
+        due.into_iter().for_each(|command| self.owed.put_off(command));
+        answers
+    }
+
     fn apply(&mut self, commands: &[Command], now: WallTime) -> Vec<Result<Receipt, Rejection>> {
-        if let Some(rejection) = self.spared(commands, now) {
-            return commands.iter().map(|_| Err(rejection.clone())).collect();
+        if self.is_spared(commands, now) {
+            return commands.iter().map(|command| self.put_off(command)).collect();
         }
         if let Err(rejection) = self.heal() {
-            return commands.iter().map(|_| Err(rejection.clone())).collect();
+            self.refused = Some(now);
+            return self.refuse(commands, &rejection);
         }
-        match self.try_step(commands, now) {
+        let due = self.owed.due();
+        match self.try_step(&due, commands, now) {
             Ok(receipts) => {
-                self.full = None;
+                self.refused = None;
                 receipts
             }
             // One damaged row must not take the rest of the group with it.
-            Err(Error::Damaged { .. }) if commands.len() > 1 => {
-                let one_by_one = commands.chunks(1).flat_map(|command| self.apply(command, now));
-                one_by_one.collect()
+            Err(Error::Damaged { .. }) if commands.len() > 1 || !due.is_empty() => {
+                self.one_by_one(commands, now)
             }
             Err(error) => {
-                self.fault = fault_of(&error);
+                self.meet_fault(fault_of(&error));
+                let has_no_room = self.fault == Some(Fault::Full);
                 // At once, since nothing can be read until then; what stays closed is tried again
                 // before the next command.
-                let is_full = self.fault == Some(Fault::Full);
-                let _ = self.heal();
-                let rejection = Rejection::from(error);
-                self.full = is_full.then(|| (now, rejection.clone()));
-                commands.iter().map(|_| Err(rejection.clone())).collect()
+                let is_closed = self.heal().is_err();
+                self.refused = (has_no_room || is_closed).then_some(now);
+                self.refuse(commands, &Rejection::from(error))
             }
         }
     }
 
-    /// Why what was served is not written down now. Each attempt on a full disk closes the store for a
+    /// Whether commands are put off. Each attempt to write where the disk says no closes the store for a
     /// moment to those who read it, and whoever reads would make one.
-    fn spared(&self, commands: &[Command], now: WallTime) -> Option<Rejection> {
-        let (since, rejection) = self.full.as_ref()?;
-        let is_served = |command: &Command| matches!(command.act(), Command::Served(_));
-        let is_early = now < since.plus(FULL_RETRY);
-        (is_early && commands.iter().all(is_served)).then(|| rejection.clone())
+    fn is_spared(&self, commands: &[Command], now: WallTime) -> bool {
+        // A clock that was set back since says nothing.
+        let is_early = |since: WallTime| since <= now && now < since.plus(SPARED);
+        self.refused.is_some_and(is_early) && commands.iter().all(Command::is_of_reading)
     }
 
-    /// Goes on after a panic in the middle of a step, whose answers are lost: a damaged page can make
-    /// redb panic. What was begun is not committed, and the store is opened again.
-    pub(super) fn recover(&mut self, commands: usize) -> Vec<Result<Receipt, Rejection>> {
+    fn put_off(&mut self, command: &Command) -> Result<Receipt, Rejection> {
+        self.owed.put_off(command.clone());
+        Ok(Receipt::Done(self.head))
+    }
+
+    /// Answers what could not be written. Whoever reads is not told of a disk that says no, since reading
+    /// goes on.
+    fn refuse(
+        &mut self,
+        commands: &[Command],
+        rejection: &Rejection,
+    ) -> Vec<Result<Receipt, Rejection>> {
+        let is_the_disk = self.owed.is_due();
+        let answer = |command: &Command| match is_the_disk && command.is_of_reading() {
+            true => self.put_off(command),
+            false => Err(rejection.clone()),
+        };
+        commands.iter().map(answer).collect()
+    }
+
+    /// Notes what closed the store. What was committed since the last durable commit is not in the store
+    /// that is opened next, unless the disk has kept what it said it had not.
+    fn meet_fault(&mut self, fault: Option<Fault>) {
+        self.fault = fault;
+        if fault.is_some() {
+            self.owed.fall_due();
+            if std::mem::take(&mut self.deferred) > 0 {
+                self.announced = None;
+            }
+        }
+    }
+
+    /// Goes on after a panic, whose answers are lost. What was begun is not committed, and the store is
+    /// opened again: closing it makes durable what was not.
+    fn recover(&mut self) {
         self.fault = Some(Fault::Full);
+        self.owed.become_durable();
         let _ = self.heal();
-        let panicked = Error::damaged("a page", "what is on it contradicts itself");
-        vec![Err(Rejection::from(panicked)); commands]
     }
 
-    /// Whether the commands of a step that panicked can be applied again: none of them was, and the
-    /// store is open.
-    pub(super) fn can_try_again(&self) -> bool {
-        self.fault.is_none() && !self.may_be_written
+    /// Writes down what was put off, if that can be done by now.
+    pub(super) fn settle(&mut self, now: impl Fn() -> WallTime) {
+        if self.owed.is_due() {
+            self.refused = None;
+            let _ = self.step_over(&[], now());
+        }
     }
 
     /// Opens the store again if a fault closed it: redb writes nothing more until then.
@@ -280,12 +357,14 @@ impl Engine {
 
     fn try_step(
         &mut self,
+        due: &[Command],
         commands: &[Command],
         now: WallTime,
     ) -> Result<Vec<Result<Receipt, Rejection>>, Error> {
         let durability = self.durability_of(commands);
         let batch = self.store.batch(durability)?;
         if std::mem::replace(&mut self.is_in_doubt, true) {
+            self.own.proofs_brought.clone_from(&self.proofs_brought);
             // Whoever became the person's own in a group that failed did not. Where a row of a peer
             // is damaged nobody can tell, and others are to be written for all the same.
             if let Some(stored) = Error::unless_damaged(batch.mine())? {
@@ -306,11 +385,11 @@ impl Engine {
             // Stamps of a clock that stood wrong go with the boot that gave them out.
             ingest.writer.clock = Clock::default();
             ingest.draw_boot(&batch)?;
-        } else if ingest.writer.boot != self.announced {
+        } else if Some(ingest.writer.boot) != self.announced {
             batch.begin_epoch(ingest.writer.boot, now)?;
         }
-        let mut receipts = Vec::with_capacity(commands.len());
-        for command in commands {
+        let mut receipts = Vec::with_capacity(due.len() + commands.len());
+        for command in due.iter().chain(commands) {
             if command.reads_use() {
                 batch.wipe_forgotten()?;
             }
@@ -326,21 +405,41 @@ impl Engine {
         let head = batch.head()?;
         self.may_be_written = true;
         batch.commit()?;
-        (self.head, self.announced, self.is_in_doubt) = (head, self.own.boot, false);
-        self.deferred = if durability == Durability::Deferred { self.deferred + 1 } else { 0 };
+        (self.head, self.announced, self.is_in_doubt) = (head, Some(self.own.boot), false);
+        self.proofs_brought.clone_from(&self.own.proofs_brought);
+        let is_deferred = durability == Durability::Deferred;
+        self.deferred = if is_deferred { self.deferred + 1 } else { 0 };
+        self.owed.committed(commands, is_deferred);
+        receipts.drain(..due.len());
         let rewrites = |command: &Command| matches!(command.act(), Command::Rewrite);
-        if commands.iter().any(rewrites) {
-            let rewritten = self.store.rewrite().map_err(Arc::new);
-            self.fault = rewritten.as_ref().err().and_then(|error| fault_of(error));
+        if commands.iter().any(rewrites)
+            && let Err(error) = self.rewrite()
+        {
+            let error = Arc::new(error);
             let answers = commands.iter().zip(&mut receipts);
             for (_, answer) in answers.filter(|(command, _)| rewrites(command)) {
-                if let Err(error) = &rewritten {
-                    *answer = Err(Rejection::Store(error.clone()));
-                }
+                *answer = Err(Rejection::Store(error.clone()));
             }
         }
         Ok(receipts)
     }
+
+    /// Writes the store anew. Everything is read for it, the most seldom page included, and what was
+    /// committed before is to be answered for whatever it meets.
+    fn rewrite(&mut self) -> Result<(), Error> {
+        match catch_unwind(AssertUnwindSafe(|| self.store.rewrite())) {
+            Ok(rewritten) => rewritten.inspect_err(|error| self.meet_fault(fault_of(error))),
+            Err(_) => {
+                self.recover();
+                Err(panicked())
+            }
+        }
+    }
+}
+
+/// What is said of a panic in the store.
+fn panicked() -> Error {
+    Error::damaged("a page", "what is on it contradicts itself")
 }
 
 /// Whether an error has closed the store.

@@ -38,6 +38,11 @@ pub(crate) fn engine() -> Engine {
 
 /// The same, with a judge of its own.
 pub(crate) fn engine_with(judge: fn(&Record) -> Verdict) -> Engine {
+    engine_on(store(), judge)
+}
+
+/// The same, on a store that is there already.
+pub(crate) fn engine_on(store: Store, judge: fn(&Record) -> Verdict) -> Engine {
     let mut drawn = 0_u64;
     let setup = Setup {
         key: key(OWN),
@@ -53,7 +58,7 @@ pub(crate) fn engine_with(judge: fn(&Record) -> Verdict) -> Engine {
         cooccurrence: cooccurrence::Params::default(),
         tasks: TaskParams::default(),
     };
-    Engine::start(store(), setup, NOW).unwrap()
+    Engine::start(store, setup, NOW).unwrap()
 }
 
 /// A lesson that somebody wants to write.

@@ -4,7 +4,8 @@
 use super::release::{Examiner, facts, hop, importers};
 use super::view::StoreView;
 use crate::engine::{
-    Arrival, Command, Ingested, PeerAct, Receipt, Rejection, beside, refusal, takes_back,
+    Arrival, Command, Ingested, PeerAct, Receipt, Rejection, beside, hears, is_apart, refusal,
+    takes_back,
 };
 use crate::store::peers::rows::{PeerRow, RefusalRow};
 use crate::store::{Error, Snapshot};
@@ -45,7 +46,13 @@ pub(super) struct Sorted {
     pub(super) is_nearer: bool,
     /// Proofs that prove nothing.
     faults: usize,
+    /// How many bytes are held of the entries beside which the records are looked at: one small record
+    /// may have all of its entry gone through.
+    pub(super) bytes: u64,
 }
+
+/// How many bytes of which entries.
+type BytesOf = BTreeMap<EntryId, u64>;
 
 /// Sorts a delivery.
 pub(super) fn sort(
@@ -80,7 +87,7 @@ pub(super) fn sort(
 
     let row = view.society.peers.get(&peer).cloned().unwrap_or_default();
     let held = held_back(&arrived, peer, &row, view, examiner, &hops)?;
-    let (mut arrivals, mut settled) = (Vec::new(), 0);
+    let (mut arrivals, mut settled, mut objected) = (Vec::new(), 0, BTreeSet::new());
     for Arrived { record, .. } in arrived {
         let record = match record {
             Err((raw, refusal)) => {
@@ -96,6 +103,7 @@ pub(super) fn sort(
         match objection(&record, view, held.get(&record.entry())) {
             Some(reason) => {
                 settled += 1;
+                objected.insert(record.entry());
                 acts.push(object(offer, &record, reason));
             }
             None => arrivals.push(record),
@@ -111,11 +119,13 @@ pub(super) fn sort(
     }
     let unknown = unknown(&arrivals, &view.snapshot)?;
     let unsettled = unsettled(&arrivals, view)?;
-    let mut groups = pieces(&arrivals, peer, &view.snapshot)?;
+    let (mut groups, gone_through) = pieces(&arrivals, peer, &view.snapshot)?;
+    let is_mine = view.society.mine.contains(&peer);
+    let bytes = bytes_for((peer, is_mine), gone_through, objected, &view.snapshot)?;
     if let Some(last) = groups.last_mut().filter(|_| !acts.is_empty()) {
         last.push(Command::Peers(acts));
     }
-    Ok(Sorted { groups, arrivals, settled, unknown, unsettled, is_nearer, faults })
+    Ok(Sorted { groups, arrivals, settled, unknown, unsettled, is_nearer, faults, bytes })
 }
 
 /// The entries of which nothing is known here. A row that is damaged tells of one that is.
@@ -161,13 +171,37 @@ fn said_hops(
     Ok(hops)
 }
 
-/// Records in the pieces that the writer takes them in, the last of them perhaps empty.
+/// How many bytes count as gone through for a peer's sake, of the entries that it brought something of,
+/// and of those that it was not let. Where it may not know of an entry it is not to learn by how soon it
+/// is asked again how much is held.
+fn bytes_for(
+    (peer, is_mine): (AuthorId, bool),
+    mut gone_through: BytesOf,
+    objected: BTreeSet<EntryId>,
+    snapshot: &Snapshot,
+) -> Result<u64, Error> {
+    for entry in objected {
+        *gone_through.entry(entry).or_default() += snapshot.entry_bytes(entry)?;
+    }
+    let mut bytes = 0;
+    for (entry, of_entry) in gone_through.into_iter().filter(|(_, bytes)| *bytes > 0) {
+        let row = Error::unless_damaged(snapshot.release(peer, entry))?.unwrap_or_default();
+        let held = Error::unless_damaged(snapshot.view_row(entry))?.flatten();
+        let is_apart = is_apart(held.and_then(|held| held.workspace), is_mine);
+        bytes += if hears(row, is_apart) { of_entry } else { 0 };
+    }
+    Ok(bytes)
+}
+
+/// Records in the pieces that the writer takes them in, the last of them perhaps empty; and how many bytes
+/// of which entries it goes through for them.
 fn pieces(
     arrivals: &[Record],
     from: AuthorId,
     snapshot: &Snapshot,
-) -> Result<Vec<Vec<Command>>, Error> {
+) -> Result<(Vec<Vec<Command>>, BytesOf), Error> {
     let (mut pieces, mut piece) = (Vec::new(), Vec::new());
+    let mut gone_through = BytesOf::new();
     let (mut held, mut last) = (BTreeMap::new(), None);
     let (mut sizes, mut entries) = (BTreeMap::<EntryId, u64>::new(), BTreeSet::<EntryId>::new());
     let (mut bytes, mut read, mut around) = (0_usize, 0_usize, 0_u64);
@@ -199,12 +233,14 @@ fn pieces(
         } else {
             (bytes, read, around) = (bytes + size, read + more, around + beyond);
         }
-        entries.insert(at.0);
+        if entries.insert(at.0) {
+            *gone_through.entry(at.0).or_default() += of_entry;
+        }
         last = Some(at);
         piece.push(Arrival { record: record.clone(), from });
     }
     pieces.push(vec![Command::Ingest(piece)]);
-    Ok(pieces)
+    Ok((pieces, gone_through))
 }
 
 /// What was refused because nothing was known of its entry is not refused any more.
@@ -227,6 +263,8 @@ struct HeldBack {
     rule: Rule,
     /// Whether it is known here what it is about.
     is_known: bool,
+    /// Whether it is this person's alone, and the peer has never had to do with it.
+    stays_here: bool,
 }
 
 /// Why a record is not taken, if it is not.
@@ -237,9 +275,10 @@ fn objection(record: &Record, view: &StoreView, held: Option<&HeldBack>) -> Opti
         return None;
     }
     // What takes back is heard from anyone. But a retraction says what its entry is about: of one
-    // that is not let in it would show what others had said of it before.
-    let is_unknown = held.is_some_and(|held| !held.is_known);
-    if takes_back(record) && !(record.header().facet == Facet::Retraction && is_unknown) {
+    // that is not let in it would show what others had said of it before. And whoever brings one of
+    // what it cannot have would hear what becomes of that.
+    let is_shut = held.is_some_and(|held| !held.is_known || held.stays_here);
+    if takes_back(record) && !(record.header().facet == Facet::Retraction && is_shut) {
         return None;
     }
     match view.society.peers.get(&author).is_some_and(|author| author.is_blocked) {
@@ -288,7 +327,8 @@ fn held_back(
         if let Verdict::Hold(rule) = filter.verdict(&subject, &acquaintance)
             && !rule.only_opens()
         {
-            held.insert(id, HeldBack { rule, is_known });
+            let stays_here = view.stays_here(peer, id)?;
+            held.insert(id, HeldBack { rule, is_known, stays_here });
         }
     }
     Ok(held)
@@ -326,8 +366,8 @@ fn refuse(offer: Offerer, record: &Record, reason: String, is_unknown: bool) -> 
     PeerAct::Refuse(offer, slot, Box::new(RefusalRow { is_unknown, ..row }))
 }
 
-/// Keeps an objection. What takes back is refused only where nothing is known of its entry, and heard
-/// as soon as that is known: somebody else may bring what it takes back.
+/// Keeps an objection. What takes back is refused only where nothing is known of its entry, or the entry
+/// stays here, and heard as soon as that is otherwise: somebody else may bring what it takes back.
 fn object(offer: Offerer, record: &Record, reason: String) -> PeerAct {
     refuse(offer, record, reason, takes_back(record))
 }
@@ -425,7 +465,8 @@ mod tests {
 
     /// The same, by what a store holds.
     fn sizes_in(store: &Store, arrivals: &[Record]) -> Vec<usize> {
-        let pieces = pieces(arrivals, AuthorId::default(), &store.snapshot().unwrap()).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let (pieces, _) = pieces(arrivals, AuthorId::default(), &snapshot).unwrap();
         let mut all = Vec::new();
         let sizes = pieces.into_iter().flatten().map(|command| match command {
             Command::Ingest(piece) => {
@@ -444,8 +485,9 @@ mod tests {
     fn what_is_refused_is_kept_with_whether_it_was_known_who_has_a_say() {
         let arrivals = vec![tally(1, 1), tally(2, 1)];
         let (unknown, unsettled) = (BTreeSet::new(), [arrivals[0].entry()].into());
-        let (groups, settled, is_nearer, faults) = (Vec::new(), 0, false, 0);
-        let sorted = Sorted { groups, arrivals, settled, unknown, unsettled, is_nearer, faults };
+        let (groups, settled, is_nearer, faults, bytes) = (Vec::new(), 0, false, 0, 0);
+        let sorted =
+            Sorted { groups, arrivals, settled, unknown, unsettled, is_nearer, faults, bytes };
         let refused = || Ingested::Refused("the entry is full".into());
         let answers = [Ok(Receipt::Ingested(vec![refused(), refused()]))];
         let offer = Offerer { peer: AuthorId::default(), store: StoreId::default() };
@@ -490,5 +532,34 @@ mod tests {
         batch.commit().unwrap();
         let arrivals = [tally(1, 100), tally(1, 101), tally(3, 100), tally(2, 100), tally(4, 100)];
         assert_eq!(sizes_in(&store, &arrivals), [3, 2]);
+        let snapshot = store.snapshot().unwrap();
+        let held = |entry: u8| snapshot.entry_bytes(EntryId::from_bytes([entry; 16])).unwrap();
+        let (_, gone_through) = pieces(&arrivals, AuthorId::default(), &snapshot).unwrap();
+        assert_eq!(gone_through.into_values().collect::<Vec<_>>(), [held(1), held(2), 0, 0]);
+    }
+
+    #[test]
+    fn what_is_gone_through_for_a_peer_counts_where_it_has_to_do_with_the_entry() {
+        let store = testing::store();
+        let batch = store.batch(Durability::Durable).unwrap();
+        for entry in [1, 2, 3] {
+            batch.put_record(&tally(entry, 1)).unwrap();
+        }
+        let peer = AuthorId::from_bytes([9; 32]);
+        for entry in [1, 3].map(|entry| EntryId::from_bytes([entry; 16])) {
+            batch.set_release(peer, entry, true, (Boot(1), testing::NOW)).unwrap();
+        }
+        batch.commit().unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let held = |entry: u8| snapshot.entry_bytes(EntryId::from_bytes([entry; 16])).unwrap();
+        let arrivals = [tally(1, 2), tally(2, 2)];
+        let counted = |objected: &[u8]| {
+            let objected = objected.iter().map(|entry| EntryId::from_bytes([*entry; 16])).collect();
+            let (_, gone_through) = pieces(&arrivals, peer, &snapshot).unwrap();
+            bytes_for((peer, false), gone_through, objected, &snapshot).unwrap()
+        };
+        assert_eq!(counted(&[]), held(1), "of the other it may know nothing");
+        assert_eq!(counted(&[2, 3, 4]), held(1) + held(3), "what it was not let is read as well");
+        assert!(held(1) > 0);
     }
 }

@@ -1,5 +1,7 @@
 //! A node's side of replication, whole, without threads, clocks or sockets.
 
+mod written;
+
 use super::deliver;
 use super::release::{Examiner, Turn};
 use super::room::Room;
@@ -13,7 +15,6 @@ use crate::store::rows::Seq;
 use crate::store::{Error, Snapshot, Store};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
-use klnode_federation::proto::message::Answer;
 use klnode_federation::proto::{self, Delivery, Input, Offerer, Output, Replicator, SyncState};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -328,7 +329,7 @@ impl<W: Writer> Replica<W> {
     ) -> Result<(), Error> {
         let mut outputs = VecDeque::from(outputs);
         while let Some(output) = outputs.pop_front() {
-            let acts = match output {
+            let act = match output {
                 Output::Ask(peer, id, frame) => {
                     actions.push(Action::Ask(peer, id, frame));
                     continue;
@@ -348,10 +349,12 @@ impl<W: Writer> Replica<W> {
                 }
                 Output::Deliver(delivery) => {
                     let (peer, id) = (delivery.peer, delivery.id);
-                    let outcomes = self.deliver(delivery, now, at)?;
+                    let (outcomes, bytes) = self.deliver(delivery, now, at)?;
                     let view = self.view(now)?;
-                    let more = self.machine.handle(Input::Applied(peer, id, outcomes), &view, at);
-                    outputs.extend(more);
+                    let cost = Input::GoneThrough(peer, bytes);
+                    for input in [cost, Input::Applied(peer, id, outcomes)] {
+                        outputs.extend(self.machine.handle(input, &view, at));
+                    }
                     continue;
                 }
                 Output::Advance(peer, cursor) => PeerAct::Advance(peer, cursor.into()),
@@ -364,31 +367,19 @@ impl<W: Writer> Replica<W> {
                 Output::Received(peer, receipts) => PeerAct::Received(peer, receipts),
                 Output::Told(peer, receipts) => PeerAct::Told(peer, receipts),
             };
-            let is_news = matches!(acts, PeerAct::Received(..));
-            if let Err(rejection) = self.note(vec![acts]) {
-                tracing::warn!(%rejection, "what a peer brought about could not be written");
-                if is_news {
-                    put_off(&mut outputs, &rejection);
-                }
-            }
-            if is_news {
-                // Whoever brought the tombstone hears that more have erased the entry.
-                let view = self.view(now)?;
-                for peer in view.society.peers.keys() {
-                    outputs.extend(self.machine.handle(Input::Queued(*peer), &view, at));
-                }
-            }
+            self.write_down(act, &mut outputs, now, at)?;
         }
         self.note_equal();
         Ok(())
     }
 
+    /// What became of each record, and how many bytes of the store were gone through for them.
     fn deliver(
         &mut self,
         delivery: Delivery,
         now: WallTime,
         at: u64,
-    ) -> Result<Vec<proto::Outcome>, Error> {
+    ) -> Result<(Vec<proto::Outcome>, u64), Error> {
         let (peer, store) = (delivery.peer, delivery.store);
         let view = self.view(now)?;
         let mut sorted = deliver::sort(delivery, &view, &self.examiner)?;
@@ -409,7 +400,7 @@ impl<W: Writer> Replica<W> {
         if !acts.is_empty() && self.note(acts).is_err() {
             outcomes.push(proto::Outcome::Deferred);
         }
-        Ok(outcomes)
+        Ok((outcomes, sorted.bytes))
     }
 
     /// Keeps when a peer and this node were last seen to hold the same.
@@ -553,18 +544,6 @@ impl<W: Writer> Replica<W> {
         }
         drop(view);
         self.carry_out(outputs, now, at, actions)
-    }
-}
-
-/// What a peer said could not be kept: the answer, which comes next, asks for it again. A damaged row
-/// stays damaged until somebody mends it.
-fn put_off(outputs: &mut VecDeque<Output>, rejection: &Rejection) {
-    let is_damaged = match rejection {
-        Rejection::Store(error) => matches!(**error, Error::Damaged { .. }),
-        _ => false,
-    };
-    if let (Some(Output::Answer(_, frame)), false) = (outputs.front_mut(), is_damaged) {
-        *frame = Answer::Later(RETRY_MS as u32).encode();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::placed::in_place;
 use super::release::hop;
-use crate::engine::takes_back;
+use crate::engine::{hears, is_apart, place, takes_back};
 use crate::store::peers::Society;
 use crate::store::peers::rows::{RefusalRow, ReleaseRow, Way};
 use crate::store::{Error, Snapshot};
@@ -12,6 +12,7 @@ use klnode_crdt::header::{Facet, SignedHeader};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::time::WallTime;
+use klnode_federation::proto::limits::ROW_BYTES;
 use klnode_federation::proto::message::{Cursor, Receipt};
 use klnode_federation::proto::{Comparable, Offerer, Outgoing, Unreadable, View};
 use std::cell::OnceCell;
@@ -33,6 +34,9 @@ pub(super) struct StoreView {
     /// What waits in quarantine, likewise.
     pub(super) waiting: OnceCell<BTreeSet<Digest>>,
 }
+
+/// Headers, by entry.
+type HeadersOf = BTreeMap<EntryId, Vec<SignedHeader>>;
 
 /// Says why the store could not be read, and lets the protocol go on without.
 fn unreadable(error: &Error) -> Unreadable {
@@ -58,10 +62,34 @@ impl StoreView {
     fn may_have(&self, peer: AuthorId, record: &Record) -> Result<bool, Error> {
         let row = self.snapshot.release(peer, record.entry())?;
         let is_own = record.author() == peer && row.has_passed();
-        if is_own || (takes_back(record) && row.has_passed()) {
+        if is_own || (takes_back(record) && self.hears(peer, record, row)?) {
             return Ok(true);
         }
         Ok(row.out == Way::Open && !self.is_lost(peer, record.entry())?)
+    }
+
+    /// Whether a peer hears of a record that takes its entry back.
+    fn hears(&self, peer: AuthorId, record: &Record, row: ReleaseRow) -> Result<bool, Error> {
+        // Mostly something has gone out, and where the entry is does not matter.
+        if row.out != Way::Never {
+            return Ok(true);
+        }
+        let held = Error::unless_damaged(self.snapshot.view_row(record.entry()))?.flatten();
+        Ok(hears(row, is_apart(place(held.as_ref(), record), self.society.mine.contains(&peer))))
+    }
+
+    /// Whether a peer may not have a record, as far as its header tells: then no more of it is read,
+    /// however large it is. What takes back says itself where it goes.
+    fn is_withheld(&self, peer: AuthorId, digest: Digest) -> Result<bool, Error> {
+        let header = Error::unless_damaged(self.snapshot.header_of(digest))?.flatten();
+        let Some(signed) = header else { return Ok(true) };
+        let at = signed.header();
+        if matches!(at.facet, Facet::Retraction | Facet::Tombstone) {
+            return Ok(false);
+        }
+        let row = self.snapshot.release(peer, at.entry)?;
+        let is_own = at.author == peer && row.has_passed();
+        Ok(!is_own && row.out != Way::Open)
     }
 
     /// Whether a peer was just struck off where an entry is. Its releases are ended one by one, and
@@ -77,11 +105,7 @@ impl StoreView {
         let Some(row) = Error::unless_damaged(self.snapshot.view_row(entry))?.flatten() else {
             return Ok(false);
         };
-        let is_apart = match row.workspace {
-            Some(WorkspaceId::LOCAL) => true,
-            Some(WorkspaceId::MAIN) => !self.society.mine.contains(&peer),
-            _ => false,
-        };
+        let is_apart = is_apart(row.workspace, self.society.mine.contains(&peer));
         Ok(is_apart && !self.snapshot.release(peer, entry)?.has_passed())
     }
 
@@ -96,7 +120,7 @@ impl StoreView {
         offer: Offerer,
     ) -> Result<impl Iterator<Item = Result<RefusalRow, Error>>, Error> {
         let stands = move |row: RefusalRow| {
-            let is_known = self.is_known_since(&row);
+            let is_known = self.is_known_since(offer.peer, &row);
             is_known.map(|is_known| (!is_known).then_some(row))
         };
         let rows = self.snapshot.refusals(offer)?;
@@ -104,17 +128,19 @@ impl StoreView {
     }
 
     /// Whether it is about what was unknown here and is known by now. What takes back waits for nothing
-    /// but its entry.
-    fn is_known_since(&self, row: &RefusalRow) -> Result<bool, Error> {
+    /// but its entry. Of what stays here nothing is asked for again: that would tell that it is here.
+    fn is_known_since(&self, peer: AuthorId, row: &RefusalRow) -> Result<bool, Error> {
         if !row.is_unknown {
             return Ok(false);
         }
-        match SignedHeader::read_back(&row.header, row.signature) {
-            Ok(signed) if signed.header().facet == Facet::Retraction => {
-                Ok(self.workspace_of(signed.header().entry)?.is_some())
-            }
-            Ok(signed) => self.is_settled(signed.header().entry),
-            Err(_) => Ok(false),
+        let Ok(signed) = SignedHeader::read_back(&row.header, row.signature) else {
+            return Ok(false);
+        };
+        let entry = signed.header().entry;
+        match signed.header().facet {
+            _ if self.stays_here(peer, entry)? => Ok(false),
+            Facet::Retraction => Ok(self.workspace_of(entry)?.is_some()),
+            _ => self.is_settled(entry),
         }
     }
 
@@ -153,6 +179,24 @@ impl StoreView {
         Ok(waits && self.snapshot.has_brought(peer, digest)?)
     }
 
+    /// Whether a peer is told that an entry was forgotten; of a damaged tombstone that it is there.
+    fn is_told_of_end(
+        &self,
+        peer: AuthorId,
+        entry: EntryId,
+        row: ReleaseRow,
+    ) -> Result<bool, Error> {
+        if row.out != Way::Never {
+            return Ok(true);
+        }
+        let Some(stone) = Error::unless_damaged(self.snapshot.tombstone(entry))?.flatten() else {
+            return Ok(true);
+        };
+        // Whoever has brought it knows.
+        let is_known = stone.author() == peer || self.snapshot.has_brought(peer, stone.digest())?;
+        Ok(is_known || self.hears(peer, &stone, row)?)
+    }
+
     /// What both sides should hold of one entry, and how many rows of it were read.
     fn shared_headers(
         &self,
@@ -160,7 +204,8 @@ impl StoreView {
         entry: EntryId,
         row: ReleaseRow,
     ) -> Result<(Vec<SignedHeader>, u64), Error> {
-        let is_forgotten = self.snapshot.is_forgotten(entry)?;
+        let is_forgotten =
+            self.snapshot.is_forgotten(entry)? && self.is_told_of_end(peer, entry, row)?;
         // Of what passes neither way that is a tombstone, or nothing.
         if !row.is_open() && !is_forgotten {
             return Ok((Vec::new(), 0));
@@ -171,24 +216,25 @@ impl StoreView {
             true => self.snapshot.whole_headers(entry)?,
             false => self.snapshot.whole_headers_of(entry, peer)?,
         };
-        let rows = headers.len() as u64;
+        let rows = headers.iter().map(rows_of).sum();
         if !is_forgotten {
             headers.retain(|one| is_shared(one.header().author, peer, self.society.own, row));
         }
         Ok((headers, rows))
     }
 
-    /// Headers that were refused where they were offered, by entry.
-    fn refused_from(&self, offer: Offerer) -> Result<BTreeMap<EntryId, Vec<SignedHeader>>, Error> {
-        let mut refused = BTreeMap::<EntryId, Vec<SignedHeader>>::new();
+    /// Headers that were refused where they were offered, by entry; and how many rows were read.
+    fn refused_from(&self, offer: Offerer) -> Result<(HeadersOf, u64), Error> {
+        let (mut refused, mut rows) = (HeadersOf::new(), 0);
         for row in self.refusals(offer)? {
             let row = row?;
+            rows += 1;
             // One that a newer version wrote cannot be placed: it counts as a difference.
             if let Ok(signed) = SignedHeader::read_back(&row.header, row.signature) {
                 refused.entry(signed.header().entry).or_default().push(signed);
             }
         }
-        Ok(refused)
+        Ok((refused, rows))
     }
 
     /// Those of one entry. Of a forgotten one there is nothing but the tombstone that goes before the
@@ -196,7 +242,7 @@ impl StoreView {
     fn refused_of<'a>(
         &self,
         entry: EntryId,
-        refused: &'a BTreeMap<EntryId, Vec<SignedHeader>>,
+        refused: &'a HeadersOf,
     ) -> Result<&'a [SignedHeader], Error> {
         let Some(of_entry) = refused.get(&entry) else { return Ok(&[]) };
         match Error::unless_damaged(self.snapshot.tombstone(entry))? {
@@ -210,8 +256,8 @@ impl StoreView {
     }
 
     /// Headers of records that a peer has brought and that wait for the operator, by entry.
-    fn waiting(&self, peer: AuthorId) -> Result<BTreeMap<EntryId, Vec<SignedHeader>>, Error> {
-        let mut waiting = BTreeMap::<EntryId, Vec<SignedHeader>>::new();
+    fn waiting(&self, peer: AuthorId) -> Result<HeadersOf, Error> {
+        let mut waiting = HeadersOf::new();
         for signed in self.snapshot.quarantine_of(peer)? {
             waiting.entry(signed.header().entry).or_default().push(signed);
         }
@@ -227,6 +273,13 @@ fn is_shared(author: AuthorId, peer: AuthorId, own: AuthorId, row: ReleaseRow) -
         (false, true) => author == peer,
         (false, false) => false,
     }
+}
+
+/// As how many rows a record counts whose bytes are gone through, and not decoded: that takes a sixteenth
+/// of the time.
+fn rows_of(signed: &SignedHeader) -> u64 {
+    let bytes = signed.bytes().len() + signed.header().payload_bytes as usize;
+    1 + (bytes / (16 * ROW_BYTES)) as u64
 }
 
 fn comparable(signed: &SignedHeader) -> Comparable {
@@ -311,6 +364,10 @@ impl View for StoreView {
         self.admit(peer)?;
         let mut found = Vec::new();
         for digest in digests {
+            // It costs the peer as much as what is not held, and is to take no longer.
+            if self.is_withheld(peer, *digest).map_err(|error| unreadable(&error))? {
+                continue;
+            }
             let record = Error::unless_damaged(self.snapshot.record_to_send(*digest));
             let record = record.map_err(|error| unreadable(&error))?.flatten();
             let Some(record) = record else { continue };
@@ -327,7 +384,8 @@ impl View for StoreView {
         let read = || {
             let Some(proof) = self.snapshot.equivocation(author)? else { return Ok(None) };
             let row = self.snapshot.release(peer, proof.entry())?;
-            let may_see = self.is_mine(peer) || row.has_passed();
+            let is_apart = is_apart(self.workspace_of(proof.entry())?, false);
+            let may_see = self.is_mine(peer) || hears(row, is_apart);
             Ok(may_see.then(|| proof.to_raw()))
         };
         read().map_err(|error| unreadable(&error))
@@ -353,8 +411,10 @@ impl View for StoreView {
     fn comparable(&self, with: Offerer) -> Result<(Vec<Comparable>, u64), Unreadable> {
         self.admit(with.peer)?;
         let read = || {
-            let (peer, mut items, mut rows) = (with.peer, BTreeSet::new(), 0);
-            let (waiting, refused) = (self.waiting(peer)?, self.refused_from(with)?);
+            let (peer, mut items) = (with.peer, BTreeSet::new());
+            let (waiting, (refused, mut rows)) = (self.waiting(peer)?, self.refused_from(with)?);
+            // What others have brought is passed over: nobody is to learn how much of that waits.
+            rows += waiting.values().flatten().map(rows_of).sum::<u64>();
             for row in self.snapshot.releases(peer)? {
                 let (entry, row) = row?;
                 rows += 1;
@@ -388,9 +448,12 @@ impl View for StoreView {
             for entry in self.snapshot.receipts_due(peer, RECEIPTS_AT_ONCE)? {
                 let (mut told, mut acknowledged) = (0, 0);
                 for other in self.society.peers.keys().filter(|other| **other != peer) {
-                    if self.snapshot.release(*other, entry)?.has_passed() {
+                    let row = self.snapshot.release(*other, entry)?;
+                    if row.has_passed() && self.is_told_of_end(*other, entry, row)? {
                         told += 1;
-                        let row = self.snapshot.receipt(*other, entry)?;
+                        // What a damaged one said is unknown; the peer is told of all others.
+                        let row = Error::unless_damaged(self.snapshot.receipt(*other, entry))?;
+                        let row = row.flatten();
                         acknowledged += u32::from(row.is_some_and(|row| row.erased.is_some()));
                     }
                 }

@@ -170,6 +170,15 @@ impl Snapshot {
         Ok(names(self.held()?, at)?.len())
     }
 
+    /// The header of a record that is held, whether or not the rest of it is whole.
+    pub(crate) fn header_of(&self, digest: Digest) -> Result<Option<SignedHeader>, Error> {
+        let seq = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
+        let Some(seq) = seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))) else {
+            return Ok(None);
+        };
+        read::header_alone(self.records()?, seq, digest).map(Some)
+    }
+
     /// Whose a record is that is held and whole.
     pub(crate) fn author_of(&self, digest: Digest) -> Result<Option<AuthorId>, Error> {
         let seq = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;

@@ -48,6 +48,8 @@ pub(super) struct Without {
     /// Whom the node knows, and what passed between them: the copy is another node's, to whom none of
     /// them is anything.
     pub(super) peers: bool,
+    /// Tickets: one that was used since the source was left would let somebody in again.
+    pub(super) tickets: bool,
 }
 
 /// Copies every table into an empty database.
@@ -57,7 +59,7 @@ pub(super) fn copy(
     without: &Without,
     watch: Watch<'_>,
 ) -> Result<(), Error> {
-    let Without { entries: without, peers: is_alone } = without;
+    let Without { entries: without, peers: is_alone, tickets } = without;
     let batch = Batch::begin(to, Durability::Durable)?;
     batch.open_all()?;
     batch.commit()?;
@@ -93,7 +95,7 @@ pub(super) fn copy(
     copy.table(STRETCHES, |_, _| Ok(!is_alone))?;
     copy.table(PEERS, |_, _| Ok(!is_alone))?;
     copy.table(WORKSPACES, |_, _| Ok(true))?;
-    copy.table(INVITATIONS, |_, _| Ok(!is_alone))?;
+    copy.table(INVITATIONS, |_, _| Ok(!tickets))?;
     copy.table(DISTANCES, |_, _| Ok(!is_alone))?;
     copy.table(OUTCOMES, |_, _| Ok(true))?;
     copy.table(RECEIPTS, |_, _| Ok(!is_alone))?;

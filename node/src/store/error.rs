@@ -104,10 +104,17 @@ impl Error {
     }
 }
 
+/// Whether nothing more can be written, and nothing is wrong with what was: the disk is full, or what
+/// somebody may have on it.
+fn is_out_of_room(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(kind, StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 impl From<StorageError> for Error {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::Io(error) if error.kind() == io::ErrorKind::StorageFull => Self::Full,
+            StorageError::Io(error) if is_out_of_room(error.kind()) => Self::Full,
             StorageError::Io(error) => Self::Io(error),
             StorageError::PreviousIo | StorageError::DatabaseClosed => Self::Closed,
             other => Self::damaged("the file", &other),
@@ -163,5 +170,20 @@ impl OpenError {
             }
             other => Self::Damaged { path, detail: other.to_string() },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_that_is_used_up_is_a_disk_that_is_full_and_not_one_that_failed() {
+        let told = |errno: i32| Error::from(StorageError::Io(io::Error::from_raw_os_error(errno)));
+        let errnos = [rustix::io::Errno::NOSPC, rustix::io::Errno::DQUOT, rustix::io::Errno::FBIG];
+        for errno in errnos {
+            assert!(matches!(told(errno.raw_os_error()), Error::Full), "{errno}");
+        }
+        assert!(matches!(told(rustix::io::Errno::IO.raw_os_error()), Error::Io(_)));
     }
 }

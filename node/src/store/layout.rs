@@ -19,7 +19,8 @@ impl Layout {
         &self.home
     }
 
-    /// Locked by whoever works on the home: a node that runs, or what puts a backup in its place.
+    /// Locked by whoever works on the home: a node that runs, what puts a backup in its place, or the
+    /// doctor while it looks at the store.
     pub fn lock_file(&self) -> PathBuf {
         self.home.join("lock")
     }

@@ -6,8 +6,10 @@ use super::tables::{HeldKey, key, part, span};
 use klnode_crdt::header::{Facet, SignedHeader};
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
+use klnode_crdt::key::Signature;
 use klnode_crdt::record::Record;
 use redb::ReadableTable;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// `records`, from either side.
@@ -61,6 +63,30 @@ pub(super) fn header_at(
     digest: Digest,
 ) -> Result<SignedHeader, Error> {
     let signed = row_at(records, seq, digest)?.read_header(seq)?;
+    check_place(signed.digest(), digest)?;
+    Ok(signed)
+}
+
+/// How the row of a record begins. What follows may be large.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "h", with = "serde_bytes")]
+    header: Vec<u8>,
+    #[serde(rename = "s")]
+    signature: Signature,
+}
+
+/// The header of a record, whether or not the rest of it is whole.
+pub(super) fn header_alone(
+    records: &impl Records,
+    seq: Seq,
+    digest: Digest,
+) -> Result<SignedHeader, Error> {
+    let what = || format!("record {digest}");
+    let row = records.get(&seq.0.to_be_bytes())?;
+    let row = row.ok_or_else(|| Error::damaged(what(), "it is missing"))?;
+    let Head { header, signature } = rows::decode("records", row.value())?;
+    let signed = SignedHeader::read_back(&header, signature).map_err(Error::refused(what()))?;
     check_place(signed.digest(), digest)?;
     Ok(signed)
 }

@@ -285,6 +285,10 @@ pub(super) fn entropy(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the operating system has random bytes");
 }
 
+/// The way out where another klnode has the home, or its store: not only nodes work on it.
+pub(super) const TAKEN: &str = "stop the other node, or wait for the `klnode doctor` or `klnode \
+                                restore` that works on it; or start this one with another --home";
+
 /// The exit code and the way out, for the one table of them.
 pub(super) fn hint(error: &HomeError) -> (u8, Option<&'static str>) {
     match error {
@@ -302,9 +306,7 @@ pub(super) fn hint(error: &HomeError) -> (u8, Option<&'static str>) {
         HomeError::BadToken { .. } => {
             (1, Some("remove the file: a new one is drawn, and callers over TCP need to know it"))
         }
-        HomeError::Claimed { .. } => {
-            (1, Some("stop the other node, or start this one with another --home"))
-        }
+        HomeError::Claimed { .. } => (1, Some(TAKEN)),
         HomeError::Io { .. } => (1, Some("`klnode doctor` says what is wrong with the home")),
         HomeError::NotOurs { .. } => {
             (1, Some("ask as that user, or name a home of your own with --home"))

@@ -141,9 +141,7 @@ impl Failure {
                 (2, Some("`klnode config` lists every key, `klnode config KEY` says what it means"))
             }
             Self::NoSuchKey(_) => (1, Some("`klnode config` lists every key")),
-            Self::Open(store::OpenError::InUse { .. }) => {
-                (1, Some("stop the other node, or start this one with another --home"))
-            }
+            Self::Open(store::OpenError::InUse { .. }) => (1, Some(home::TAKEN)),
             Self::Open(store::OpenError::Newer { .. }) => (1, Some("upgrade klnode")),
             Self::Open(
                 store::OpenError::Damaged { .. }

@@ -121,6 +121,29 @@ fn a_receipt_is_told_until_it_was_heard_and_then_no_more() {
 }
 
 #[test]
+fn what_was_heard_and_could_not_be_noted_is_told_again_after_half_a_minute_whatever_happens() {
+    let mut bench = settled(Shelf::default());
+    bench.shelf.receipts.push(receipt());
+    bench.put(Input::Queued(PEER));
+    for told in 1..=2 {
+        assert_eq!(bench.reply(&Answer::Done), Ask::Acknowledge(vec![receipt()]), "{told}");
+        assert_eq!(bench.told, told);
+        // It is due as before.
+        bench.shelf.receipts.push(receipt());
+        bench.put(Input::NotTold(PEER));
+        let due = bench.at + 30_000;
+        for _ in 0..29 {
+            bench.put(Input::Queued(PEER));
+            bench.pass(1_000);
+        }
+        assert_eq!(bench.asked, [], "{told}");
+        assert_eq!(bench.machine.next_at(bench.at), Some(due));
+        bench.pass(1_000);
+    }
+    assert_eq!(bench.next().1, Ask::Acknowledge(vec![receipt()]));
+}
+
+#[test]
 fn more_receipts_than_are_told_at_once_are_all_told() {
     let of = |number: u64| EntryId::from_bytes(u128::from(number).to_be_bytes());
     let receipts: Vec<Receipt> =
@@ -293,6 +316,30 @@ fn who_brought_enough_that_is_new_here_waits_whatever_it_said_and_however_often_
             bench.pass(1);
         }
         assert!(matches!(bench.next().1, Ask::Changes(..)));
+    }
+}
+
+#[test]
+fn who_brings_little_on_large_entries_is_asked_for_more_when_its_time_is_over() {
+    let budget = Budget { rows_max: 8, ..Budget::default() };
+    for (is_mine, bytes, is_waiting) in
+        [(false, 8 * 1_024, true), (false, 8 * 1_024 - 1, false), (true, 8 * 1_024, false)]
+    {
+        let mut bench = Bench::new(Shelf { is_mine, ..Shelf::default() }, budget);
+        bench.meet();
+        bench.reply(&Answer::Page(vec![whole(&record(1))], cursor(1), true));
+        bench.put(Input::GoneThrough(PEER, bytes));
+        bench.apply(Outcome::Settled);
+        // A page was asked for ahead.
+        bench.reply(&Answer::Page(vec![whole(&record(2))], cursor(2), true));
+        bench.apply(Outcome::Settled);
+        assert_eq!(bench.asked.is_empty(), is_waiting, "{is_mine}, {bytes}");
+        if is_waiting {
+            bench.pass(58_999);
+            assert_eq!(bench.asked, []);
+            bench.pass(1);
+        }
+        assert_eq!(bench.next().1, Ask::Changes(Some(cursor(2)), 2_000));
     }
 }
 

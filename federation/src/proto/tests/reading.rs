@@ -278,6 +278,43 @@ fn with_its_cursor_a_reader_goes_on_and_without_it_begins_anew_and_says_so() {
 }
 
 #[test]
+fn nothing_is_taken_from_the_start_before_that_is_noted_and_it_is_begun_again_a_moment_later() {
+    let mut bench = Bench::met(Shelf { cursor: Some(cursor(5)), ..Shelf::default() });
+    bench.reply(&Answer::UnknownCursor);
+    assert_eq!(bench.reread, 1);
+    bench.put(Input::NotReread(PEER));
+    let page = Answer::Page(vec![whole(&record(1))], cursor(1), false);
+    assert_eq!(bench.reply(&page), Ask::Changes(None, 2_000), "it was asked for by then");
+    assert!(bench.delivered.is_empty() && bench.advanced.is_empty());
+    bench.pass(1_999);
+    assert_eq!((bench.reread, bench.asked.len()), (1, 0), "not at once");
+    bench.pass(1);
+    assert_eq!(bench.reread, 2);
+    assert_eq!(bench.reply(&page), Ask::Changes(None, 2_000));
+    bench.apply(Outcome::Settled);
+    assert_eq!(bench.advanced, [cursor(1)]);
+}
+
+#[test]
+fn who_comes_back_before_anything_was_taken_is_read_from_the_start_whatever_cursor_is_left() {
+    for is_noted in [true, false] {
+        let mut bench = Bench::met(Shelf { cursor: Some(cursor(5)), ..Shelf::default() });
+        bench.reply(&Answer::UnknownCursor);
+        if !is_noted {
+            bench.put(Input::NotReread(PEER));
+        }
+        bench.put(Input::Disconnected(PEER));
+        // The store fell back to where it last was safe.
+        bench.shelf.cursor = Some(cursor(4));
+        bench.asked.clear();
+        bench.pass(2_000);
+        bench.meet();
+        assert_eq!(bench.next().1, Ask::Changes(None, 2_000), "{is_noted}");
+        assert_eq!(bench.reread, 2, "{is_noted}");
+    }
+}
+
+#[test]
 fn a_record_that_is_named_twice_is_fetched_once_and_takes_one_place() {
     let mut bench = Bench::met(Shelf::default());
     let rows = vec![named(&record(1)), named(&record(1)), named(&record(2)), named(&record(1))];

@@ -280,6 +280,41 @@ fn a_fetch_is_paid_for_by_what_is_read_for_it() {
 }
 
 #[test]
+fn a_page_is_paid_for_by_what_is_read_for_it_also_where_that_is_only_named() {
+    let start = Cursor { store: OWN_STORE, epoch: Boot(7), position: 0 };
+    for (bytes, is_later) in [(INLINE_BYTES_MAX, false), (60_000, true)] {
+        let record = of_size(bytes, 1);
+        for row in [Outgoing::Record(record.digest()), Outgoing::Returned(record.digest())] {
+            let records = [(record.digest(), record.clone())].into();
+            let shelf = Shelf { outbox: vec![row], records, ..Shelf::default() };
+            let mut bench = Bench::new(shelf, Budget { rows_max: 50, ..Budget::default() });
+            let ask = Ask::Changes(Some(start), 10);
+            assert!(matches!(bench.ask(&ask), Answer::Page(..)));
+            let is_told_later = matches!(bench.ask(&ask), Answer::Later(_));
+            assert_eq!(is_told_later, is_later, "{bytes}, {row:?}");
+        }
+    }
+}
+
+#[test]
+fn a_page_of_names_ends_where_enough_was_read_for_it() {
+    const EACH: usize = 60_000;
+    const COUNT: usize = 200;
+    let mut shelf = Shelf::default();
+    (0..COUNT as u64).for_each(|number| shelf.offer(&of_size(EACH, number)));
+    let mut bench = Bench::met(shelf);
+    let Answer::Page(items, end, true) = bench.ask(&Ask::Changes(None, 2_000)) else {
+        panic!("a page, and there is more");
+    };
+    let read = items.len() * EACH;
+    assert!((8_000_000..9_000_000).contains(&read), "{read} bytes were read");
+    let Answer::Page(rest, _, false) = bench.ask(&Ask::Changes(Some(end), 2_000)) else {
+        panic!("the rest");
+    };
+    assert_eq!(items.len() + rest.len(), COUNT);
+}
+
+#[test]
 fn whoever_reads_the_same_page_over_and_over_is_told_later() {
     let mut shelf = Shelf::default();
     shelf.offer(&record(1));

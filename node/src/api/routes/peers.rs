@@ -11,6 +11,7 @@ use crate::api::types::peers::{
     Decide, Decision, Filters, Invite, Invited, Join, Joined, Peer, Peers, Preview, ReceiptOf,
     Receipts, SetFilters, Sync, Synced, TurnedAway,
 };
+use crate::engine::{hears, is_apart, place};
 use crate::query::Reference;
 use crate::replicate::{Handle, Live};
 use crate::store::peers::rows::{Approval, PeerRow};
@@ -346,12 +347,14 @@ pub(super) async fn receipts(
     };
     let forgotten = tombstone.header().stamp.wall();
     let society = service.society(&snapshot)?;
+    let place = place(snapshot.view_row(entry)?.as_ref(), &tombstone);
     let mut peers = Vec::new();
     for (key, row) in &society.peers {
-        if !snapshot.release(*key, entry)?.has_passed() {
+        let receipt = snapshot.receipt(*key, entry)?.unwrap_or_default();
+        let is_apart = is_apart(place, society.mine.contains(key));
+        if !receipt.is_upstream && !hears(snapshot.release(*key, entry)?, is_apart) {
             continue;
         }
-        let receipt = snapshot.receipt(*key, entry)?.unwrap_or_default();
         // Who brought the tombstone has erased the entry: when it was forgotten, or since.
         let brought = receipt.is_upstream.then_some(forgotten);
         peers.push(ReceiptOf {

@@ -114,7 +114,7 @@ pub struct Promoted {
     /// The person's key that signed for it; absent where there was no need, or no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_by: Option<String>,
-    /// Whether it was there already: the same was promoted before, and nothing was written.
+    /// Whether it was there already: the same was promoted before, and nothing but new evidence was written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub known: bool,
 }

@@ -24,6 +24,7 @@ const CREATOR: u32 = 20;
 // Of a workspace.
 const OWNER: u32 = 21;
 const MEMBER: u32 = 22;
+const ADMIN: u32 = 23;
 const NONCE: Nonce = Nonce::from_bytes([6; 16]);
 
 fn workspace() -> WorkspaceId {
@@ -234,7 +235,8 @@ fn a_crowd_is_counted_once_a_step_however_many_of_it_are_refused() {
     let crowd = (1_000_u32..).map(short).take(Limits::AUTHORS_BROUGHT_MAX).collect();
     bring(&mut node, crowd, PEER);
     let late = |number: u32| arrivals(vec![short(number)], key(PEER).author());
-    let known = PeerAct::Put(key(1_000).author(), Box::default());
+    let row = PeerRow { approval: Approval::Approved, ..PeerRow::default() };
+    let known = PeerAct::Put(key(1_000).author(), Box::new(row));
     let step = [late(9_000), Command::Peers(vec![known]), late(9_001)];
     let mut answers = node.step(&step, NOW);
     let (second, first) = (told(answers.remove(2)), told(answers.remove(0)));
@@ -291,6 +293,55 @@ fn the_owner_of_a_workspace_is_heard_on_its_charter_whatever_was_put_there_befor
     for heard in [owner, member] {
         assert!(matches!(heard, Ingested::Merged(_)), "{told:?}");
     }
+}
+
+#[test]
+fn an_admin_is_heard_on_the_charter_whatever_members_have_put_there_before() {
+    let (mut node, at, owner) = (engine(), charter::entry(workspace()), key(OWNER));
+    meet(&mut node, PEER, false);
+    let (name, author) = ("team".into(), Some(owner.author()));
+    let row = WorkspaceRow { name, since: NOW, is_current: false, owner: author };
+    note(&mut node, PeerAct::NameWorkspace(workspace(), row));
+    let listed = |set, number: u32| Claim::Add(set, key(number).author().to_string());
+    let members = (100..160).map(|number| listed(TextSet::MEMBERS, number));
+    let nonce = Claim::Add(TextSet::OWNER_NONCES, NONCE.to_string());
+    let claims: Vec<Claim> = members.chain([listed(TextSet::ADMINS, ADMIN), nonce]).collect();
+    let (own, origin) = (Holding::default(), Some(charter::origin(workspace())));
+    let writer = Writer { key: &owner, boot: Boot(1), entry: at, own: &own };
+    let founded = writer.claim(&own.to_entry(), origin, &claims, Hlc::new(NOW, 1)).unwrap();
+    assert_eq!(merged(&bring(&mut node, vec![founded], PEER), ""), 1);
+    let full = (100..160).map(|number| long_on(at, number, None, None)).collect();
+    let count = merged(&bring(&mut node, full, PEER), FULL_OF_KNOWN);
+    assert!(fills(count, Limits::KNOWN_BYTES_MAX / 2), "{count}");
+    let by_admin = long_on(at, ADMIN, None, Some(listed(TextSet::MEMBERS, MEMBER)));
+    let told = bring(&mut node, vec![by_admin, long_on(at, 159, None, None)], PEER);
+    assert_eq!(merged(&told, FULL_OF_KNOWN), 1, "the admin alone: {told:?}");
+}
+
+#[test]
+fn neither_peers_who_are_no_members_nor_keys_that_only_knocked_take_the_room_of_the_known() {
+    let mut node = engine();
+    join(&mut node);
+    let created = long_on(origin().id(), CREATOR, Some(origin()), None);
+    assert_eq!(merged(&bring(&mut node, vec![by_owner(), created], PEER), ""), 2);
+    for number in 100..160 {
+        meet(&mut node, number, false);
+    }
+    let from_outside = || -> Vec<Record> { (100..160).map(|number| long(number, 1)).collect() };
+    let count = merged(&bring(&mut node, from_outside(), PEER), FULL_OF_UNKNOWN);
+    assert!(fills(count, Limits::UNKNOWN_BYTES_MAX / 2), "{count}");
+    assert_eq!(merged(&bring(&mut node, vec![long(MEMBER, 1)], PEER), ""), 1);
+    // Where nobody knows who belongs there, whoever may talk is known.
+    let mut node = engine();
+    let said = [Approval::Waiting, Approval::Refused].into_iter().cycle();
+    for (number, approval) in (100..160).zip(said) {
+        let row = PeerRow { approval, ..PeerRow::default() };
+        note(&mut node, PeerAct::Put(key(number).author(), Box::new(row)));
+    }
+    let count = merged(&bring(&mut node, from_outside(), PEER), FULL_OF_UNKNOWN);
+    assert!(fills(count, Limits::UNKNOWN_BYTES_MAX / 2), "{count}");
+    meet(&mut node, MEMBER, false);
+    assert_eq!(merged(&bring(&mut node, vec![long(MEMBER, 1)], PEER), ""), 1);
 }
 
 #[test]

@@ -58,6 +58,10 @@ impl Ingest<'_> {
             }
         }
         let (held, dropped) = batch.whole_holding(at)?;
+        if !dropped.is_empty() && at.1 == self.writer.key.author() {
+            // How far its slots were used is not known any more, and others may hold what stood there.
+            self.leave_slots(batch)?;
+        }
         self.note_dropped(at.0, dropped);
         Ok(held)
     }

@@ -23,6 +23,8 @@ use klnode_crdt::writer::Claim;
 use klnode_federation::proto::Outgoing;
 use std::collections::BTreeSet;
 
+mod apart;
+mod dropped;
 mod proofs;
 
 const OTHER: u32 = 2;

@@ -7,6 +7,7 @@ use crate::store::{Error, Examined, FrozenMedium, Layout, OpenError, Snapshot, W
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::{FUTURE_SKEW_MAX, WallTime};
 use redb::DatabaseError;
+use std::fs::{File, TryLockError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// No clock that is set is before 2025.
@@ -102,6 +103,10 @@ pub fn store_file(
             return Ok(vec![Finding::fail("store", says, "see who owns it")]);
         }
     }
+    let _claimed = match claim(layout) {
+        Ok(claimed) => claimed,
+        Err(had) => return Ok(vec![had]),
+    };
     let opened = FrozenMedium::store(&path)
         .map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => OpenError::InUse { path: path.clone() },
@@ -123,6 +128,26 @@ pub fn store_file(
             findings.extend(store(&snapshot, own, now, watch)?);
             Ok(findings)
         }
+    }
+}
+
+/// Has the home while its store is looked at, so that a node that starts meanwhile is told that somebody
+/// has it. Whoever has it already is about to open the store, or to close it: it must not find the
+/// file locked. Where there is nothing to lock nothing is made.
+fn claim(layout: &Layout) -> Result<Option<File>, Finding> {
+    let path = layout.lock_file();
+    let Ok(file) = File::open(&path) else { return Ok(None) };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let says = "it was not looked at: another klnode has the home and does not answer, \
+                        such as a node that is starting or ending";
+            let way_out = format!(
+                "run `klnode doctor` again in a moment; if it still says so, `lsof {}` names the process",
+                path.display()
+            );
+            Err(Finding::fail("store", says, way_out))
+        }
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
     }
 }
 

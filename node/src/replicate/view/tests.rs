@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::engine::testing::{self, NOW, OWN, key, lesson};
-use crate::engine::{Arrival, Command, Engine, PeerAct, refusal};
+use crate::engine::{Arrival, Command, Engine, NewEntry, PeerAct, SourceKey, refusal};
 use crate::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
@@ -11,9 +11,13 @@ use klnode_crdt::equivocation::Proof;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::Nonce;
+use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::Hlc;
+use klnode_crdt::tombstone::{Grounds, Tombstone};
 use klnode_crdt::writer::{Claim, Writer};
+
+mod costs;
 
 // Peers, each with the number of its key.
 const LIAR: u32 = 5;
@@ -22,6 +26,9 @@ const KNOWS: u32 = 22;
 const BROUGHT: u32 = 23;
 const OTHER: u32 = 24;
 const LATER: u32 = 25;
+
+/// A workspace that is not this person's alone.
+const TEAM: WorkspaceId = WorkspaceId::from_bytes([7; 16]);
 
 fn peer(number: u32) -> AuthorId {
     key(number).author()
@@ -72,7 +79,7 @@ fn hears(node: &Engine, number: u32) -> (bool, bool) {
 #[test]
 fn a_proof_goes_to_ones_own_machines_and_to_peers_that_may_know_of_its_entry() {
     let mut node = testing::engine();
-    let entry = testing::create(&mut node, lesson("Retries"));
+    let entry = testing::create(&mut node, NewEntry { workspace: TEAM, ..lesson("Retries") });
     for number in [MINE, KNOWS, BROUGHT, OTHER] {
         approve(&mut node, number, number == MINE);
     }
@@ -96,6 +103,19 @@ fn a_proof_goes_to_ones_own_machines_and_to_peers_that_may_know_of_its_entry() {
     // What it has not read it is not given any more.
     approve(&mut node, LATER, false);
     assert_eq!(hears(&node, LATER), (true, false));
+}
+
+#[test]
+fn a_proof_that_names_what_is_this_persons_alone_is_given_to_nobody_for_what_it_brought_of_that() {
+    let mut node = testing::engine();
+    let entry = testing::create(&mut node, lesson("Retries"));
+    for number in [MINE, BROUGHT] {
+        approve(&mut node, number, number == MINE);
+    }
+    let arrivals = twins(entry).map(|record| Arrival { record, from: peer(BROUGHT) });
+    node.step(&[Command::Ingest(arrivals.into())], NOW).remove(0).expect("taken");
+    let is_given = |number: u32| view(&node).proof(peer(number), peer(LIAR)).unwrap().is_some();
+    assert_eq!([MINE, BROUGHT].map(is_given), [true, false]);
 }
 
 #[test]
@@ -137,23 +157,74 @@ fn of_what_passes_neither_way_nothing_is_read_to_compare_but_a_tombstone() {
 }
 
 #[test]
-fn of_what_is_not_released_to_a_peer_only_its_own_records_count_as_read() {
+fn a_tombstone_that_a_peer_has_brought_is_compared_with_it_whatever_it_may_hear_by_now() {
     let mut node = testing::engine();
-    let entry = testing::create(&mut node, lesson("Retries"));
-    let (of, amount) = (Observation::Success, Thousandths::ONE);
-    node.step(&[Command::Observe { entry, of, amount }], NOW).remove(0).expect("observed");
-    note(&mut node, PeerAct::Released(peer(KNOWS), entry, true));
-    assert_eq!(compared(&node), (0, 1), "as if nobody had said anything");
-    let (key, own, stamp) = (key(KNOWS), Holding::default(), Hlc::new(NOW, 1));
-    let arrivals = [1, 2, 3].map(|boot| {
-        let writer = Writer { key: &key, boot: Boot(boot), entry, own: &own };
-        let record = writer.observe(of, amount, NOW.day(), stamp).unwrap();
-        Arrival { record, from: peer(KNOWS) }
+    approve(&mut node, KNOWS, true);
+    let (workspace, memory) = (WorkspaceId::MAIN, Memory::Semantic);
+    let (format, name) = ("jsonl".into(), "row 1".into());
+    let origin = Origin::Imported { workspace, memory, format, key: name };
+    let (key, own, entry) = (key(KNOWS), Holding::default(), origin.id());
+    let writer = Writer { key: &key, boot: Boot(1), entry, own: &own };
+    let stone = Tombstone { origin, grounds: Grounds::Origin };
+    let record = writer.forget(stone, Hlc::new(NOW, 1)).unwrap();
+    let arrival = Arrival { record, from: peer(KNOWS) };
+    node.step(&[Command::Ingest(vec![arrival])], NOW).remove(0).expect("taken");
+    assert_eq!(compared(&node).0, 1);
+    approve(&mut node, KNOWS, false);
+    assert_eq!(compared(&node).0, 1, "it is no longer one's own, and has it all the same");
+}
+
+#[test]
+fn of_what_is_not_released_to_a_peer_only_its_own_records_count_as_read() {
+    // That what is this person's alone was forgotten is nobody else's to hear.
+    for (workspace, stones) in [(TEAM, 1), (WorkspaceId::MAIN, 0)] {
+        let mut node = testing::engine();
+        let entry = testing::create(&mut node, NewEntry { workspace, ..lesson("Retries") });
+        let (of, amount) = (Observation::Success, Thousandths::ONE);
+        node.step(&[Command::Observe { entry, of, amount }], NOW).remove(0).expect("observed");
+        note(&mut node, PeerAct::Released(peer(KNOWS), entry, true));
+        assert_eq!(compared(&node), (0, 1), "as if nobody had said anything");
+        let (key, own, stamp) = (key(KNOWS), Holding::default(), Hlc::new(NOW, 1));
+        let arrivals = [1, 2, 3].map(|boot| {
+            let writer = Writer { key: &key, boot: Boot(boot), entry, own: &own };
+            let record = writer.observe(of, amount, NOW.day(), stamp).unwrap();
+            Arrival { record, from: peer(KNOWS) }
+        });
+        node.step(&[Command::Ingest(arrivals.into())], NOW).remove(0).expect("taken");
+        assert_eq!(compared(&node), (3, 3));
+        node.step(&[Command::Forget { entry }], NOW).remove(0).expect("forgotten");
+        assert_eq!(compared(&node), (stones, 1), "whose tombstone it is does not matter");
+        let snapshot = node.store().snapshot().unwrap();
+        let stone = snapshot.tombstone(entry).unwrap().expect("it was forgotten").digest();
+        let given = view(&node).records_for(peer(KNOWS), &[stone]).unwrap();
+        assert_eq!(given.len(), stones, "{workspace}");
+    }
+}
+
+#[test]
+fn what_was_refused_of_an_import_is_asked_for_once_that_is_here_but_not_where_it_stays_here() {
+    let (mut node, memory) = (testing::engine(), Memory::Semantic);
+    let (workspace, format, name) = (WorkspaceId::MAIN, "jsonl".to_owned(), "row 1".to_owned());
+    let source = Some(SourceKey { format: format.clone(), key: name.clone() });
+    let origin = Origin::Imported { workspace, memory, format, key: name };
+    let own = Holding::default();
+    let refused = [MINE, OTHER].map(|number| {
+        approve(&mut node, number, number == MINE);
+        let key = key(number);
+        let writer = Writer { key: &key, boot: Boot(900), entry: origin.id(), own: &own };
+        let record = writer.retract(Some(origin.clone()), Hlc::new(NOW, 1)).unwrap();
+        let offer = Offerer { peer: peer(number), store: StoreId::default() };
+        let (slot, row) = refusal(&record, "its type is not in the filter".into());
+        let row = RefusalRow { is_unknown: true, ..row };
+        note(&mut node, PeerAct::Refuse(offer, slot, Box::new(row)));
+        (record.digest(), offer)
     });
-    node.step(&[Command::Ingest(arrivals.into())], NOW).remove(0).expect("taken");
-    assert_eq!(compared(&node), (3, 3));
-    node.step(&[Command::Forget { entry }], NOW).remove(0).expect("forgotten");
-    assert_eq!(compared(&node), (1, 1), "whose tombstone it is does not matter");
+    let stand = |node: &Engine| {
+        refused.map(|(digest, offer)| view(node).is_refused(digest, offer).unwrap())
+    };
+    assert_eq!(stand(&node), [true, true]);
+    testing::create(&mut node, NewEntry { source, ..lesson("Notes") });
+    assert_eq!(stand(&node), [false, true], "to ask would be to tell that it is here");
 }
 
 /// What somebody says on the charter of a workspace, with its origin.

@@ -15,7 +15,7 @@
 
 mod restore;
 
-pub use restore::{Identity, InPlace, Restore, RestoreError, Restored};
+pub use restore::{Identity, InPlace, Lost, Restore, RestoreError, Restored};
 
 use super::Examined;
 use super::copy::{self, Watch, Without};

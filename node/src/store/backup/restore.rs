@@ -1,9 +1,10 @@
 //! Putting a backup in the place of a home's store.
 //!
 //! The new store is written beside the old one, row by row, without what was forgotten since the
-//! backup was made, and with the tombstones that say so. Then, in this order: the index goes, since
-//! it speaks of the old store; the key comes, where the home has none; and one rename makes the new
-//! store the store. Whatever happens on the way, the home holds the old store or the new one.
+//! backup was made, and with the tombstones that say so. Whom the operator has shut out since stays
+//! out, and no ticket comes back. Then, in this order: the index goes, since it speaks of the old
+//! store; the key comes, where the home has none; and one rename makes the new store the store.
+//! Whatever happens on the way, the home holds the old store or the new one.
 //!
 //! A home keeps its key: a backup of another node is taken only as another author's entries, and
 //! only if that is asked for. Either way the new store is that of whoever's key the home then has.
@@ -14,14 +15,16 @@ use crate::store::copy::{self, Watch, Without, tell};
 use crate::store::error::{Error, OpenError};
 use crate::store::frozen::FrozenMedium;
 use crate::store::layout::Layout;
-use crate::store::rows::ViewRow;
+use crate::store::peers::rows::{Approval, PeerRow};
+use crate::store::rows::{self, OverlayRow, ViewRow};
 use crate::store::snapshot::Snapshot;
+use crate::store::tables::PEERS;
 use crate::store::unfinished::{sync_folder, write_private};
-use klnode_crdt::ids::{AuthorId, Boot};
+use klnode_crdt::ids::{AuthorId, Boot, EntryId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
-use redb::DatabaseError;
+use redb::{DatabaseError, ReadableTable};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -96,18 +99,29 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> RestoreError + '_ {
 pub enum InPlace {
     /// No store.
     Nothing,
-    /// A store that can be read.
-    Sound {
-        /// Records it holds and the backup does not.
-        records: u64,
-        /// Entries they are of.
-        entries: u64,
-    },
+    /// A store that can be read, and what it holds and the backup does not.
+    Sound(Lost),
     /// A store that cannot be read, or not all of it.
     Damaged {
         /// What was found.
         detail: String,
     },
+}
+
+/// What a restore loses of the store in place. Tombstones are kept, and do not count; nor does what
+/// only tells of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Lost {
+    /// Records.
+    pub records: u64,
+    /// Entries they are of.
+    pub entries: u64,
+    /// The operator's own pins, mutes, invalidations and notes, by entry.
+    pub overlays: u64,
+    /// Findings, and dismissals of them.
+    pub findings: u64,
+    /// Other nodes that have less of a say afterwards, or are unknown.
+    pub peers: u64,
 }
 
 /// What became of it.
@@ -125,7 +139,7 @@ pub struct Restore {
     backup: Backup,
     layout: Layout,
     in_place: InPlace,
-    tombstones: Vec<(Record, ViewRow)>,
+    kept: Kept,
     wants_key: bool,
     /// Whose store it will be; whoever starts on it, if the home has no key even then.
     author: Option<AuthorId>,
@@ -156,11 +170,11 @@ impl Restore {
                 other => return Err(RestoreError::Newer(other)),
             },
         };
-        let (in_place, tombstones) = match &lock {
-            None => (InPlace::Nothing, Vec::new()),
-            Some(medium) => look(medium.clone(), &*backup.look()?, watch)?,
+        let (in_place, kept) = match &lock {
+            None => (InPlace::Nothing, Kept::default()),
+            Some(medium) => look(medium.clone(), &*backup.look()?, (backup.node(), author), watch)?,
         };
-        Ok(Self { backup, layout, in_place, tombstones, wants_key, author, _lock: lock })
+        Ok(Self { backup, layout, in_place, kept, wants_key, author, _lock: lock })
     }
 
     /// What is there already.
@@ -217,14 +231,18 @@ impl Restore {
             .create(path)
             .map_err(|error| RestoreError::Backup(BackupError::damaged(path, error.to_string())))?;
         let without = Without {
-            entries: self.tombstones.iter().map(|(tombstone, _)| tombstone.entry()).collect(),
+            entries: self.kept.tombstones.iter().map(|(tombstone, _)| tombstone.entry()).collect(),
             peers: self.author != Some(self.backup.node()),
+            tickets: true,
         };
         copy::copy(&snapshot, &database, &without, watch)?;
         let batch = Batch::begin(&database, Durability::Durable)?;
         batch.hand_over(self.author)?;
         batch.begin_epoch(boot, now)?;
-        for (tombstone, row) in &self.tombstones {
+        for (peer, row) in &self.kept.peers {
+            batch.put_peer(*peer, row)?;
+        }
+        for (tombstone, row) in &self.kept.tombstones {
             let row = batch.view_row(tombstone.entry())?.unwrap_or_else(|| row.clone());
             batch.put_tombstone(tombstone, &row)?;
         }
@@ -260,7 +278,7 @@ impl Restore {
             // Copies of the old store; mostly there are none.
             let _ = fs::remove_file(leftover);
         }
-        let tombstones = self.tombstones.len() as u64;
+        let tombstones = self.kept.tombstones.len() as u64;
         Ok(Restored { tombstones, wrote_key: self.wants_key })
     }
 }
@@ -295,28 +313,43 @@ fn wants_key(
     }
 }
 
-type Kept = Vec<(Record, ViewRow)>;
+/// What is kept of the store in place.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Tombstones that the backup does not hold.
+    tombstones: Vec<(Record, ViewRow)>,
+    /// What stands of other nodes, whatever the backup says.
+    peers: Vec<(AuthorId, PeerRow)>,
+}
+
+/// Whose backup it is, and whose store it will be.
+type Whose = (AuthorId, Option<AuthorId>);
 
 /// Reads the store in place. Whatever is wrong with it must not stop a restore: a damaged store is
 /// what backups are for.
 fn look(
     medium: FrozenMedium,
     backup: &Snapshot,
+    whose: Whose,
     watch: Watch<'_>,
 ) -> Result<(InPlace, Kept), RestoreError> {
     let damaged = |detail: String| InPlace::Damaged { detail };
     let old = match medium.look() {
         Ok(old) => old,
         Err(newer @ OpenError::Newer { .. }) => return Err(RestoreError::Newer(newer)),
-        Err(error) => return Ok((damaged(error.to_string()), Vec::new())),
+        Err(error) => return Ok((damaged(error.to_string()), Kept::default())),
     };
-    let mut kept = Vec::new();
+    let mut kept = Kept::default();
     let looked = catch_unwind(AssertUnwindSafe(|| {
-        keep_tombstones(&old, backup, &mut kept)?;
-        lost(&old, backup, watch)
+        // What is damaged of the one costs nothing of the other.
+        let tombstones = keep_tombstones(&old, backup, &mut kept.tombstones);
+        let peers = keep_peers(&old, backup, whose, &mut kept.peers);
+        tombstones?;
+        let peers = peers?;
+        lost(&old, backup, watch).map(|lost| Lost { peers, ..lost })
     }));
     let in_place = match looked {
-        Ok(Ok((records, entries))) => InPlace::Sound { records, entries },
+        Ok(Ok(lost)) => InPlace::Sound(lost),
         Ok(Err(Error::Abandoned)) => return Err(Error::Abandoned.into()),
         Ok(Err(error)) => damaged(error.to_string()),
         Err(_) => damaged("its pages contradict each other".into()),
@@ -325,7 +358,11 @@ fn look(
 }
 
 /// The tombstones that the backup does not hold. One that cannot be read is left out and told.
-fn keep_tombstones(old: &Snapshot, backup: &Snapshot, kept: &mut Kept) -> Result<(), Error> {
+fn keep_tombstones(
+    old: &Snapshot,
+    backup: &Snapshot,
+    kept: &mut Vec<(Record, ViewRow)>,
+) -> Result<(), Error> {
     let mut damage = None;
     for entry in old.forgotten()? {
         let entry = entry?;
@@ -347,19 +384,131 @@ fn keep_tombstones(old: &Snapshot, backup: &Snapshot, kept: &mut Kept) -> Result
     damage.map_or(Ok(()), Err)
 }
 
-/// Records, and entries they are of, that the backup lacks; tombstones are kept and do not count.
-fn lost(old: &Snapshot, backup: &Snapshot, watch: Watch<'_>) -> Result<(u64, u64), Error> {
+/// What stands of the peers that the store in place knows, and how many of them lose by it. A row that
+/// cannot be read is left out and told.
+fn keep_peers(
+    old: &Snapshot,
+    backup: &Snapshot,
+    (node, author): Whose,
+    kept: &mut Vec<(AuthorId, PeerRow)>,
+) -> Result<u64, Error> {
+    // What the operator of another node decided is nothing to this one.
+    let is_own = old.author()?.is_none_or(|of| Some(of) == author);
+    let (mut lost, mut damage) = (0, None);
+    for row in old.transaction.open_table(PEERS)?.iter()? {
+        let (peer, row) = row?;
+        let peer = AuthorId::from_bytes(*peer.value());
+        let now: PeerRow = match rows::decode("peers", row.value()) {
+            Ok(now) => now,
+            Err(error) => {
+                damage = damage.or(Some(error));
+                continue;
+            }
+        };
+        let then = Error::unless_damaged(backup.peer(peer))?.flatten();
+        // Another node's backup brings nobody along.
+        let then = then.filter(|_| author == Some(node));
+        let stands = stricter(&now, then).filter(|_| is_own);
+        lost += u64::from(!stands.as_ref().is_some_and(|stands| has_as_much(stands, &now)));
+        kept.extend(stands.map(|row| (peer, row)));
+    }
+    damage.map_or(Ok(lost), Err)
+}
+
+/// What stands of a peer, of what is said of it now and what was said then: whatever shuts it out
+/// further. Whom the backup does not know is known afterwards only to be shut out. That the store in
+/// place does not know somebody says nothing: no row of a peer is ever removed.
+fn stricter(now: &PeerRow, then: Option<PeerRow>) -> Option<PeerRow> {
+    let rank = |row: &PeerRow| match row.approval {
+        Approval::Approved => 0,
+        Approval::Waiting => 1,
+        Approval::Refused => 2,
+    };
+    let Some(then) = then else {
+        let is_shut_out = now.is_blocked || now.approval == Approval::Refused;
+        return is_shut_out.then(|| now.clone());
+    };
+    let (is_mine, equal_at) = (now.is_mine && then.is_mine, then.equal_at);
+    let is_blocked = now.is_blocked || then.is_blocked;
+    // Filters and the like are those of the later word, unless it is the laxer one.
+    let row = if rank(&then) > rank(now) { then } else { now.clone() };
+    Some(PeerRow { is_mine, is_blocked, equal_at, ..row })
+}
+
+/// Whether all stands that was said of a peer. When it was equal is known anew with the next comparison.
+fn has_as_much(stands: &PeerRow, now: &PeerRow) -> bool {
+    PeerRow { equal_at: now.equal_at, ..stands.clone() } == *now
+}
+
+/// What the backup lacks, but for peers; tombstones are kept and do not count.
+fn lost(old: &Snapshot, backup: &Snapshot, watch: Watch<'_>) -> Result<Lost, Error> {
     let total = old.counts()?.records;
-    let (mut records, mut entries) = (0, BTreeSet::new());
+    let (mut lost, mut entries) = (Lost::default(), BTreeSet::new());
     for (done, change) in old.changes_since(Default::default())?.enumerate() {
         let record = change?.record;
         if !backup.holds(record.digest())? && old.tombstone(record.entry())?.is_none() {
-            records += 1;
+            lost.records += 1;
             entries.insert(record.entry());
         }
         if done % 256 == 0 {
             tell(watch, done as u64, total)?;
         }
     }
-    Ok((records, entries.len() as u64))
+    lost.entries = entries.len() as u64;
+    for row in old.overlay_rows()?.iter()? {
+        let (entry, row) = row?;
+        let now: OverlayRow = rows::decode("overlays", row.value())?;
+        let then = backup.overlay(EntryId::from_bytes(*entry.value()))?;
+        lost.overlays += u64::from(now != then);
+    }
+    for finding in old.findings()? {
+        let (at, now) = finding?;
+        let then = backup.finding(at)?;
+        let is_same = then.is_some_and(|then| then.dismissal == now.dismissal);
+        lost.findings += u64::from(!is_same && !now.is_forgotten());
+    }
+    Ok(lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_words_on_a_peer_the_stricter_stands() {
+        use Approval::{Approved, Refused, Waiting};
+        let peer = |name: &str, approval, is_mine, is_blocked| {
+            let name = name.to_owned();
+            PeerRow { name, approval, is_mine, is_blocked, ..PeerRow::default() }
+        };
+        let now = |approval, is_mine, is_blocked| peer("now", approval, is_mine, is_blocked);
+        let then = |approval, is_mine, is_blocked| peer("then", approval, is_mine, is_blocked);
+        let mine = || then(Approved, true, false);
+        let cases = [
+            (now(Approved, true, false), mine(), now(Approved, true, false)),
+            (now(Approved, true, true), mine(), now(Approved, true, true)),
+            (now(Approved, false, false), mine(), now(Approved, false, false)),
+            (now(Waiting, false, false), mine(), now(Waiting, false, false)),
+            (now(Refused, false, false), mine(), now(Refused, false, false)),
+            (now(Approved, true, false), then(Approved, true, true), now(Approved, true, true)),
+            (now(Approved, true, false), then(Waiting, false, false), then(Waiting, false, false)),
+            (now(Waiting, false, true), then(Refused, false, false), then(Refused, false, true)),
+        ];
+        for (now, then, stands) in cases {
+            assert_eq!(stricter(&now, Some(then)), Some(stands));
+        }
+        let since = PeerRow { equal_at: Some(WallTime::from_millis(1)), ..mine() };
+        let stands = stricter(&since, Some(mine())).unwrap();
+        assert_eq!(stands.equal_at, None, "that was another store");
+        assert!(has_as_much(&stands, &since), "and nobody is asked about it");
+        assert!(!has_as_much(&stands, &PeerRow { is_mine: false, ..since }));
+        for (now, is_kept) in [
+            (now(Approved, true, false), false),
+            (now(Waiting, false, false), false),
+            (now(Approved, true, true), true),
+            (now(Refused, false, false), true),
+        ] {
+            assert_eq!(stricter(&now, None), Some(now).filter(|_| is_kept));
+        }
+    }
 }

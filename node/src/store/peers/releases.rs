@@ -94,18 +94,17 @@ impl Batch {
         Ok(())
     }
 
-    /// Gives a record that was just committed to every peer that may have it. What takes back goes
-    /// wherever the entry has been.
+    /// Gives a record that was just committed to every peer that may have it: to whom its entry is
+    /// released, and to whoever is told of it in any case.
     pub(crate) fn pass_on(
         &self,
-        entry: EntryId,
-        digest: Digest,
-        takes_back: bool,
+        (entry, digest): (EntryId, Digest),
         boot: Boot,
+        is_told: impl Fn(AuthorId, ReleaseRow) -> bool,
     ) -> Result<(), Error> {
         for peer in self.peers()? {
             let row = self.release(peer, entry)?;
-            if row.out == Way::Open || (takes_back && row.has_passed()) {
+            if row.out == Way::Open || is_told(peer, row) {
                 self.queue(peer, digest, false, boot)?;
             }
         }

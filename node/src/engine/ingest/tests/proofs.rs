@@ -2,9 +2,12 @@
 
 use super::*;
 use crate::engine::peers::PROOFS_TOLD_MAX;
+use crate::engine::testing::{engine_on, lesson};
 use crate::store::peers::Society;
 use crate::store::peers::rows::WorkspaceRow;
+use crate::store::{FileMedium, Options, Store};
 use klnode_crdt::charter;
+use klnode_crdt::ids::StoreId;
 
 /// A node to which a peer has proved as much about made-up keys as is kept of one peer.
 fn told_enough(peer: AuthorId) -> Engine {
@@ -143,4 +146,18 @@ fn who_is_who_names_convicted_peers_and_members_and_no_made_up_key() {
     let snapshot = node.store().snapshot().unwrap();
     let society = Society::read(&snapshot, node.author(), NOW).unwrap();
     assert_eq!(society.unheard, [20, 22].map(|number| key(number).author()).into());
+}
+
+#[test]
+fn proofs_that_could_not_be_written_are_not_counted_against_who_brought_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let medium = FileMedium::new(folder.path().join("store.redb"));
+    let store = Store::open(Box::new(medium), &Options::new(StoreId::default())).unwrap();
+    let mut node = engine_on(store, |_| panic!("as a damaged page would"));
+    let numbers = 1_000..1_000 + PROOFS_OF_PEER_MAX as u32;
+    let acts = numbers.map(|number| convict(key(9).author(), number)).collect();
+    let create = Command::Create(Box::new(lesson("met by the panic")));
+    let told = node.step_over(&[Command::Peers(acts), create], NOW);
+    assert!(matches!(told[..], [Ok(_), Err(_)]), "the second is what fails: {told:?}");
+    assert_eq!(convicted(&node), PROOFS_OF_PEER_MAX);
 }
