@@ -285,11 +285,13 @@ impl<'t> Parser<'t> {
         let name = &self.text[start..self.at];
         let begins =
             name.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '@' | '_'));
-        if !begins || name.len() > PACKAGE_BYTES_MAX {
+        // Of signs that only join words nothing is left.
+        let normal = ecosystem.normal(name);
+        if !begins || normal.is_empty() || name.len() > PACKAGE_BYTES_MAX {
             self.at = start;
             return self.fail("the name of a package", DEP);
         }
-        Ok(ecosystem.normal(name))
+        Ok(normal)
     }
 
     fn comparator(&mut self) -> Parsed<Comparator> {

@@ -108,6 +108,7 @@ fn what_is_no_predicate_is_told_where_and_what_was_expected() {
         ("dep:gem:rails", 4, "`cargo:`, `npm:`, `pypi:` or `go:`"),
         ("dep:cargo:", 10, "the name of a package"),
         ("dep:cargo:>=1", 10, "the name of a package"),
+        ("dep:pypi:___", 9, "the name of a package"),
         ("dep:cargo:tokio>=", 17, "a version"),
         ("dep:cargo:tokio>=x", 17, "a version"),
         ("dep:cargo:tokio>=1,", 19, "`=`, `!=`, `<`"),
