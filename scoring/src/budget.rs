@@ -125,6 +125,8 @@ pub enum Reason {
     TooMany,
     /// There were too few tokens, even at one line each.
     TooLong,
+    /// Nobody who counts has tried it, and others of that kind have the places there are for them.
+    Untried,
 }
 
 /// An answer that fits.

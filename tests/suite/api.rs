@@ -72,6 +72,9 @@ fn mistakes_are_answered_in_the_format_of_the_caller() {
     let path = node.ask("GET", "/v2", &[("Accept", "application/msgpack")], b"");
     let body: ErrorBody = rmp_serde::from_slice(&path.body).expect("packed");
     assert_eq!(body.error.kind, Kind::NotFound);
+    let path = node.ask("GET", "/v1/entries/%FF", &[("Accept", "application/msgpack")], b"");
+    let body: ErrorBody = rmp_serde::from_slice(&path.body).expect("packed");
+    assert_eq!((path.status, body.error.kind), (400, Kind::Invalid), "{}", body.error.message);
 
     let two = [rmp_serde::to_vec_named(&json!({"outcome": "success"})).unwrap(), vec![0]].concat();
     let entry = create(&node, "observed");
@@ -130,6 +133,11 @@ fn every_route_is_described_with_its_errors_and_every_description_has_a_route() 
             if let Some(body) = body {
                 assert!(body["content"]["application/msgpack"].is_object(), "{what}");
                 assert!(operation["responses"]["415"].is_object(), "{what}");
+                // A field that nobody reads is a mistake, and is told.
+                let schema = body["content"]["application/json"]["schema"]["$ref"].as_str();
+                let pointer = schema.expect("a type").trim_start_matches('#');
+                let schema = document.pointer(pointer).expect("it is described");
+                assert_eq!(schema["additionalProperties"], false, "{what}: {pointer}");
             }
             assert!(operation["summary"].is_string(), "{what} has no summary");
             let path = path.replace("{entry}", "00000000000000000000000000000000");

@@ -6,6 +6,7 @@ use klnode::engine::{Command, Marks, NewEntry, NewTask, TaskAct};
 use klnode::query::{Briefing, BriefingQuestion, Cancel, FIRST_LINE, Reader};
 use klnode::store::Snapshot;
 use klnode_crdt::claims::{Link, Relation, TextSet};
+use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
@@ -85,6 +86,37 @@ fn headings_come_in_their_order_and_each_entry_under_one() {
     assert_eq!(told_of(&node, &question(WorkspaceId::MAIN)).text, briefing.text);
     let empty = told_of(&node, &question(WorkspaceId::of(node.author(), Default::default())));
     assert!(empty.sections.is_empty(), "{}", empty.text);
+}
+
+#[test]
+fn what_is_put_away_disputes_nothing() {
+    let mut node = Node::start(1, 1);
+    let yes = node.create_new(sided("positive", "retry the billing gateway with backoff: always"));
+    let no = node.create_new(sided("negative", "retry the billing gateway with backoff: never"));
+    verify(&mut node, yes);
+    let told = |node: &Node| told_of(node, &question(WorkspaceId::MAIN));
+    assert_eq!(under(&told(&node), Section::Contested), [yes, no]);
+    node.claim(no, Claim::Archive(Presence::Present));
+    let briefing = told(&node);
+    assert_eq!(sections(&briefing), [(Section::Verified, vec![yes])], "{}", briefing.text);
+    assert!(!briefing.text.contains("competes with"), "{}", briefing.text);
+}
+
+#[test]
+fn of_two_that_compete_the_one_for_which_more_speaks_is_told_first_and_why() {
+    let mut node = Node::start(1, 1);
+    let old = node.create_new(sided("positive", "retry the billing gateway with backoff: always"));
+    node.wait_days(400);
+    let new = node.create_new(sided("negative", "retry the billing gateway with backoff: never"));
+    // It is believed a little more, and that is all.
+    node.succeed(old);
+    let means = [old, new].map(|entry| node.found(entry).judged.confidence.posterior.mean());
+    assert!(means[0] > means[1], "{means:?}");
+    let briefing = told_of(&node, &question(WorkspaceId::MAIN));
+    assert_eq!(under(&briefing, Section::Contested), [new, old], "{}", briefing.text);
+    let first = ": listed first: more speaks for it, by ";
+    let after = ": listed after it: more speaks for the other, by ";
+    assert!(briefing.text.contains(first) && briefing.text.contains(after), "{}", briefing.text);
 }
 
 #[test]

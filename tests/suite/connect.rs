@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/connect");
 
@@ -208,6 +208,35 @@ fn hooks_are_off_until_asked_for_and_undone_alone() {
     let (code, said) = person.connect(&["--hooks", "--yes", "zed"]);
     assert_eq!(code, 2);
     assert!(said.contains("only claude-code has them"), "{said}");
+}
+
+#[test]
+fn an_entry_whose_flags_stand_before_the_verb_is_one_that_starts() {
+    let person = Person::new();
+    for args in [r#"["--home", "/srv/k", "mcp"]"#, r#"["--home=/srv/k", "mcp"]"#] {
+        let klnode = format!(r#"{{"command": "/old/klnode", "args": {args}}}"#);
+        let old = format!(r#"{{"mcpServers": {{"klnode": {klnode}}}}}"#);
+        person.write(".cursor/mcp.json", old.as_bytes());
+        assert_eq!(person.connect(&["--yes", "cursor"]).0, 0);
+        let new: Value = serde_json::from_str(&text(&person.path(".cursor/mcp.json"))).unwrap();
+        let words = new["mcpServers"]["klnode"]["args"].as_array().expect("arguments");
+        let words = words.iter().map(|word| word.as_str().expect("a word"));
+        let mut command = Command::new(PROGRAM);
+        let ended = command.env_clear().args(words).stdin(Stdio::null()).output().unwrap();
+        assert!(ended.status.success(), "{args}: {}", told(&ended));
+        assert!(person.connect(&["--yes", "cursor"]).1.contains("already connected"), "{args}");
+    }
+}
+
+#[test]
+fn what_came_with_a_project_is_refused_where_it_says_more_than_what_is_run() {
+    let person = Person::new();
+    let theirs = r#"{"mcpServers": {"klnode": {"command": "x", "env": {"LD_PRELOAD": "./x.so"}}}}"#;
+    person.write(".mcp.json", theirs.as_bytes());
+    let (code, said) = person.connect(&["--project", "--yes", "claude-code"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains(":1:44: `klnode` has `env` here, "), "{said}");
+    assert_eq!(text(&person.path(".mcp.json")), theirs);
 }
 
 #[test]

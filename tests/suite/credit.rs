@@ -2,21 +2,27 @@
 //! later; and a look at predicates only of one's own.
 
 use crate::tasks::serve;
+use klnode::api::Limits;
 use klnode::engine::{
-    Command, Finish, Finished, Looks, NewEntry, NewTask, Receipt, Rejection, TaskAct, TaskDone,
+    Arrival, Command, Finish, Finished, Looks, NewEntry, NewTask, Receipt, Rejection, TaskAct,
+    TaskDone,
 };
+use klnode::query::Found;
 use klnode::store::rows::{Cost, HitCost, ServedRow};
 use klnode_crdt::claims::{Link, Relation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
+use klnode_crdt::holding::EntryRecords;
+use klnode_crdt::ids::{AuthorId, EntryId, TaskId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::outcome::{Outcome, Verdict};
 use klnode_scoring::status::Status;
-use klnode_tests::node::{Node, START, lesson};
+use klnode_tests::node::{Node, START, in_workspace, lesson};
+use klnode_tests::served::{Doors, Served};
 use klnode_tests::society::Team;
+use serde_json::json;
 
 fn about_task(node: &mut Node, act: TaskAct) -> TaskDone {
     match node.run(Command::Task(Box::new(act))) {
@@ -212,6 +218,109 @@ fn what_was_seen_to_work_stays_so_however_much_is_observed_of_its_author() {
     rewrite(alice, proven, "Harm.");
     alice.send_to(node);
     assert_eq!(node.found(proven).judged.local_successes, 0);
+}
+
+/// A text of bob's that says at length what an older one of alice's says.
+fn at_length(workspace: WorkspaceId) -> NewEntry {
+    let content = "What was agreed, told at much greater length than she did. ".repeat(3);
+    NewEntry { content, ..in_workspace(workspace, "what was agreed") }
+}
+
+fn same_as(to: EntryId) -> Claim {
+    Claim::Link(Link { relation: Relation::SAME_AS, to })
+}
+
+/// An entry with all that are held to be the same.
+fn read_whole(node: &Node, entry: EntryId) -> Found {
+    let (snapshot, reader) = (node.engine.store().snapshot().unwrap(), node.reader());
+    let found = reader.at(&snapshot, node.now).unwrap().read_whole(entry).unwrap();
+    found.expect("known")
+}
+
+/// An entry of alice's, and a younger one of bob's that says the same at length.
+fn shorter_and_longer(team: &mut Team) -> (EntryId, EntryId) {
+    let older = shared_entry(team);
+    for node in [&mut team.node, &mut team.bob] {
+        node.wait_days(1);
+    }
+    let longer = team.bob.create_new(at_length(team.shared.id));
+    team.exchange();
+    (older, longer)
+}
+
+#[test]
+fn what_was_seen_of_a_text_proves_nothing_of_the_one_that_is_shown_for_it() {
+    let mut team = Team::gather();
+    let (older, longer) = shorter_and_longer(&mut team);
+    let node = &mut team.node;
+    node.succeed(longer);
+    for _ in 0..8 {
+        node.wait_days(1);
+        node.succeed(older);
+    }
+    assert_eq!(read_whole(node, older).judged.standing.status, Status::Verified);
+    node.claim(longer, same_as(older));
+    let found = read_whole(node, older);
+    assert_eq!((found.text_of, found.judged.local_successes), (longer, 1));
+    assert_eq!(found.judged.standing.status, Status::Active, "his was seen to work once");
+}
+
+#[test]
+fn what_was_seen_to_work_stays_so_under_an_older_entry_that_says_the_same() {
+    let mut team = Team::gather();
+    let (older, longer) = shorter_and_longer(&mut team);
+    let other = team.bob.create_in(team.shared.id, "something else");
+    team.exchange();
+    let Team { node, bob, .. } = &mut team;
+    node.succeed(longer);
+    node.claim(longer, same_as(older));
+    let whole = |node: &Node| read_whole(node, older);
+    let found = whole(node);
+    assert_eq!((found.entry, found.text_of), (older, longer), "his text, under her entry");
+    assert_eq!(found.judged.local_successes, 1);
+    assert!(found.is_corroborated());
+    // However much is observed of its author.
+    let observe = |of| Command::Observe { entry: other, of, amount: Thousandths::ONE };
+    let both = [Observation::Success, Observation::Failure].map(observe);
+    for _ in 0..500 {
+        node.wait_days(1);
+        assert!(node.engine.step(&both, node.now).iter().all(Result::is_ok));
+    }
+    assert_eq!(credited(node, bob.author()), (500, 500), "its own outcome made room");
+    assert_eq!(whole(node).judged.local_successes, 1);
+    // It is of that text alone.
+    rewrite(bob, longer, &"Harm. ".repeat(50));
+    bob.send_to(node);
+    let found = whole(node);
+    assert_eq!((found.text_of, found.judged.local_successes), (longer, 0));
+}
+
+#[test]
+fn outside_any_task_credit_goes_to_whose_words_are_shown_for_all_that_say_the_same() {
+    let served = Served::start(Limits::default(), Doors::Socket);
+    let (mut alice, mut bob) = (Node::start(2, 2), Node::start(3, 3));
+    bob.wait_days(1);
+    let older = alice.create("what was agreed");
+    let longer = bob.create_new(at_length(WorkspaceId::MAIN));
+    for (by, entry) in [(&alice, older), (&bob, longer)] {
+        let EntryRecords::Live(authors) = by.records(entry) else { panic!("forgotten") };
+        let records = authors.values().flat_map(|held| held.records().cloned());
+        let from = by.author();
+        let arrivals = records.map(|record| Arrival { record, from }).collect();
+        served.engine.submit_blocking(Command::Ingest(arrivals)).unwrap();
+    }
+    let claim = Command::Claim { entry: longer, claims: vec![same_as(older)] };
+    served.engine.submit_blocking(claim).unwrap();
+    let path = format!("/v1/entries/{older}/observations");
+    let observed = served.json("POST", &path, &json!({"outcome": "success"})).json();
+    assert_eq!((&observed["id"], &observed["counted"]), (&json!(older.to_string()), &json!(true)));
+    let again = served.json("POST", &path, &json!({"outcome": "success"})).json();
+    assert_eq!(again["counted"], false, "they have one account of who spoke of them");
+    let snapshot = served.engine.store().snapshot().unwrap();
+    let credited = |author| snapshot.outcomes(author).unwrap().len();
+    assert_eq!((credited(alice.author()), credited(bob.author())), (0, 1));
+    let shown = served.json("GET", &format!("/v1/entries/{older}"), &json!(null)).json();
+    assert_eq!(shown["corroborated"], true, "{shown}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `klnode eval`: a set that anyone brings is asked of a node made for it, and told in figures.
 
-use crate::program::{json, printed, run, start, text};
+use crate::program::{Running, eventually, json, klnode, printed, run, signal, start, text, told};
+use std::process::Stdio;
 
 /// Three entries that answer, one that no node takes, and questions with and without an answer.
 const SET: &str = r#"{"id":"a","title":"Pool timeouts","content":"The connection pool waits 30 seconds for a free connection, then fails."}
@@ -32,6 +33,28 @@ fn a_set_is_asked_of_a_node_of_its_own_and_what_it_does_not_take_is_named() {
     for engine in ["hybrid", "keyword", "vectors", "equal"] {
         assert!(text.lines().any(|line| line.starts_with(engine)), "{engine}: {text}");
     }
+}
+
+#[test]
+fn an_interrupted_evaluation_leaves_no_home_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, scratch) = (folder.path().join("set.jsonl"), folder.path().join("scratch"));
+    let entry =
+        |n: u32| format!(r#"{{"id": "{n}", "title": "Number {n}", "content": "It is."}}"#) + "\n";
+    let query = r#"{"query": "which is it", "relevant": ["1"]}"#;
+    std::fs::write(&file, (0..20_000).map(entry).collect::<String>() + query).unwrap();
+    std::fs::create_dir(&scratch).unwrap();
+    let mut command = klnode(&folder.path().join("home"));
+    command.env("TMPDIR", &scratch).arg("eval").arg(&file);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let eval = Running(command.spawn().unwrap());
+    let homes = || std::fs::read_dir(&scratch).unwrap().map(|home| home.unwrap().path());
+    eventually("a node is asked", || homes().find(|home| home.join("klnode.sock").exists()));
+    signal(&eval.0, "INT");
+    let ended = eval.finish();
+    assert_eq!(ended.status.code(), Some(130), "{}", told(&ended));
+    assert!(told(&ended).contains("it was interrupted; nothing was kept\n"), "{}", told(&ended));
+    assert_eq!(homes().count(), 0);
 }
 
 #[test]

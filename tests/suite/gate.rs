@@ -18,6 +18,7 @@ use klnode_crdt::time::{Hlc, WallTime};
 use klnode_crdt::version::Place;
 use klnode_crdt::view::State;
 use klnode_crdt::writer::Claim;
+use klnode_scoring::budget::Reason;
 use klnode_scoring::status::Status;
 use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::society::{Indexed, Team, paired};
@@ -48,7 +49,8 @@ fn untried_texts_of_members_take_the_last_two_places_and_anyone_elses_none() {
         assert!(hit.caveats.contains(&Caveat::Uncorroborated));
         assert!(hit.caveats.contains(&Caveat::Foreign { by: "alice".into() }));
     }
-    assert_eq!(gated.left_out.len(), 1);
+    let left_out: Vec<Reason> = gated.left_out.iter().map(|(_, reason)| *reason).collect();
+    assert_eq!(left_out, [Reason::Untried]);
     let all = ask(&team.node, Audience::All);
     assert_eq!(all.hits.len(), 5);
     let question = klnode::query::Question::new("retry billing gateway backoff", 9);

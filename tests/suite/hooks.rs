@@ -197,6 +197,35 @@ fn a_session_without_a_verdict_leaves_its_task_to_expire() {
 }
 
 #[test]
+fn a_session_whose_task_is_over_has_another_when_it_goes_on() {
+    let home = Home::new();
+    let (_node, _) = start(home.path());
+    let title = "The zqbilling gateway answers 503 after a deploy";
+    let code = home.add(title, "Retry the zqbilling gateway on 503.");
+    let begin = |source: &str| {
+        home.tell(&["session-start"], &session("SessionStart", ("source", source)));
+        let open = home.json(&["task", "list", "--open"]);
+        assert_eq!(open["tasks"].as_array().map(Vec::len), Some(1), "{source}: {open}");
+        open["tasks"][0]["task"].as_str().expect("a name").to_owned()
+    };
+    let ask = || {
+        let served = home.tell(&["prompt"], &prompt("why does the zqbilling gateway answer 503?"));
+        assert!(served.context("UserPromptSubmit").contains(&code));
+    };
+    let first = begin("startup");
+    home.json(&["task", "finish", &first, "--success"]);
+    let second = begin("resume");
+    assert_ne!(second, first);
+    assert_eq!(begin("compact"), second, "one that goes on stays");
+    ask();
+    assert_eq!(home.json(&["task", "show", &second])["served"], 1);
+    home.json(&["task", "finish", &second, "--success"]);
+    ask();
+    assert_eq!(fs::read_dir(home.path().join("run")).unwrap().count(), 0, "it is named once");
+    assert_ne!(begin("resume"), second);
+}
+
+#[test]
 fn without_a_node_or_with_nonsense_a_hook_is_silent_and_says_why_in_its_log() {
     let home = Home::new();
     for event in EVENTS {
@@ -233,6 +262,9 @@ fn a_mistake_in_the_call_does_not_stop_the_agent() {
     }
     let help = klnode(home.path()).args(["hook", "--help"]).output().unwrap();
     assert!(help.status.success());
+    // Another verb may speak of hooks, and its mistakes are its own.
+    let search = klnode(home.path()).args(["search", "hook", "--nonsense"]).output().unwrap();
+    assert_eq!(search.status.code(), Some(2), "{}", told(&search));
 }
 
 #[test]

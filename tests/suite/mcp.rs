@@ -176,6 +176,27 @@ fn an_agent_works_through_a_task_with_what_is_known() {
 }
 
 #[test]
+fn what_did_not_fit_is_told_with_what_kept_it_out() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    for number in 0..7 {
+        add(home.path(), &format!("Zqflow rule {number}"), "Bound the queue.");
+    }
+    let mut agent = Agent::new(home.path(), &[]);
+    let said = |found: &Value| text(found).to_owned();
+    let found = said(&agent.call("search", &json!({"query": "zqflow rule"})));
+    assert!(found.contains("\n2 more found; raise `limit`.\n"), "{found}");
+    assert!(!found.contains("budget"), "it had no part in it: {found}");
+    let found = said(&agent.call("search", &json!({"query": "zqflow rule", "limit": 7})));
+    assert!(!found.contains("raise `"), "{found}");
+    let found = said(&agent.call("search", &json!({"query": "zqflow rule", "budget": 80})));
+    assert!(found.contains(" more did not fit; raise `budget`.\n"), "{found}");
+    let found = said(&agent.call("search", &json!({"query": "zqflow rule", "budget": 1})));
+    assert!(found.starts_with("7 entries found, and none fits.\n"), "{found}");
+    agent.close();
+}
+
+#[test]
 fn what_an_agent_remembers_is_written_in_its_task_and_its_checkout() {
     let (ground, node) = (Ground::new(), Peer::start());
     ground.repository("shop", None, 1);

@@ -5,8 +5,10 @@ use crate::ground::{Ground, done, refused, type_in};
 use crate::peer::Peer;
 use crate::program::{eventually, told};
 use klnode::query::{CheckoutError, Identity, Likeness, Repository, Roots};
+use klnode_tests::served::ask;
 use serde_json::{Value, json};
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// The workspace that an entry goes to which is written in a folder.
@@ -372,6 +374,30 @@ fn what_admins_say_belongs_to_a_workspace_is_offered_and_nothing_more() {
     refused(&member, &ground.path("mine"), &offer, 4, "only its owner and admins may");
     done(&member, &ground.path("mine"), &["workspace", "map", "team"]);
     assert_eq!(goes_to(&member, &ground.path("mine")), "team");
+}
+
+#[test]
+fn a_change_of_a_workspace_of_which_a_part_is_refused_changes_nothing() {
+    let (ground, node) = (Ground::new(), Peer::start());
+    ground.repository("shop", Some(OURS), 1);
+    let (here, shop) = (ground.path("."), ground.path("shop"));
+    done(&node, &here, &["workspace", "new", "team"]);
+    let change = |field: &str, value: &str| {
+        let mut change = json!({"offer_checkout": shop});
+        change[field] = value.into();
+        let stream = UnixStream::connect(node.home.join("klnode.sock")).unwrap();
+        let headers = [("Content-Type", "application/json")];
+        let body = change.to_string();
+        let answer = ask(stream, "PATCH", "/v1/workspaces/team", &headers, body.as_bytes());
+        let shown = done(&node, &here, &["workspace", "show", "team"]);
+        (answer.status, shown["offered"].as_array().map_or(0, Vec::len))
+    };
+    assert_eq!(change("settings", "[weights]\nsemantic = 9\n"), (400, 0));
+    assert_eq!(change("remove", "nobody"), (404, 0));
+    let settings = "[weights]\nsemantic = 0.48\nthompson = 0.15\n";
+    assert_eq!(change("settings", settings), (200, 1));
+    let shown = done(&node, &here, &["workspace", "show", "team"]);
+    assert_eq!(shown["weights"]["semantic"], 0.48);
 }
 
 #[test]

@@ -430,6 +430,8 @@ fn another_nodes_file_brings_its_records_and_not_its_operators_marks() {
     let output = run(&two, &["import", file.to_str().unwrap()]);
     let expected = "the file announces 1 entry and holds 0: is it whole?\n";
     assert_eq!((output.status.code(), told(&output).as_str()), (Some(0), expected));
+    let imported = json(&two, &["import", file.to_str().unwrap()]);
+    assert_eq!((&imported["announced"], &imported["entries"]), (&1.into(), &0.into()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The program as a newcomer meets it: real processes, what they print, how they end.
 
-use crate::program::{klnode, refusal, signal, start, started, told};
-use std::io::Read;
+use crate::program::{Running, klnode, refusal, run, signal, start, started, told};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -98,7 +98,9 @@ fn a_typo_in_its_file_keeps_nobody_from_a_node_that_runs() {
     for words in [&["status"][..], &["man"], &["completions", "bash"]] {
         let output = typed(words);
         assert_eq!(output.status.code(), Some(0), "{words:?}: {}", told(&output));
-        assert!(told(&output).contains("trust.hop_mx"), "{words:?}: {}", told(&output));
+        // Only who goes by what is set is told of it.
+        let is_told = told(&output).contains("trust.hop_mx");
+        assert_eq!(is_told, words == ["status"], "{words:?}: {}", told(&output));
     }
     assert_eq!(told(&typed(&["status", "--json"])), "", "a program reads an answer alone");
     let changed = typed(&["config", "--changed"]);
@@ -204,6 +206,49 @@ fn a_node_that_goes_away_before_it_answers_is_no_node() {
         assert!(told(&left).contains("it stopped before"), "{}", told(&left));
         assert!(told(&left).contains("hint: start one with "), "{}", told(&left));
     });
+}
+
+#[test]
+fn an_export_that_is_not_whole_replaces_nothing_and_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(home.path().join("klnode.sock")).unwrap();
+    let file = home.path().join("good.jsonl");
+    std::fs::write(&file, "good\n").unwrap();
+    let head = r#"{"klnode":"export","version":1,"node":"8a","entries":2}"#;
+    let lines = format!("{head}\n{{\"id\":\"01\"}}\n");
+    let begun = || {
+        let (mut caller, _) = listener.accept().unwrap();
+        assert!(caller.read(&mut [0; 512]).unwrap() > 0);
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        let chunk = format!("{head}{:x}\r\n{lines}\r\n", lines.len());
+        caller.write_all(chunk.as_bytes()).unwrap();
+        caller
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut caller = begun();
+            caller.write_all(b"0\r\n\r\n").unwrap();
+            // Until the other side is done with it, however it ends.
+            let _ = caller.read_to_end(&mut Vec::new());
+        });
+        let cut = run(home.path(), &["export", file.to_str().unwrap(), "--force"]);
+        assert_eq!(cut.status.code(), Some(1), "{}", told(&cut));
+        let expected = "it announces 2 entries and holds 1";
+        assert!(told(&cut).contains(expected), "{}", told(&cut));
+    });
+    assert_eq!(std::fs::read(&file).unwrap(), b"good\n");
+
+    let mut export = klnode(home.path());
+    export.arg("export").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut export = Running(export.spawn().unwrap());
+    let _caller = begun();
+    let mut line = String::new();
+    BufReader::new(export.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line.trim_end(), head);
+    signal(&export.0, "INT");
+    let output = export.finish();
+    assert_eq!(output.status.code(), Some(130), "{}", told(&output));
+    assert!(told(&output).contains("what was printed is not whole"), "{}", told(&output));
 }
 
 #[test]

@@ -142,24 +142,52 @@ fn what_a_session_was_served_primes_its_user_by_whatever_name_and_no_other_user(
 fn what_was_read_by_name_or_for_a_measurement_primes_and_is_no_use() {
     let node = Asked::new();
     let [one, two] = ["one", "two"].map(|session| [("klnode-session", session)]);
-    let [shown, measured, unread] =
-        ["About zqshown", "About zqmeasured", "About zqunread"].map(|title| node.add(title));
+    let [shown, traced, measured, unread] =
+        ["shown", "traced", "measured", "unread"].map(|word| node.add(&format!("About zq{word}")));
     node.send("GET", &format!("/v1/entries/{shown}"), &one, &json!(null));
+    node.send("GET", &format!("/v1/entries/{traced}/history"), &one, &json!(null));
     let unrecorded = json!({"query": "zqmeasured", "limit": 1, "all": true, "unrecorded": true});
     let answer = node.post("/v1/search", &one, &unrecorded);
     assert_eq!(answer["hits"][0]["id"], measured.as_str(), "{answer}");
-    for (entry, class) in [(&shown, "primed"), (&measured, "primed"), (&unread, "independent")] {
+    let read = [&shown, &traced, &measured];
+    let classes = read.map(|entry| (entry, "primed")).into_iter();
+    for (entry, class) in classes.chain([(&unread, "independent")]) {
         for who in [&two, &one] {
             let task = node.begin(who, None);
             assert_eq!(node.confirm(entry, &task, who).0, class, "{entry}");
         }
     }
-    for entry in [&shown, &measured] {
+    for entry in read {
         let snapshot = node.0.engine.store().snapshot().unwrap();
         let uses = snapshot.uses(EntryId::from_hex(entry).unwrap()).unwrap();
         assert_eq!((uses.served, uses.last_served), (0, WallTime::default()));
     }
     assert_eq!(node.usage()["total"]["answers"], 0);
+}
+
+#[test]
+fn what_a_caller_calls_itself_has_a_limit_and_is_kept_short_and_without_secrets() {
+    let node = Asked::new();
+    let entry = node.add("About zqcaller");
+    let key = ["AKIA", "QX5R", "7TLM", "2WZP", "4VNH"].concat();
+    let ask = |caller: &str| {
+        let search = json!({"query": "zqcaller", "limit": 1, "all": true, "caller": caller});
+        node.send("POST", "/v1/search", &[], &search)
+    };
+    let refused = ask(&"x".repeat(5_000));
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let expected = "search: the caller has 5000 bytes, and at most 4096 are read";
+    assert!(refused.text().contains(expected), "{}", refused.text());
+    let longest = format!("{key} {}", "x".repeat(4_095 - key.len()));
+    let answer = ask(&longest);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.json()["hits"][0]["id"], entry.as_str());
+    let task = node.begin(&[], None);
+    assert_eq!(node.confirm(&entry, &task, &[]).0, "primed", "what was answered was recorded");
+    let snapshot = node.0.engine.store().snapshot().unwrap();
+    let (_, row) = snapshot.served().unwrap().next().unwrap().unwrap();
+    assert!(row.caller.chars().count() <= 200, "{}", row.caller);
+    assert!(!row.caller.contains(&key), "{}", row.caller);
 }
 
 /// As what a user's confirmation counts, in a task of its own.

@@ -40,6 +40,7 @@ fn typed(
         terminal: Terminal::Person,
         ask: Some(&mut ask),
         program: "klnode".to_owned(),
+        home,
         progress: &mut Silent,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -2,9 +2,11 @@
 //! that the environment names.
 
 use crate::program::{PROGRAM, klnode, refusal, start, started, told};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -137,6 +139,61 @@ fn a_home_of_the_user_that_is_no_absolute_path_is_none() {
         let why = "cannot find a home: neither HOME nor XDG_DATA_HOME is an absolute path\n";
         assert!(told(&output).contains(why), "{home}: {}", told(&output));
     }
+}
+
+#[test]
+fn what_looks_at_no_home_needs_none() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in [&["man"][..], &["completions", "bash"]] {
+        let output = bare(folder.path()).args(words).output().unwrap();
+        assert!(!printed(&output, 0).is_empty(), "{words:?}");
+    }
+    // It is wrong for itself, and not for want of a home.
+    let output = bare(folder.path()).args(["backup", "verify", "missing"]).output().unwrap();
+    printed(&output, 2);
+    assert!(told(&output).contains("missing"), "{}", told(&output));
+}
+
+#[test]
+fn clients_are_told_a_home_that_more_than_the_users_own_folder_leads_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join(".local/share");
+    for (variable, args) in [
+        (None, json!(["mcp"])),
+        (data.to_str(), json!(["mcp"])),
+        (Some("/x"), json!(["mcp", "--home", "/x/klnode"])),
+    ] {
+        let mut command = bare(folder.path());
+        command.env("HOME", folder.path()).args(["connect", "generic"]);
+        command.envs(variable.map(|data| ("XDG_DATA_HOME", data)));
+        let told: Value = serde_json::from_str(&printed(&command.output().unwrap(), 0)).unwrap();
+        assert_eq!(told["mcpServers"]["klnode"]["args"], args, "{variable:?}");
+        let mut command = bare(folder.path());
+        command.env("HOME", folder.path()).args(["service", "--systemd"]);
+        command.envs(variable.map(|data| ("XDG_DATA_HOME", data)));
+        let unit = printed(&command.output().unwrap(), 0);
+        assert_eq!(unit.contains("--home"), variable == Some("/x"), "{unit}");
+    }
+}
+
+#[test]
+fn a_home_whose_name_is_no_text_is_told_to_no_program_and_stopped_like_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join(OsStr::from_bytes(b"k\xE9"));
+    for words in [&["service"][..], &["connect", "generic"]] {
+        let mut command = klnode(&home);
+        let refused = command.env("HOME", folder.path()).args(words).output().unwrap();
+        assert_eq!(printed(&refused, 2), "", "{words:?}");
+        assert!(told(&refused).contains(": the name is no text\n"), "{}", told(&refused));
+    }
+    if fs::create_dir(&home).is_err() {
+        let skipped = "skipped: a home whose name is no text (no such name can be had here)\n";
+        std::io::stderr().write_all(skipped.as_bytes()).unwrap();
+        return;
+    }
+    let (_node, _) = start(&home);
+    let stopped = printed(&klnode(&home).arg("stop").output().unwrap(), 0);
+    assert_eq!(stopped, "The node has stopped.\n");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use crate::units::{Days, Factor, Fraction, Name, Positive, SignalWeight, Whole};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retrieval {
-    /// Entries in one answer.
-    pub entries_max: Whole<1, 1_000>,
+    /// Entries in one answer; no question may ask for more than a hundred.
+    pub entries_max: Whole<1, 100>,
     /// Tokens in one answer that is served to a program.
     pub budget_tokens: Whole<1, 1_000_000>,
     /// Tokens in one answer to an executor.

@@ -59,6 +59,11 @@ fn a_value_of_the_wrong_type_gets_one_sentence() {
              whole number from 1 to 1000000; the default is 1",
         ),
         (
+            "retrieval.entries_max = 101",
+            "`retrieval.entries_max = 101` (klnode.toml line 1) must be a whole number from 1 to \
+             100; the default is 5",
+        ),
+        (
             "log.level = 3",
             "`log.level = 3` (klnode.toml line 1) must be one of \"off\", \"error\", \"warn\", \
              \"info\", \"debug\", \"trace\"; the default is \"info\"",

@@ -25,8 +25,8 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     rmp_serde::to_vec_named(value).expect("a wire type holds nothing that cannot be encoded")
 }
 
-/// The decoder's words about bytes may repeat them; so many characters of that are kept, since a
-/// refusal is logged and sent back.
+/// The decoder's words about bytes may repeat them; so many characters of that are kept, on one
+/// line, since a refusal is logged, shown and sent back.
 const WORDS_CHARS_MAX: usize = 200;
 
 /// Decodes a wire type from bytes within the bounds.
@@ -34,6 +34,7 @@ pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8], bounds: Bounds) -> Result
     bounded::check(bytes, bounds)?;
     rmp_serde::from_slice(bytes).map_err(|error| {
         let words = error.to_string();
-        Refusal::Undecodable(words.chars().take(WORDS_CHARS_MAX).collect())
+        let plain = |c: char| if c.is_whitespace() || c.is_control() { ' ' } else { c };
+        Refusal::Undecodable(words.chars().take(WORDS_CHARS_MAX).map(plain).collect())
     })
 }

@@ -52,5 +52,8 @@ pub const ADDRESS_BYTES_MAX: usize = 256;
 /// Characters of a node's or workspace's name.
 pub const NAME_CHARS_MAX: usize = 64;
 
+/// Characters that are kept of a peer's reason for saying no.
+pub const REASON_CHARS_MAX: usize = 160;
+
 /// Steps to an entry's creator up to which it is passed on.
 pub const CREATOR_HOPS_MAX: u8 = 2;

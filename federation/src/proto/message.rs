@@ -5,7 +5,7 @@
 //! in the order given here. Fields may be appended by a later version and are skipped by an earlier
 //! one; an unknown name is answered with [`Answer::Refused`].
 
-use super::limits::{FRAME_BYTES_MAX, FRAME_ITEMS_MAX};
+use super::limits::{FRAME_BYTES_MAX, FRAME_ITEMS_MAX, REASON_CHARS_MAX};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{Boot, Digest, EntryId, StoreId};
 use klnode_crdt::record::{RawRecord, Refusal};
@@ -186,6 +186,15 @@ pub enum Answer {
     /// No, and why.
     #[serde(rename = "no")]
     Refused(String),
+}
+
+/// Why a peer says no, in its own words: on one line, and cut to the limit.
+pub fn reason(words: &str) -> String {
+    let parts: Vec<&str> = words
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join(" ").chars().take(REASON_CHARS_MAX).collect()
 }
 
 const BOUNDS: Bounds = Bounds { bytes_max: FRAME_BYTES_MAX, items_max: FRAME_ITEMS_MAX };

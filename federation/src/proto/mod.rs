@@ -49,7 +49,8 @@
 //! 6. Who erased an entry on a tombstone's word says so with `ack`, and again when more of those it
 //!    has told have said so.
 //!
-//! `later` asks for patience, `no` says why not. A fetch for what a peer may not have is answered
+//! `later` asks for patience, `no` says why not, of which one line of
+//! [`limits::REASON_CHARS_MAX`] characters is kept. A fetch for what a peer may not have is answered
 //! like one for what does not exist.
 //!
 //! # What a peer may cost

@@ -29,7 +29,9 @@ impl Card {
     #[must_use]
     pub fn cut(mut self) -> Self {
         self.name = self.name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
-        self.addresses.retain(|address| address.len() <= ADDRESS_BYTES_MAX);
+        // An operator who decides about a stranger sees them: they are words, and end no line.
+        let is_plain = |one: &String| one.chars().all(|c| c.is_ascii_graphic());
+        self.addresses.retain(|one| one.len() <= ADDRESS_BYTES_MAX && is_plain(one));
         self.addresses.truncate(ADDRESSES_MAX);
         self
     }
@@ -253,5 +255,19 @@ mod tests {
         assert_eq!(cut.name.chars().count(), NAME_CHARS_MAX);
         assert!(!cut.name.contains('\n'));
         assert_eq!(cut.addresses, ["y"]);
+    }
+
+    #[test]
+    fn an_address_is_one_word_whatever_a_stranger_says() {
+        let words = ["/ip6/fe80::1/tcp/1", "/dns4/xn--gre-6ka8i.example.org/tcp/7700/p2p/12D3Koo"];
+        let forged = ["x\nstate  another machine of yours", "a b", "a\u{3164}b", "a\u{202E}b"];
+        let addresses = words.iter().chain(&forged).map(|one| (*one).to_owned()).collect();
+        assert_eq!(Card { name: String::new(), addresses }.cut().addresses, words);
+    }
+
+    #[test]
+    fn what_is_said_of_bytes_that_are_no_ask_stays_on_one_line() {
+        let said = Ask::decode(b"\xa3x\ny").unwrap_err().to_string();
+        assert!(said.contains("x y"), "{said}");
     }
 }

@@ -7,7 +7,7 @@
 
 use super::budget::{Allowance, Budget, Work};
 use super::limits::{RECEIPTS_MAX, ROW_BYTES, VERSION};
-use super::message::{Answer, Ask, Cursor, Greeting, Receipt};
+use super::message::{Answer, Ask, Cursor, Greeting, Receipt, reason};
 use super::serve::KEPT_MS;
 use super::session::{Delivery, Expected, Fault, Session, SyncState};
 use super::view::{Offerer, Unreadable, View};
@@ -423,7 +423,7 @@ impl Step<'_> {
             }
             (Answer::Refused(why), expected) => {
                 self.undo(&expected);
-                self.session.state = SyncState::Refused(why);
+                self.session.state = SyncState::Refused(reason(&why));
                 self.session.wait_until = self.at + DEFERRED_RETRY_MS;
             }
             (_, expected) => {

@@ -35,7 +35,7 @@ pub(super) async fn caught(request: Request, next: Next) -> Response {
 }
 
 /// What is answered after a panic. What it says of itself may hold what was read: it is not repeated.
-fn broken() -> ApiError {
+pub(super) fn broken() -> ApiError {
     tracing::error!("a request met something that broke inside the node, and the node goes on");
     let hint = "`klnode doctor` says whether something is damaged";
     ApiError::new(Kind::Failed, "answer: something broke inside the node", Some(hint))

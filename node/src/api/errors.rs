@@ -5,7 +5,7 @@ use super::types::{ErrorBody, ErrorDetail};
 use crate::engine::Rejection;
 use crate::query::{ReferenceError, SearchError, redacted};
 use crate::store;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -221,6 +221,12 @@ impl From<ReferenceError> for ApiError {
 
 impl From<BytesRejection> for ApiError {
     fn from(rejection: BytesRejection) -> Self {
+        Self::new(Kind::Invalid, format!("read the request: {}", rejection.body_text()), None)
+    }
+}
+
+impl From<PathRejection> for ApiError {
+    fn from(rejection: PathRejection) -> Self {
         Self::new(Kind::Invalid, format!("read the request: {}", rejection.body_text()), None)
     }
 }

@@ -6,7 +6,7 @@
 use super::errors::{ApiError, Kind};
 use super::token::Way;
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::extract::{self, FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
@@ -117,6 +117,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             ApiError::new(Kind::Invalid, format!("read the request: {problem}"), None)
         })?;
         Ok(Self(value))
+    }
+}
+
+/// What a request names in its path. The description of the API knows it by this name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        Ok(Self(extract::Path::from_request_parts(parts, state).await?.0))
     }
 }
 

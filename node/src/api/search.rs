@@ -20,10 +20,19 @@ use utoipa::ToSchema;
 
 /// Longer questions are cut short by nobody: they are refused.
 const QUERY_BYTES_MAX: usize = 16 * 1024;
+/// Likewise what a caller calls itself.
+const CALLER_BYTES_MAX: usize = 4 * 1024;
 /// Characters of a filter that an answer repeats.
 const NAME_CHARACTERS_MAX: usize = 80;
 /// Hits in one answer.
 const HITS_MAX: usize = 100;
+
+/// Why something that was found is not among the hits: there were more than were asked for.
+pub const TOO_MANY: &str = "there were too many";
+/// The same: there were too few tokens.
+pub const TOO_LONG: &str = "the budget was used up";
+/// The same: nobody has tried it, and such entries have few places, whatever is asked for.
+pub const UNTRIED: &str = "nobody here has tried it, and others like it have the few places";
 
 /// A question.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -285,11 +294,16 @@ const ALSO: [(Status, &str); 2] = [(Status::Stale, "stale"), (Status::Archived, 
 impl Search {
     /// The question as it is answered. `seed` decides which sample of its confidence an entry gets.
     pub(super) fn question(&self, seed: u64, numbers: &Numbers) -> Result<Question, ApiError> {
-        if self.query.len() > QUERY_BYTES_MAX {
-            return Err(invalid(format!(
-                "search: the query has {} bytes, and at most {QUERY_BYTES_MAX} are read",
-                self.query.len()
-            )));
+        let caller = self.caller.as_deref().unwrap_or_default();
+        for (field, text, bytes_max) in
+            [("query", self.query.as_str(), QUERY_BYTES_MAX), ("caller", caller, CALLER_BYTES_MAX)]
+        {
+            if text.len() > bytes_max {
+                return Err(invalid(format!(
+                    "search: the {field} has {} bytes, and at most {bytes_max} are read",
+                    text.len()
+                )));
+            }
         }
         let limit = self.limit.unwrap_or(numbers.hits_default());
         if !(1..=HITS_MAX).contains(&limit) {
@@ -349,8 +363,9 @@ pub(super) fn answer(search: &Search, answer: &query::Answer, numbers: &Numbers)
     });
     let left_out = answer.left_out.iter().map(|(entry, reason)| {
         let reason = match reason {
-            Reason::TooMany => "there were too many",
-            Reason::TooLong => "the budget was used up",
+            Reason::TooMany => TOO_MANY,
+            Reason::TooLong => TOO_LONG,
+            Reason::Untried => UNTRIED,
         };
         (entry.to_string(), reason.to_owned())
     });

@@ -5,7 +5,8 @@ use super::places::mapped;
 use super::server::Service;
 use super::types::MappedCheckout;
 use super::types::peers::{self as types, Member, Peer, RefusedFor};
-use crate::query::{Numbers, TrustReport, name_of};
+use crate::query::characters::is_seen;
+use crate::query::{Numbers, TrustReport, cleaned, name_of};
 use crate::replicate::{Live, PairError};
 use crate::store::peers::Society;
 use crate::store::peers::rows::{Approval, PeerRow, RefusalRow, Way};
@@ -47,13 +48,15 @@ impl From<PairError> for ApiError {
     }
 }
 
-/// The peer that somebody means: by name, by key, or by peer id, whole or as far as it is clear.
+/// The peer that somebody means: by name, as it is shown or as the peer says it, by key, or by peer
+/// id, whole or as far as it is clear.
 pub(super) fn find_peer(society: &Society, text: &str) -> Result<AuthorId, PairError> {
     if let Some(key) = net::author_of(text).or_else(|| AuthorId::from_hex(text)) {
         return Ok(key);
     }
     let is_meant = |(key, row): &(&AuthorId, &PeerRow)| {
-        row.name == text || (text.len() >= 4 && key.to_string().starts_with(text))
+        let is_called = row.name == text || cleaned(&row.name) == text;
+        is_called || (text.len() >= 4 && key.to_string().starts_with(text))
     };
     let mut meant = society.peers.iter().filter(is_meant).map(|(key, _)| *key);
     match (meant.next(), meant.next()) {
@@ -126,7 +129,10 @@ pub(super) fn peer(
             ("differs", Some(at.as_millis()), Some(count as u64), None)
         }
         SyncState::Reading => ("reading", equal_at, None, None),
-        SyncState::Refused(why) => ("refused", equal_at, None, Some(why)),
+        SyncState::Refused(why) => {
+            let seen = why.chars().filter(|c| is_seen(*c)).collect();
+            ("refused", equal_at, None, Some(seen))
+        }
         SyncState::Unknown => ("unknown", equal_at, None, None),
     };
     let refused = refusals(snapshot, key)?.map_or(0, |rows| rows.count() as u64);
@@ -136,7 +142,7 @@ pub(super) fn peer(
         live.clocks.contains_key(&key) || row.equal_at.is_some_and(|at| at >= row.since);
     Ok(Peer {
         peer: key.to_string(),
-        name: row.name.clone(),
+        name: cleaned(&row.name),
         state: match row.approval {
             // One that may talk already may still wait to be what it was offered.
             Approval::Approved if row.offer.is_some() => "waiting",
@@ -272,6 +278,23 @@ pub(super) fn refused_for(snapshot: &Snapshot, peer: AuthorId) -> Result<Vec<Ref
 mod tests {
     use super::*;
     use crate::engine::Rejection;
+    use crate::engine::testing::store;
+
+    #[test]
+    fn a_peer_is_shown_and_found_by_a_name_that_ends_no_label() {
+        let [own, key] = [1, 2].map(|byte| AuthorId::from_bytes([byte; 32]));
+        let said = "al\u{200B}ice (yours); equal";
+        let row = PeerRow { name: said.into(), ..PeerRow::default() };
+        let society = Society { own, peers: [(key, row.clone())].into(), ..Society::default() };
+        let held = store();
+        let snapshot = held.snapshot().unwrap();
+        let shown = peer(&snapshot, &society, &Live::default(), key, &row).unwrap();
+        assert_eq!(shown.name, "alice _yours__ equal");
+        for name in [said, &shown.name, "0202"] {
+            assert_eq!(find_peer(&society, name).unwrap(), key, "{name}");
+        }
+        assert!(matches!(find_peer(&society, "bob"), Err(PairError::NoSuchPeer(_))));
+    }
 
     #[test]
     fn what_the_writer_cannot_do_is_no_fault_of_whoever_asked() {

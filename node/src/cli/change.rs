@@ -172,7 +172,7 @@ fn erased(receipts: &Receipts) -> String {
             0 => String::new(),
             told => format!("; told {told} others, {} erased it", one.acknowledged),
         };
-        format!("{} ({})  {what}{told}\n", one.name, &one.peer[..8])
+        format!("{} ({})  {what}{told}\n", printable(&one.name), &one.peer[..8])
     };
     match receipts.peers.is_empty() {
         true => "No other node ever had it.\n".to_owned(),

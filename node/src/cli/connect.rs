@@ -1,6 +1,6 @@
 //! `klnode connect`: the programs that agents run in, configured, checked and left as they were.
 
-use super::{Ask, Reply, VerbError};
+use super::{Ask, Reply, VerbError, as_text};
 use crate::surface::connect::clients::{Client, Scope};
 use crate::surface::connect::file::Refusal;
 use crate::surface::connect::{Change, Part, Plan, Program, Standing, Target};
@@ -117,6 +117,12 @@ impl Row {
 impl Args {
     /// Does it.
     pub fn run(self, mut around: Surroundings<'_>) -> Result<Reply, VerbError> {
+        // What is taken out or looked at names none of them.
+        if !self.undo && !self.check {
+            for path in around.program.paths() {
+                as_text(path)?;
+            }
+        }
         if self.clients.iter().any(|name| name == GENERIC) {
             return self.generic(&around.program);
         }

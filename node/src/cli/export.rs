@@ -2,7 +2,7 @@
 
 use super::{Progress, Reply, VerbError};
 use crate::api::Client;
-use crate::api::portable::line::{DAMAGED, FORGOTTEN, Head};
+use crate::api::portable::line::{DAMAGED, FORGOTTEN, FURTHER, Head};
 use crate::query::count;
 use crate::store::{Existing, Unfinished};
 use hyper::Method;
@@ -56,12 +56,13 @@ impl Export {
         };
         let mut target = Unfinished::create(file, existing).map_err(failed)?;
         let mut counted = Counted::default();
-        receive(client, &path, |bytes| {
+        receive(client, &path, "nothing was written", |bytes| {
             counted.take(bytes);
             progress.tell("exporting", counted.lines, counted.total());
             target.write_all(bytes).map_err(failed)
         })
         .await?;
+        counted.must_be_whole()?;
         target.finish().map_err(failed)?;
         let (entries, bytes) = (counted.total().unwrap_or(0), counted.bytes);
         let forgotten = counted.forgotten.count;
@@ -83,7 +84,7 @@ async fn to_output(
 ) -> Result<Reply, VerbError> {
     let mut counted = Counted::default();
     let mut has_reader = true;
-    let received = receive(client, path, |bytes| {
+    let received = receive(client, path, "what was printed is not whole", |bytes| {
         counted.take(bytes);
         progress.tell("exporting", counted.lines, counted.total());
         match io::stdout().lock().write_all(bytes) {
@@ -96,19 +97,24 @@ async fn to_output(
     });
     match received.await {
         Err(_) if !has_reader => Ok(Reply::nothing()),
-        received => received.map(|()| counted.told(Reply::nothing())),
+        received => {
+            received.and_then(|()| counted.must_be_whole())?;
+            Ok(counted.told(Reply::nothing()))
+        }
     }
 }
 
+/// Takes piece by piece; `left` says what an interrupt leaves.
 async fn receive(
     client: &Client,
     path: &str,
+    left: &str,
     mut take: impl FnMut(&[u8]) -> Result<(), VerbError>,
 ) -> Result<(), VerbError> {
     let received = client.receive(Method::GET, path, &(), |bytes| take(&bytes));
     tokio::select! {
         received = received => received,
-        _ = tokio::signal::ctrl_c() => Err(VerbError::Interrupted("nothing was written".into())),
+        _ = tokio::signal::ctrl_c() => Err(VerbError::Interrupted(left.into())),
     }
 }
 
@@ -123,6 +129,8 @@ struct Counted {
     damaged: Said,
     /// Entries of which a tombstone is left.
     forgotten: Said,
+    /// Lines that go on with the entry before.
+    further: Said,
 }
 
 /// How often lines say something.
@@ -154,6 +162,20 @@ impl Counted {
         self.lines += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.damaged.take(bytes, DAMAGED);
         self.forgotten.take(bytes, FORGOTTEN);
+        self.further.take(bytes, FURTHER);
+    }
+
+    /// Refuses what does not hold what its first line announces, however well it ended.
+    fn must_be_whole(&self) -> Result<(), VerbError> {
+        let (announced, lines) = (self.total(), self.lines.saturating_sub(1));
+        let entries = lines.saturating_sub(self.further.count);
+        if announced == Some(entries) {
+            return Ok(());
+        }
+        let announced = count::entries(announced.unwrap_or(0));
+        Err(VerbError::Failed(format!(
+            "read the export to its end: it announces {announced} and holds {entries}"
+        )))
     }
 
     /// The answer, with what is not in it.
@@ -168,5 +190,32 @@ impl Counted {
 
     fn total(&self) -> Option<u64> {
         self.head.as_ref().map(|head| head.entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_is_whole_that_holds_the_entries_it_announces() {
+        let lines = [
+            r#"{"klnode":"export","version":1,"node":"8a","entries":2}"#,
+            r#"{"id":"01","title":"says ,\"part\":"}"#,
+            r#"{"id":"01","part":2}"#,
+            r#"{"id":"02"}"#,
+        ];
+        let whole = |lines: &[&str]| {
+            let mut counted = Counted::default();
+            for line in lines {
+                counted.take(line.as_bytes());
+                counted.take(b"\n");
+            }
+            counted.must_be_whole().is_ok()
+        };
+        assert!(whole(&lines));
+        for cut in [&lines[..0], &lines[..1], &lines[..2], &lines[..3], &lines[1..]] {
+            assert!(!whole(cut), "{cut:?}");
+        }
     }
 }

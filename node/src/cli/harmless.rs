@@ -1,15 +1,9 @@
 //! Texts of others on a terminal: nothing in them moves a cursor, sets a title, writes the clipboard or
 //! turns a line around.
 
-use std::fmt::Write;
+use crate::query::characters::is_obeyed;
 
-/// Whether a terminal would obey a character, or show what follows in another order, instead of
-/// showing it. Lines and tabs are shown.
-fn is_obeyed(c: char) -> bool {
-    let turns = matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}'
-        | '\u{2066}'..='\u{2069}');
-    turns || (c.is_control() && c != '\n' && c != '\t')
-}
+pub(super) use crate::query::characters::harmless_json;
 
 /// A text to be shown, on as many lines as it has.
 pub fn harmless(text: impl Into<String>) -> String {
@@ -29,24 +23,6 @@ pub(super) fn printable(text: &str) -> String {
         c => c,
     };
     text.chars().map(shown).collect()
-}
-
-/// JSON that reads as the same value: such characters are in strings alone, and are escaped there.
-pub(super) fn harmless_json(json: String) -> String {
-    if !json.contains(is_obeyed) {
-        return json;
-    }
-    let mut escaped = String::with_capacity(json.len() + 16);
-    for c in json.chars() {
-        match is_obeyed(c) {
-            // All of them are below the surrogates.
-            true => {
-                let _ = write!(escaped, "\\u{:04x}", u32::from(c));
-            }
-            false => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 //! A client runs a hook at every prompt, so that its start counts. The usual way to call one is
 //! recognised here; whatever else was typed goes the way of all verbs, and is told what is wrong.
 
+use super::Cli;
 use crate::api::types::Outcome;
 use crate::surface::hook::Event;
+use clap::CommandFactory;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -77,9 +79,33 @@ pub fn quick(words: impl Iterator<Item = OsString>) -> Option<Quick> {
 }
 
 /// Whether it was meant to be a hook: then a mistake must not end in the code that stops an agent.
+/// The verb is the first word that is neither a flag nor a flag's value.
 pub fn is_meant(words: impl Iterator<Item = OsString>) -> bool {
-    let mut words = words;
-    words.any(|word| word == "hook")
+    let command = Cli::command();
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        let word = word.to_string_lossy();
+        if !word.starts_with('-') {
+            return word == "hook";
+        }
+        let flag = word.trim_start_matches('-');
+        let known = command.get_arguments().find(|one| one.get_long() == Some(flag));
+        let has_value = match known {
+            Some(known) => known.get_action().takes_values(),
+            // A mistyped one may have a value, which is no verb.
+            None => {
+                !word.contains('=')
+                    && words.peek().is_some_and(|next| command.find_subcommand(next).is_none())
+            }
+        };
+        let value = if has_value { words.next() } else { None };
+        // Where the value is missing, the verb was taken for it.
+        let is_event = |next: &OsString| next.to_str().and_then(Event::named).is_some();
+        if value.is_some_and(|value| value == "hook") && words.peek().is_some_and(is_event) {
+            return true;
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -88,6 +114,35 @@ mod tests {
 
     fn read(line: &str) -> Option<Quick> {
         quick(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn a_hook_is_meant_where_the_verb_is_one_and_nowhere_else() {
+        let is_meant = |line: &str| is_meant(line.split_whitespace().map(OsString::from));
+        for line in [
+            "hook",
+            "hook promt",
+            "--home x hook --nonsense",
+            "--home=x --json hook nonsense",
+            "--passphrase-file f --set a=b hook",
+            "--hoem /h hook prompt",
+            "--jsn hook prompt",
+            "--home hook prompt",
+            "--log hook tool-error",
+        ] {
+            assert!(is_meant(line), "{line}");
+        }
+        for line in [
+            "",
+            "search hook --nonsense",
+            "search --limt 3 hook",
+            "--home hook search --nonsense",
+            "--json serach hook",
+            "--home=x serach hook",
+            "--jsn search hook",
+        ] {
+            assert!(!is_meant(line), "{line}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::api::portable::line::{
 use crate::api::portable::types::{Imported, PROBLEMS_MAX};
 use crate::query::count;
 use hyper::Method;
+use serde::Serialize;
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -47,6 +48,16 @@ struct Piece {
     lines: Vec<u8>,
     /// Bytes of the file up to their end.
     end: u64,
+}
+
+/// What became of a file.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    imported: &'a Imported,
+    /// The entries that its head announces, where it holds another number of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    announced: Option<u64>,
 }
 
 /// Where lines are read from.
@@ -191,7 +202,8 @@ impl Import {
             );
         }
         let announced = head.map(|head| head.entries).filter(|_| imported.stopped.is_none());
-        if let Some(announced) = announced.filter(|announced| *announced != imported.entries) {
+        let announced = announced.filter(|announced| *announced != imported.entries);
+        if let Some(announced) = announced {
             let _ = writeln!(
                 notes,
                 "the file announces {} and holds {}: is it whole?",
@@ -200,7 +212,7 @@ impl Import {
             );
         }
         let exit_code = u8::from(imported.refused > 0);
-        Reply::new(imported, text).noting(notes).ending(exit_code)
+        Reply::new(&Told { imported, announced }, text).noting(notes).ending(exit_code)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `klnode invite` and `join`: two nodes pair.
 
+use super::harmless::printable;
 use super::read::part;
 use super::when::moment;
 use super::{Ask, Reply, VerbError};
@@ -80,7 +81,7 @@ impl JoinArgs {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let join = Join { target: self.target };
         let joined: Joined = client.send_json(Method::POST, "/v1/join", &join).await?;
-        let name = &joined.name;
+        let name = printable(&joined.name);
         let mut text = match (&joined.workspace, joined.mine, joined.waiting) {
             (Some(workspace), ..) => format!("Joined {name}, as a member of `{workspace}`.\n"),
             (None, true, _) => format!("Joined {name}: another machine of yours.\n"),

@@ -62,7 +62,7 @@ use crate::store::backup::{BackupError, RestoreError};
 use clap::{Args, Parser};
 use harmless::harmless_json;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A node that remembers what coding agents learn, judges it, and shares it peer to peer.
 ///
@@ -126,6 +126,15 @@ fn log_level(text: &str) -> Result<String, String> {
 fn finite(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
     number.ok_or_else(|| "it must be a number, such as 0.5".to_owned())
+}
+
+/// A path that another program is to start this one with. What is no text would reach it as another
+/// path, and a node would make its home there.
+fn as_text(path: &Path) -> Result<&str, VerbError> {
+    path.to_str().ok_or_else(|| {
+        let path = path.display();
+        VerbError::Input(format!("have another program use {path}: the name is no text"))
+    })
 }
 
 /// What a verb answers, for programs and for people.
@@ -248,7 +257,7 @@ pub trait Progress {
 
 /// Carries out a verb of the running node.
 pub async fn run(verb: Verb, client: &Client, around: Around<'_>) -> Result<Reply, VerbError> {
-    let Around { terminal, ask, program, progress } = around;
+    let Around { terminal, ask, program, home, progress } = around;
     match verb {
         Verb::Serve
         | Verb::Completions(_)
@@ -268,7 +277,7 @@ pub async fn run(verb: Verb, client: &Client, around: Around<'_>) -> Result<Repl
         Verb::Watch(_) => unreachable!("this has no end to reply at"),
         Verb::Backup(args) => args.run(client, progress).await,
         Verb::Status => read::status(client).await,
-        Verb::Stop => stop::stop(client).await,
+        Verb::Stop => stop::stop(client, home).await,
         Verb::Add(add) => add.run(client).await,
         Verb::Show(show) => show.run(client, terminal).await,
         Verb::List(list) => list.run(client, terminal, &program).await,

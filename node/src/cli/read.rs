@@ -1,12 +1,14 @@
 //! `klnode status`, `show` and `list`.
 
+use super::harmless::printable;
 use super::peer::{off_by, state};
 use super::{Reply, Terminal, VerbError, anchors, entry};
 use crate::api::Client;
 pub(super) use crate::api::escape;
+use crate::api::types::peers::Peer;
 use crate::api::types::{self, Entry, IndexStatus, Status};
 use crate::query::count::{entries, records};
-use crate::surface::shell;
+use crate::query::shell;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -16,11 +18,11 @@ pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
         0 => String::new(),
         count => format!(", {} in quarantine", records(count)),
     };
-    let peers: String = status
-        .peers
-        .iter()
-        .map(|peer| format!("  peer   {} ({}): {}\n", peer.name, &peer.peer[..8], state(peer)))
-        .collect();
+    let peer = |peer: &Peer| {
+        let (name, key) = (printable(&peer.name), &peer.peer[..8]);
+        format!("  peer   {name} ({key}): {}\n", state(peer))
+    };
+    let peers: String = status.peers.iter().map(peer).collect();
     let addresses: String =
         status.addresses.iter().map(|address| format!("  reach  {address}\n")).collect();
     let person = match status.is_unprotected {

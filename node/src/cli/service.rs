@@ -2,10 +2,10 @@
 //!
 //! Nothing is installed here: the unit is printed, and beside it the commands that install it.
 
-use super::Reply;
-use crate::surface::shell;
+use super::{Reply, VerbError, as_text};
+use crate::query::shell;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// For which system.
 #[derive(Debug, clap::Args)]
@@ -45,32 +45,31 @@ const LAUNCHD_START: &str =
     "launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/io.klnode.node.plist";
 
 /// The unit, and how to install it.
-pub fn show(args: &Args, program: &Program) -> Reply {
+pub fn show(args: &Args, program: &Program) -> Result<Reply, VerbError> {
     let is_launchd = args.launchd || (cfg!(target_os = "macos") && !args.systemd);
     let (kind, unit, file, start) = match is_launchd {
-        true => ("launchd", launchd(program), LAUNCHD_FILE, LAUNCHD_START),
-        false => ("systemd", systemd(program), SYSTEMD_FILE, SYSTEMD_START),
+        true => ("launchd", launchd(program)?, LAUNCHD_FILE, LAUNCHD_START),
+        false => ("systemd", systemd(program)?, SYSTEMD_FILE, SYSTEMD_START),
     };
-    let words = program.arguments(&["service", &format!("--{kind}")]);
+    let words = program.arguments(&["service", &format!("--{kind}")])?;
     let words: Vec<String> = words.iter().map(|word| shell::word(word)).collect();
     let write = format!("mkdir -p $(dirname {file}) && {} > {file}", words.join(" "));
     let notes = format!("To install it:\n  {write}\n  {start}\n");
     let told = Told { kind, unit: &unit, install: [&write, start] };
-    Reply::new(&told, unit.clone()).noting(notes)
+    Ok(Reply::new(&told, unit.clone()).noting(notes))
 }
 
 impl Program {
     /// How it is called, with this verb.
-    fn arguments(&self, verb: &[&str]) -> Vec<String> {
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let mut arguments = vec![text(&self.path)];
+    fn arguments(&self, verb: &[&str]) -> Result<Vec<String>, VerbError> {
+        let mut arguments = vec![as_text(&self.path)?.to_owned()];
         for (flag, path) in [("--home", &self.home), ("--config", &self.config)] {
             if let Some(path) = path {
-                arguments.extend([flag.to_owned(), text(path)]);
+                arguments.extend([flag.to_owned(), as_text(path)?.to_owned()]);
             }
         }
         arguments.extend(verb.iter().map(|&word| word.to_owned()));
-        arguments
+        Ok(arguments)
     }
 }
 
@@ -83,10 +82,10 @@ fn unit_word(word: &str) -> String {
 }
 
 /// Only lines that work without privileges: what would need a namespace of its own is left out.
-fn systemd(program: &Program) -> String {
+fn systemd(program: &Program) -> Result<String, VerbError> {
     let words: Vec<String> =
-        program.arguments(&["serve"]).iter().map(|word| unit_word(word)).collect();
-    format!(
+        program.arguments(&["serve"])?.iter().map(|word| unit_word(word)).collect();
+    Ok(format!(
         "[Unit]\n\
          Description=klnode, which remembers what coding agents learn\n\
          \n\
@@ -111,15 +110,15 @@ fn systemd(program: &Program) -> String {
          [Install]\n\
          WantedBy=default.target\n",
         words.join(" ")
-    )
+    ))
 }
 
-fn launchd(program: &Program) -> String {
+fn launchd(program: &Program) -> Result<String, VerbError> {
     let escape =
         |word: &String| word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let words = program.arguments(&["serve"]);
+    let words = program.arguments(&["serve"])?;
     let words = words.iter().map(|word| format!("    <string>{}</string>\n", escape(word)));
-    format!(
+    Ok(format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \
          \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
@@ -144,7 +143,7 @@ fn launchd(program: &Program) -> String {
          </dict>\n\
          </plist>\n",
         words.collect::<String>()
-    )
+    ))
 }
 
 #[cfg(test)]
@@ -158,6 +157,6 @@ mod tests {
         assert_eq!(unit_word("a\\\"b"), "\"a\\\\\\\"b\"");
         let home = Some(PathBuf::from("/a <&> b"));
         let program = Program { path: "/k".into(), home, config: None };
-        assert!(launchd(&program).contains("<string>/a &lt;&amp;&gt; b</string>"));
+        assert!(launchd(&program).unwrap().contains("<string>/a &lt;&amp;&gt; b</string>"));
     }
 }

@@ -6,15 +6,21 @@ use crate::api::types::Stopping;
 use crate::store::Layout;
 use hyper::Method;
 use std::fs::{File, TryLockError};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a node may take: requests under way have ten seconds, and the store is closed then.
 const STOP_TIME_MAX: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-pub(super) async fn stop(client: &Client) -> Result<Reply, VerbError> {
+pub(super) async fn stop(client: &Client, home: &Path) -> Result<Reply, VerbError> {
     let stopping: Stopping = client.send_json(Method::POST, "/v1/stop", &()).await?;
-    let layout = Layout::new(&stopping.home);
+    // The node has another home where only its socket was named. It tells its own as text, which a
+    // folder's name need not be.
+    let layout = match home.display().to_string() == stopping.home {
+        true => Layout::new(home),
+        false => Layout::new(&stopping.home),
+    };
     let since = Instant::now();
     while is_claimed(&layout)? {
         if since.elapsed() > STOP_TIME_MAX {

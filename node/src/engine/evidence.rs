@@ -135,7 +135,11 @@ impl Ingest<'_> {
         if receipt != Receipt::Noted {
             self.count_use(batch, entry, of, None)?;
             if of == Observation::Success {
-                self.speak_for(batch, entry, By::Use)?;
+                // It speaks for all that are the same, whichever of them is served.
+                for one in batch.group(entry)? {
+                    Error::unless_damaged(self.speak_for(batch, one, By::Use))?;
+                    Error::unless_damaged(clear_errors(batch, one))?;
+                }
             }
         }
         Ok(receipt)
@@ -172,6 +176,13 @@ impl Ingest<'_> {
 /// Entries that say the same have one account of who spoke of them.
 fn first_of_group(batch: &Batch, entry: EntryId) -> Result<EntryId, Error> {
     Ok(batch.group(entry)?.into_iter().min().unwrap_or(entry))
+}
+
+/// What has helped is no wrong answer any longer.
+fn clear_errors(batch: &Batch, entry: EntryId) -> Result<(), Error> {
+    let uses = batch.uses(entry)?;
+    let after = UseRow { prediction_errors: 0, ..uses };
+    if after == uses { Ok(()) } else { batch.put_uses(entry, after) }
 }
 
 /// What is said outside a task.

@@ -88,6 +88,8 @@ struct Lookup<'a> {
     look: Look,
     /// Where there are vectors, and the question has one.
     meaning: Option<Meant>,
+    /// What finds and weighs: the one that was asked for, or words where there is no meaning.
+    engine: Engine,
     filter: &'a Filter,
 }
 
@@ -115,7 +117,9 @@ pub(super) fn find(
     let is_fused = question.engine == Engine::Hybrid;
     let names = if is_fused && meaning.is_some() { asked_words.names() } else { 0.0 };
     let asked = Asked { ceiling: asked_words.ceiling(), entries: asked_words.documents(), names };
-    let lookup = Lookup { question: asked_words, look, meaning, filter: &question.filter };
+    let engine = if meaning.is_some() { question.engine } else { Engine::Keyword };
+    let filter = &question.filter;
+    let lookup = Lookup { question: asked_words, look, meaning, engine, filter };
     let best_first = lookup.best_first(question, &asked, &tail, is_shut)?;
     let engines = if lookup.meaning.is_some() { Engines::Both } else { Engines::Keywords };
     let fits_nothing = best_first.is_empty() && lookup.fits_nothing(&tail)?;
@@ -205,12 +209,12 @@ impl Lookup<'_> {
             }),
         };
         loop {
-            let (places, near) = self.nominate(question.engine, count)?;
+            let (places, near) = self.nominate(count)?;
             let is_all = [places.len(), near.len()].map(|named| named < count);
             let (_, near_open) = open(near.clone(), |(entry, _)| *entry, wanted, &mut is_shut)?;
-            let mut matches = self.weigh(question.engine, tail, places, near)?;
+            let mut matches = self.weigh(tail, places, near)?;
             matches.extend(self.in_tail(tail));
-            let mut scored = score(&matches, question.engine, asked, &self.calibration());
+            let mut scored = score(&matches, self.engine, asked, &self.calibration());
             scored.sort_by(|a, b| {
                 b.relevance.value.total_cmp(&a.relevance.value).then(a.entry.cmp(&b.entry))
             });
@@ -240,7 +244,6 @@ impl Lookup<'_> {
     /// What both engines say of what either has named.
     fn weigh(
         &self,
-        engine: Engine,
         tail: &Tail,
         mut places: Vec<Place>,
         nearest: Near,
@@ -261,7 +264,7 @@ impl Lookup<'_> {
             for (entry, cosine) in worded.iter().zip(cosines) {
                 matches.entry(*entry).or_insert(NOTHING).cosine = cosine.map(f64::from);
             }
-            if engine != Engine::Vectors {
+            if self.engine != Engine::Vectors {
                 places.extend(self.look.places(&others)?);
             }
         }
@@ -273,8 +276,8 @@ impl Lookup<'_> {
     }
 
     /// The best by words, and the nearest by meaning.
-    fn nominate(&self, engine: Engine, count: usize) -> Result<(Vec<Place>, Near), SearchError> {
-        let worded = || match engine {
+    fn nominate(&self, count: usize) -> Result<(Vec<Place>, Near), SearchError> {
+        let worded = || match self.engine {
             Engine::Vectors => Ok(Vec::new()),
             _ => self.look.find(&self.question, self.filter, count),
         };

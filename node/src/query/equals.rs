@@ -135,15 +135,17 @@ impl Reading<'_> {
 
     fn join(&self, mut members: Vec<Member>) -> Result<Found, Error> {
         let chosen = self.chosen(&members);
-        let (mut uses, mut made_in) = (UseRow::default(), None);
+        let (mut uses, mut made_in, mut proven) = (UseRow::default(), None, Vec::new());
         for of in &members {
             let row = Error::unless_damaged(self.snapshot.uses(of.entry))?.unwrap_or_default();
             if of.entry == chosen.entry {
                 made_in = row.made_in;
             }
+            proven.extend(row.proven.map(|proven| (of.entry, proven)));
             uses = added(uses, row);
         }
         uses.made_in = made_in;
+        let parts = members.iter().map(|of| (of.entry, of.view.counts.clone())).collect();
         let at = |entry| members.iter().position(|of| of.entry == entry);
         let text = at(chosen.text).map(|at| members[at].view.registers.clone());
         let first = at(chosen.entry).expect("the survivor is one of the group");
@@ -159,9 +161,9 @@ impl Reading<'_> {
                 };
             }
         }
-        let found = self.judged(Seen { entry, row, view, uses })?;
+        let found = self.judged(Seen { entry, row, view, uses, proven, parts })?;
         let merged = members.iter().map(|of| of.entry).collect();
-        Ok(Found { merged, ..found })
+        Ok(Found { merged, text_of: chosen.text, ..found })
     }
 }
 

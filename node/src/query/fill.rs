@@ -4,7 +4,7 @@
 use super::caveats::own_caveats;
 use super::gate::Gate;
 use super::question::{Answer, Audience, Caveat, Hit, Question};
-use super::rivals::{self, Rivalry};
+use super::rivals::{self, Named, Rivalry};
 use super::search::Read;
 use super::succession::Successions;
 use super::{Reading, excerpt};
@@ -60,7 +60,8 @@ impl Reading<'_> {
                 entry: placed.candidate.entry,
                 kind,
                 relevance: read.relevance.value,
-                is_untried: read.found.gate() != Gate::Open,
+                // A person is shown what nobody has tried where it stands.
+                is_untried: question.audience == Audience::Gated && read.found.gate() != Gate::Open,
             })
         };
         let items: Vec<Item> = placed.iter().filter_map(item).collect();
@@ -69,16 +70,19 @@ impl Reading<'_> {
             .filter_map(|item| read.get(&item.entry)?.found.author.as_ref())
             .map(|author| author.author)
             .collect();
-        let score = placed.first().map_or(0.0, |first| first.score);
+        let bonus = |entry: EntryId| bonuses.get(&entry).copied().unwrap_or_default();
+        // As it is told: with what the entry is to the caller.
+        let told = |first: &&rank::Placed| first.score + bonus(first.candidate.entry).sum();
+        let score = placed.first().map_or(0.0, told);
         let params = budget::Params { entries_max: question.hits_max, ..numbers.budget };
         let coverage = Coverage { sources: sources.len(), score };
         let form = budget::form(question.tier, coverage, &params);
         let tokens_max = question.tokens_max.unwrap_or(u32::MAX);
         let pairs: Vec<budget::Rivals> =
             rivalries.iter().map(|rivalry| (rivalry.one, rivalry.two)).collect();
-        let code = |entry| read.get(&entry).map(|read| read.found.code());
+        let named = |entry| read.get(&entry).map(|read| Named::of(&read.found));
         let order: Vec<EntryId> = items.iter().map(|item| item.entry).collect();
-        let competing = rivals::caveats(&order, rivalries, &code);
+        let competing = rivals::caveats(&order, rivalries, &named);
         let tokens = |entry: EntryId, form: budget::Form| {
             let Some(read) = read.get(&entry) else { return 0 };
             let mut said = caveats(read, beside.successions);
@@ -91,14 +95,13 @@ impl Reading<'_> {
         let costs: Vec<u32> = fitted.shown.iter().map(|of| tokens(of.entry, of.form)).collect();
         // Which of them are listed is known only now.
         let order: Vec<EntryId> = fitted.shown.iter().map(|shown| shown.entry).collect();
-        let mut competing = rivals::caveats(&order, rivalries, &code);
+        let mut competing = rivals::caveats(&order, rivalries, &named);
         for (shown, tokens) in fitted.shown.into_iter().zip(costs) {
             let place = ranking.placed.iter().find(|placed| placed.candidate.entry == shown.entry);
             let Some((placed, read)) = place.zip(read.remove(&shown.entry)) else { continue };
-            let bonus = bonuses.get(&shown.entry).copied().unwrap_or_default();
             let mut caveats = caveats(&read, beside.successions);
             caveats.extend(competing.remove(&shown.entry).unwrap_or_default());
-            let hit = hit(*placed, read, shown.form, bonus, caveats);
+            let hit = hit(*placed, read, shown.form, bonus(shown.entry), caveats);
             answer.hits.push(Hit { tokens, ..hit });
         }
     }

@@ -5,7 +5,7 @@ use super::reading::Seen;
 use super::standing::Standing;
 use super::{Found, Reading, border};
 use crate::store::Error;
-use crate::store::rows::{OverlayRow, UseRow, ViewRow};
+use crate::store::rows::{OverlayRow, ProvenRow, UseRow, ViewRow};
 use crate::store::tasks::TaskState;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::kind::Kind;
@@ -19,6 +19,7 @@ use klnode_scoring::posterior::Posterior;
 use klnode_scoring::rank::signals::Check;
 use klnode_scoring::scan::Severity;
 use klnode_scoring::status::{self, Facts, SourceTask, Withdrawal, Writer};
+use std::collections::BTreeMap;
 
 /// How far an entry is believed, and where it stands.
 #[derive(Clone, Debug)]
@@ -94,8 +95,7 @@ pub(super) fn judge(
     overlay: &OverlayRow,
     author: Option<&Standing>,
 ) -> Result<Judged, Error> {
-    let Seen { entry, row, view, uses } = seen;
-    let entry = *entry;
+    let Seen { row, view, uses, .. } = seen;
     let (today, numbers) = (reading.now.day(), &reading.reader.numbers);
     let archived = view.archived.map(|stamp| stamp.wall().day());
     let class = numbers.confidence.decay.class(view.text(Register::DECAY_CLASS));
@@ -112,7 +112,7 @@ pub(super) fn judge(
     }
     let confidence = confidence::confidence(&authors, ageing, &numbers.confidence);
     let local = match author.is_some_and(|author| !author.is_own()) {
-        true => of_foreign_text(reading, entry, view, &authors, ageing)?,
+        true => of_foreign_text(reading, seen, &authors, ageing)?,
         false => of_own_text(view, &confidence, reading),
     };
     let scan = severity(reading, view, overlay);
@@ -223,39 +223,46 @@ fn of_own_text(view: &View, confidence: &Confidence, reading: &Reading<'_>) -> L
 /// Of somebody else's text only what was observed of this very text counts: whoever has earned a
 /// place may not put another text there. Counters do not say of which text they speak, and stamps
 /// are their author's word; so it goes by the outcomes that were noted here, and by own cells since
-/// the first of them. Of what was folded nobody knows since when it is.
+/// the first of them. Of what was folded nobody knows since when it is. A text has one name whichever
+/// entry it is shown under, so what was seen of it counts under another that is held to be the same;
+/// cells are those of an entry under which it was seen.
 fn of_foreign_text(
     reading: &Reading<'_>,
-    entry: EntryId,
-    view: &View,
+    seen: &Seen,
     authors: &[Author<'_>],
     ageing: Ageing,
 ) -> Result<Local, Error> {
-    let text = Some(view.text_digest());
-    let proven = reading.snapshot.uses(entry)?.proven.filter(|of| Some(of.text) == text);
-    let (mut successes, mut since) = (0, None);
+    let text = seen.view.text_digest();
+    let (mut successes, mut since) = (0, BTreeMap::<EntryId, Day>::new());
     // Whoever counts least here is not always among those for whom it was noted. What was noted for
     // several of them was seen once.
-    for author in view.text_authors() {
+    for author in seen.view.text_authors() {
         let outcomes = reading.outcomes(author)?;
-        let of_text = outcomes.iter().filter(|row| row.entry == entry && row.text == text);
+        let of_text = outcomes.iter().filter(|row| row.text == Some(text));
         let kept = of_text.clone().filter(|row| row.is_success).count();
         let kept = u32::try_from(kept).unwrap_or(u32::MAX);
-        let before = proven.filter(|of| of.author == author);
-        let before_kept = before.map_or(0, |before| before.successes);
-        successes = kept.saturating_add(before_kept).max(successes);
-        let days = of_text.map(|row| row.day).chain(before.map(|before| before.since));
-        since = days.chain(since).min();
+        let is_before = |of: &ProvenRow| of.author == author && of.text == text;
+        let before = seen.proven.iter().filter(|(_, of)| is_before(of));
+        let all = before.clone().map(|(_, of)| of.successes).fold(kept, u32::saturating_add);
+        successes = all.max(successes);
+        let days = of_text.map(|row| (row.entry, row.day));
+        for (entry, day) in days.chain(before.map(|(entry, of)| (*entry, of.since))) {
+            since.entry(entry).and_modify(|first| *first = day.min(*first)).or_insert(day);
+        }
     }
-    let is_since = |cell: &Cell| since.is_some_and(|since| cell.day >= since);
+    let parts = seen.counted();
+    let cells = |author: AuthorId| {
+        let dated = parts
+            .iter()
+            .filter_map(|(entry, counts)| Some((since.get(entry)?, counts.get(&author)?.dated())));
+        let cells = dated.flat_map(|(since, dated)| {
+            let cells = confidence::cells(&dated, ageing.now).into_iter();
+            cells.filter(move |cell| cell.day >= *since)
+        });
+        cells.collect::<Vec<Cell>>()
+    };
     let own = authors.iter().filter(|author| author.standing == confidence::Standing::Own);
-    let own: Vec<(AuthorId, Vec<Cell>)> = own
-        .filter_map(|author| {
-            let dated = view.counts.get(&author.id)?.dated();
-            let cells = confidence::cells(&dated, ageing.now).into_iter().filter(is_since);
-            Some((author.id, cells.collect()))
-        })
-        .collect();
+    let own: Vec<(AuthorId, Vec<Cell>)> = own.map(|author| (author.id, cells(author.id))).collect();
     let own: Vec<Author<'_>> = own
         .iter()
         .map(|(id, cells)| Author { id: *id, standing: confidence::Standing::Own, cells })

@@ -10,12 +10,12 @@ use super::numbers::Numbers;
 use super::standing::{Kept, Standing};
 use crate::store::peers::Society;
 use crate::store::peers::rows::OutcomeRow;
-use crate::store::rows::{OverlayRow, UseRow, ViewRow};
+use crate::store::rows::{OverlayRow, ProvenRow, UseRow, ViewRow};
 use crate::store::tasks::{TaskRow, TaskState};
 use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
-use klnode_crdt::view::{Entitlement, ProposedElement, View};
+use klnode_crdt::view::{Counts, Entitlement, ProposedElement, View};
 use klnode_scoring::scan::share::Border;
 use klnode_scoring::status::Writer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +75,20 @@ pub(super) struct Seen {
     pub(super) row: ViewRow,
     pub(super) view: View,
     pub(super) uses: UseRow,
+    /// What outcomes that are kept no longer said of it, and of all that are read as it.
+    pub(super) proven: Vec<(EntryId, ProvenRow)>,
+    /// What was counted of each of those that are read as one; nothing where one is read alone.
+    pub(super) parts: Vec<(EntryId, BTreeMap<AuthorId, Counts>)>,
+}
+
+impl Seen {
+    /// What was counted, by the entry of which it was.
+    pub(super) fn counted(&self) -> Vec<(EntryId, &BTreeMap<AuthorId, Counts>)> {
+        match self.parts.is_empty() {
+            true => vec![(self.entry, &self.view.counts)],
+            false => self.parts.iter().map(|(entry, counts)| (*entry, counts)).collect(),
+        }
+    }
 }
 
 /// An entry as it is answered.
@@ -99,6 +113,8 @@ pub struct Found {
     pub first_seen: WallTime,
     /// Entries that this node holds to be the same, and that are counted with this one.
     pub merged: Vec<EntryId>,
+    /// The entry whose text is shown: this one, or one of those that says it at greater length.
+    pub text_of: EntryId,
     /// The entry under which this one is shown, where it is shown under another.
     pub merged_into: Option<EntryId>,
 }
@@ -171,7 +187,8 @@ impl Reading<'_> {
     pub fn read(&self, entry: EntryId) -> Result<Option<Found>, Error> {
         let Some((row, view)) = self.view(entry)? else { return Ok(None) };
         let uses = self.snapshot.uses(entry)?;
-        self.judged(Seen { entry, row, view, uses }).map(Some)
+        let proven = uses.proven.map(|of| (entry, of)).into_iter().collect();
+        self.judged(Seen { entry, row, view, uses, proven, parts: Vec::new() }).map(Some)
     }
 
     /// The same, where many are read: what is damaged is passed over. The doctor tells of it.
@@ -237,6 +254,7 @@ impl Reading<'_> {
             overlay,
             first_seen: row.first_seen,
             merged: Vec::new(),
+            text_of: entry,
             merged_into: None,
         })
     }

@@ -22,6 +22,7 @@ use klnode_scoring::conflict::{
 use klnode_scoring::rank::{self, Placed};
 use klnode_scoring::recency::recency;
 use klnode_scoring::relevance::Calibration;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hits that are compared with each other, from the first on.
@@ -33,12 +34,36 @@ pub(super) const RELATED_MIN: f64 = 0.45;
 pub(super) struct Rivalry {
     pub(super) one: EntryId,
     pub(super) two: EntryId,
-    resolution: Resolution,
+    pub(super) resolution: Resolution,
+}
+
+/// Of whom it is told what decides between two.
+#[derive(Clone, Copy)]
+enum Told {
+    /// Of the one that has more for it, as what is spoken of.
+    Winner,
+    /// Of the same, as the other one.
+    Other,
+    /// Of the one that has less for it.
+    Loser,
+}
+
+/// What is known of a rival where the two are named to each other.
+pub(super) struct Named {
+    code: String,
+    /// Whether its text was seen to work here.
+    is_tried: bool,
+}
+
+impl Named {
+    pub(super) fn of(found: &Found) -> Self {
+        Self { code: found.code(), is_tried: found.judged.local_successes > 0 }
+    }
 }
 
 impl Rivalry {
     /// The one for which clearly more speaks, and the other.
-    fn decided(&self) -> Option<(EntryId, EntryId)> {
+    pub(super) fn decided(&self) -> Option<(EntryId, EntryId)> {
         let winner = match &self.resolution {
             Resolution::Dominates { winner, .. } | Resolution::Outweighs { winner, .. } => *winner,
             Resolution::Competing { .. } => return None,
@@ -49,8 +74,8 @@ impl Rivalry {
         })
     }
 
-    /// What is better about the winner.
-    fn grounds(&self) -> String {
+    /// What decides between the two, or that nothing does.
+    fn grounds(&self, told: Told) -> String {
         match &self.resolution {
             Resolution::Dominates { better_on, .. } => {
                 let name = |criterion: &Criterion| match criterion {
@@ -58,15 +83,48 @@ impl Rivalry {
                     Criterion::Recency => "recency",
                     Criterion::Provenance => "citations",
                 };
-                let names: Vec<&str> = better_on.iter().map(name).collect();
-                format!("better on {}", names.join(" and "))
+                let names = better_on.iter().map(name).collect::<Vec<&str>>().join(" and ");
+                match told {
+                    Told::Winner => format!("better on {names}"),
+                    Told::Other => format!("the other is better on {names}"),
+                    Told::Loser => format!("worse on {names}"),
+                }
             }
             Resolution::Outweighs { difference, threshold, .. } => {
-                format!("more speaks for it, by {difference:.2} where {threshold:.2} decide")
+                let by = format!("by {difference:.2} where {threshold:.2} decide");
+                match told {
+                    Told::Winner => format!("more speaks for it, {by}"),
+                    Told::Other => format!("more speaks for the other, {by}"),
+                    Told::Loser => format!("less speaks for it, {by}"),
+                }
             }
             Resolution::Competing { difference, threshold } => {
                 format!("neither is clearly better, by {difference:.2} where {threshold:.2} decide")
             }
+        }
+    }
+
+    /// Why the two are listed as they are, told beside one of them: the other stands before or after
+    /// it, or nowhere.
+    fn why(&self, entry: EntryId, other: Option<Ordering>, is_by_trial: bool) -> String {
+        let Some((winner, _)) = self.decided() else { return self.grounds(Told::Winner) };
+        let grounds = |told| self.grounds(told);
+        match (winner == entry, other) {
+            (true, Some(Ordering::Greater)) => format!("listed first: {}", grounds(Told::Winner)),
+            (false, Some(Ordering::Greater)) if is_by_trial => {
+                format!("tried here; but {}", grounds(Told::Other))
+            }
+            (false, Some(Ordering::Greater)) => {
+                format!("listed first, but {}", grounds(Told::Other))
+            }
+            (true, Some(_)) if is_by_trial => {
+                format!("{}; what was tried here is listed first", grounds(Told::Winner))
+            }
+            (true, Some(_)) => format!("{}, though listed after it", grounds(Told::Winner)),
+            (false, Some(_)) => format!("listed after it: {}", grounds(Told::Other)),
+            // Then it is told of the other.
+            (true, None) => format!("not listed; {}", grounds(Told::Loser)),
+            (false, None) => format!("not listed; {}", grounds(Told::Winner)),
         }
     }
 }
@@ -169,28 +227,25 @@ pub(super) fn order(mut placed: Vec<Placed>, rivalries: &[Rivalry]) -> Vec<Place
     if has_moved { rank::local_verified_first(placed) } else { placed }
 }
 
-/// What is to be said of rivals, by entry, given the order in which they are listed.
+/// What is to be said of rivals, by entry, given the order of those that are listed.
 pub(super) fn caveats(
     order: &[EntryId],
     rivalries: &[Rivalry],
-    code: &dyn Fn(EntryId) -> Option<String>,
+    named: &dyn Fn(EntryId) -> Option<Named>,
 ) -> BTreeMap<EntryId, Vec<Caveat>> {
     let mut caveats: BTreeMap<EntryId, Vec<Caveat>> = BTreeMap::new();
-    let place = |entry| order.iter().position(|one| *one == entry).unwrap_or(usize::MAX);
+    let place = |entry| order.iter().position(|one| *one == entry);
+    let is_tried = |entry| named(entry).is_some_and(|one| one.is_tried);
     for rivalry in rivalries {
-        let grounds = rivalry.grounds();
+        let decided = rivalry.decided();
+        let is_by_trial =
+            decided.is_some_and(|(winner, loser)| is_tried(loser) && !is_tried(winner));
         for (entry, other) in [(rivalry.one, rivalry.two), (rivalry.two, rivalry.one)] {
-            let is_first = place(entry) < place(other);
-            let why = match rivalry.decided() {
-                None => grounds.clone(),
-                Some((winner, _)) => match (winner == entry, is_first) {
-                    (true, true) => format!("listed first: {grounds}"),
-                    (false, false) => format!("listed after it: the other is {grounds}"),
-                    (true, false) => format!("{grounds}; what was tried here is listed first"),
-                    (false, true) => format!("tried here; but the other is {grounds}"),
-                },
-            };
-            let code = code(other).unwrap_or_else(|| kind::code_digits(other));
+            let Some(here) = place(entry) else { continue };
+            let there = place(other).map(|there| there.cmp(&here));
+            let is_first = there == Some(Ordering::Greater);
+            let why = rivalry.why(entry, there, is_by_trial);
+            let code = named(other).map_or_else(|| kind::code_digits(other), |one| one.code);
             let caveat = Caveat::CompetesWith { entry: other, code, is_first, why };
             caveats.entry(entry).or_default().push(caveat);
         }
@@ -247,5 +302,70 @@ pub(super) fn polarity(view: &View) -> Polarity {
         Some("positive") => Polarity::Positive,
         Some("negative") => Polarity::Negative,
         _ => Polarity::Neutral,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINNER: EntryId = EntryId::from_bytes([1; 16]);
+    const LOSER: EntryId = EntryId::from_bytes([2; 16]);
+
+    /// What is said beside each of those that are listed: whether the other comes after it, and why.
+    fn said(resolution: &Resolution, order: &[EntryId], tried: &[EntryId]) -> Vec<(bool, String)> {
+        let rivalry = Rivalry { one: WINNER, two: LOSER, resolution: resolution.clone() };
+        let named = |entry: EntryId| {
+            Some(Named { code: "L-7F3KQ2MX".to_owned(), is_tried: tried.contains(&entry) })
+        };
+        let caveats = caveats(order, &[rivalry], &named);
+        let of = |entry: &EntryId| match &caveats[entry][..] {
+            [Caveat::CompetesWith { is_first, why, .. }] => (*is_first, why.clone()),
+            other => panic!("{other:?}"),
+        };
+        order.iter().map(of).collect()
+    }
+
+    #[test]
+    fn rivals_are_told_why_they_are_listed_as_they_are() {
+        let (difference, threshold) = (0.3, 0.1);
+        let outweighs = Resolution::Outweighs { winner: Side::A, difference, threshold };
+        let by = "by 0.30 where 0.10 decide";
+        let own = format!("more speaks for it, {by}");
+        let other = format!("more speaks for the other, {by}");
+        let both = |first: String, second: String| [(true, first), (false, second)];
+        let said = |order: &[EntryId], tried: &[EntryId]| said(&outweighs, order, tried);
+        let expect = both(format!("listed first: {own}"), format!("listed after it: {other}"));
+        assert_eq!(said(&[WINNER, LOSER], &[LOSER]), expect);
+        // The other way round only what was tried is said to be listed first for that.
+        let behind = format!("{own}; what was tried here is listed first");
+        let expect = both(format!("tried here; but {other}"), behind);
+        assert_eq!(said(&[LOSER, WINNER], &[LOSER]), expect);
+        let behind = format!("{own}, though listed after it");
+        let expect = both(format!("listed first, but {other}"), behind);
+        for tried in [&[WINNER][..], &[WINNER, LOSER], &[]] {
+            assert_eq!(said(&[LOSER, WINNER], tried), expect, "{tried:?}");
+        }
+        // What is not there is listed neither before nor after.
+        let less = format!("not listed; less speaks for it, {by}");
+        assert_eq!(said(&[WINNER], &[]), [(false, less)]);
+        assert_eq!(said(&[LOSER], &[LOSER]), [(false, format!("not listed; {own}"))]);
+    }
+
+    #[test]
+    fn what_decides_is_told_from_either_side() {
+        let better_on = vec![Criterion::Evidence, Criterion::Recency];
+        let dominates = Resolution::Dominates { winner: Side::A, better_on };
+        let competing = Resolution::Competing { difference: 0.05, threshold: 0.1 };
+        let neither = "neither is clearly better, by 0.05 where 0.10 decide";
+        let better = "listed first: better on evidence and recency";
+        let worse = "listed after it: the other is better on evidence and recency";
+        for (resolution, expect) in [(&dominates, [better, worse]), (&competing, [neither; 2])] {
+            let said = said(resolution, &[WINNER, LOSER], &[]);
+            assert_eq!(said.iter().map(|(_, why)| why.as_str()).collect::<Vec<_>>(), expect);
+        }
+        let alone = said(&dominates, &[WINNER], &[]);
+        assert_eq!(alone, [(false, "not listed; worse on evidence and recency".to_owned())]);
+        assert_eq!(said(&competing, &[LOSER], &[]), [(false, neither.to_owned())]);
     }
 }

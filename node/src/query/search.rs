@@ -407,7 +407,7 @@ impl Reading<'_> {
         ranking.placed.retain(|placed| {
             let entry = placed.candidate.entry;
             let is_kept = may_enter(entry);
-            left_out.extend((!is_kept).then_some((entry, Reason::TooMany)));
+            left_out.extend((!is_kept).then_some((entry, Reason::Untried)));
             is_kept
         });
         ranking.nearest.retain(|near| may_enter(near.entry));

@@ -302,7 +302,7 @@ pub fn name_of(society: &Society, author: AuthorId) -> String {
 }
 
 /// A name as it is seen: nothing in it hides, and nothing ends the label that it stands in.
-fn cleaned(name: &str) -> String {
+pub fn cleaned(name: &str) -> String {
     let plain = |one: char| if LABEL_MARKS.contains(&one) { '_' } else { one };
     let plain: String = name.chars().filter(|one| is_seen(*one)).map(plain).collect();
     let words: Vec<&str> = plain.split_whitespace().collect();

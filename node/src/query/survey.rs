@@ -304,7 +304,7 @@ fn memory(found: &Found) -> Option<Memory> {
 }
 
 /// Whether an entry may speak here, and is more than a raw observation.
-fn is_surveyed(found: &Found) -> bool {
+pub(super) fn is_surveyed(found: &Found) -> bool {
     let status = found.judged.standing.status;
     let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
     let is_told = status.is_retrieved() || status == Status::Stale;

@@ -3,4 +3,3 @@
 pub mod connect;
 pub mod hook;
 pub mod mcp;
-pub mod shell;

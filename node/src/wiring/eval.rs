@@ -5,8 +5,8 @@ use super::node::{Network, Node};
 use super::progress::Bar;
 use super::{Failure, runtime};
 use crate::api::{Bound, Client};
-use crate::cli::Reply;
 use crate::cli::eval::{Args, Set};
+use crate::cli::{Reply, VerbError};
 use klnode_config::Config;
 use std::path::PathBuf;
 
@@ -17,16 +17,20 @@ pub(super) fn eval(args: Args, home: &Home, config: &Config) -> Result<Reply, Fa
         let client = Client::new(&home.socket(config));
         return Ok(runtime()?.block_on(args.run(set, &client, &mut bar))?);
     }
-    let scratch = Scratch::new()?;
-    let home = Home::resolve(Some(scratch.0.clone()))?;
-    home.prepare()?;
-    let (service, running) = Node::open(&home, config)?.start(&home, config, Network::None)?;
-    let path = home.path().join("klnode.sock");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|source| Failure::System { what: "start", source })?;
+    // Before there is anything that an end without notice would leave behind.
+    let enough = runtime
+        .block_on(async { super::serve::stop_signal() })
+        .map_err(|source| Failure::System { what: "listen for signals", source })?;
+    let scratch = Scratch::new()?;
+    let home = Home::resolve(Some(scratch.0.clone()))?;
+    home.prepare()?;
+    let (service, running) = Node::open(&home, config)?.start(&home, config, Network::None)?;
+    let path = home.path().join("klnode.sock");
     let reply = runtime.block_on(async {
         let socket = Bound::bind(&path).await?;
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -35,7 +39,11 @@ pub(super) fn eval(args: Args, home: &Home, config: &Config) -> Result<Reply, Fa
             // Dropped or told: both mean to stop.
             let _ = stopped.await;
         }));
-        let reply = args.run(set, &Client::new(&path), &mut bar).await;
+        let client = Client::new(&path);
+        let reply = tokio::select! {
+            reply = args.run(set, &client, &mut bar) => reply,
+            () = enough => Err(VerbError::Interrupted("nothing was kept".into())),
+        };
         drop(stop);
         // Whatever the server ends with, the evaluation is done.
         let _ = serving.await;

@@ -57,12 +57,9 @@ impl Home {
     /// The folder that was named, or the one the platform suggests.
     pub(super) fn resolve(named: Option<PathBuf>) -> Result<Self, HomeError> {
         let data = || std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-        let user = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
         // One from the current folder would be another home in every folder.
-        let absolute = |path: &PathBuf| path.is_absolute();
-        let usual = || data().filter(absolute).or_else(|| user().filter(absolute));
-        let typed =
-            named.or_else(|| usual().map(|data| data.join("klnode"))).ok_or(HomeError::NoHome)?;
+        let data = || data().filter(|path| path.is_absolute()).map(|data| data.join("klnode"));
+        let typed = named.or_else(data).or_else(of_user).ok_or(HomeError::NoHome)?;
         // Without a current folder there is nothing better than what was typed.
         let path = std::path::absolute(&typed).unwrap_or_else(|_| typed.clone());
         Ok(Self { path, typed })
@@ -82,11 +79,13 @@ impl Home {
     }
 
     /// Where it lies, from the root, if `klnode` alone would not find it, or would not wherever the
-    /// variable that names a home is not set as here.
+    /// variables that lead to a home are not set as here: programs that are started from a desktop
+    /// have but `HOME`.
     pub(super) fn unusual(&self) -> io::Result<Option<PathBuf>> {
         let path = std::path::absolute(&self.path)?;
         let is_default = Self::resolve(None).is_ok_and(|usual| usual.path == path);
-        let is_usual = is_default && in_environment().is_none();
+        let is_of_user = of_user().is_some_and(|usual| usual == path);
+        let is_usual = is_default && is_of_user && in_environment().is_none();
         Ok((!is_usual).then_some(path))
     }
 
@@ -273,6 +272,12 @@ impl Home {
         }
         File::open(&self.path)?.sync_all()
     }
+}
+
+/// The home to which the user's own folder leads, whatever else is set.
+fn of_user() -> Option<PathBuf> {
+    let user = std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute())?;
+    Some(user.join(".local/share/klnode"))
 }
 
 /// The home that the environment names.

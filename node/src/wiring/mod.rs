@@ -215,6 +215,9 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
         hook::run(args, global.home.clone(), global.config.as_deref(), &global.set, started);
         return Ok(0);
     }
+    if let Some(code) = homeless(&verb, global)? {
+        return Ok(code);
+    }
     let home = Home::resolve(global.home.clone())?;
     let layered = match settings::read(&home, global.config.as_deref(), &global.set) {
         Ok(layered) => layered,
@@ -230,9 +233,7 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
             answer(reply.ok_or_else(|| Failure::NoSuchKey(args.key.unwrap_or_default()))?, global)
         }
         Verb::Mcp(args) => mcp::mcp(&args, &home, layered.config(), global).map(|()| 0),
-        Verb::Completions(args) => answer(args.script(), global),
-        Verb::Man => answer(cli::help::man()?, global),
-        Verb::Service(args) => answer(offline::service(&args, global)?, global),
+        Verb::Service(args) => answer(offline::service(&args, &home, global)?, global),
         Verb::Connect(args) => {
             let reply = connect::connect(args, &home, layered.config(), global)?;
             answer(reply, global)
@@ -244,9 +245,6 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
         Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, global),
         Verb::Person(verb) => answer(person::run(&verb, &home, global)?, global),
         Verb::Doctor => answer(offline::doctor(&home, &layered, None)?, global),
-        Verb::Backup(cli::backup::Args { verb: Some(BackupVerb::Verify { file }), .. }) => {
-            answer(offline::verify(&file)?, global)
-        }
         Verb::Watch(watch) => {
             let client = client(&layered, &home);
             let lines = if global.json { Lines::Json } else { Lines::Text };
@@ -270,6 +268,7 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
                 terminal,
                 ask: if offline::is_attended(global) { Some(&mut ask) } else { None },
                 program: start_command::program(global),
+                home: home.path(),
                 progress: &mut bar,
             };
             let reply = runtime()?.block_on(cli::run(verb, &client, around));
@@ -279,6 +278,19 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
             answer(reply, global)
         }
     }
+}
+
+/// Does what looks neither at a home nor at what is set, and returns how to end if it was that.
+fn homeless(verb: &Verb, global: &Global) -> Result<Option<u8>, Failure> {
+    let reply = match verb {
+        Verb::Completions(args) => args.script(),
+        Verb::Man => cli::help::man()?,
+        Verb::Backup(cli::backup::Args { verb: Some(BackupVerb::Verify { file }), .. }) => {
+            offline::verify(file)?
+        }
+        _ => return Ok(None),
+    };
+    answer(reply, global).map(Some)
 }
 
 /// The command line as a client of the running node.

@@ -89,15 +89,19 @@ pub(super) fn doctor(
     Ok(cli::doctor::reply(&findings))
 }
 
-pub(super) fn service(args: &cli::service::Args, global: &Global) -> Result<Reply, Failure> {
+pub(super) fn service(
+    args: &cli::service::Args,
+    home: &Home,
+    global: &Global,
+) -> Result<Reply, Failure> {
     let system = |source| Failure::System { what: "find where this program is", source };
     let absolute = |path: &std::path::PathBuf| std::path::absolute(path).map_err(system);
     let program = Program {
         path: std::env::current_exe().map_err(system)?,
-        home: global.home.as_ref().map(absolute).transpose()?,
+        home: home.unusual().map_err(system)?,
         config: global.config.as_ref().map(absolute).transpose()?,
     };
-    Ok(cli::service::show(args, &program))
+    Ok(cli::service::show(args, &program)?)
 }
 
 /// Claims a home on which no node may run meanwhile.
@@ -118,11 +122,16 @@ pub(super) fn is_attended(global: &Global) -> bool {
 /// Asks a question on the terminal of somebody who can be asked.
 pub(super) fn ask(question: &str) -> bool {
     let mut stderr = io::stderr().lock();
-    let asked = write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush());
+    let asked = stderr.write_all(prompt(question).as_bytes()).and_then(|()| stderr.flush());
     let mut answer = String::new();
     asked.is_ok()
         && io::stdin().read_line(&mut answer).is_ok()
         && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// A question as it is printed: it may name what others wrote, as a diff of their file does.
+fn prompt(question: &str) -> String {
+    format!("{} [y/N] ", cli::harmless(question))
 }
 
 /// Runs something that may meet damaged files: redb panics on some, which is caught where it
@@ -174,4 +183,15 @@ pub(super) fn restore_way_out(error: &RestoreError) -> (u8, Option<&'static str>
         RestoreError::Io { .. } | RestoreError::Store(_) => None,
     };
     (1, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_question_moves_the_cursor_or_turns_a_line_around() {
+        let shown = prompt("+ a\u{202e}b\u{1b}[2J\nChange 1 file?");
+        assert_eq!(shown, "+ a\u{FFFD}b\u{FFFD}[2J\nChange 1 file? [y/N] ");
+    }
 }

@@ -1,7 +1,7 @@
 //! When the machine speaks, when it waits, and what a peer may cost.
 
 use super::*;
-use crate::proto::limits::RECEIPTS_MAX;
+use crate::proto::limits::{REASON_CHARS_MAX, RECEIPTS_MAX};
 
 #[test]
 fn a_peer_over_its_budget_is_told_later_then_sent_away() {
@@ -259,6 +259,16 @@ fn a_peer_that_says_no_is_left_alone_for_half_a_minute() {
     assert_eq!(bench.asked, []);
     bench.pass(1);
     assert!(matches!(bench.next().1, Ask::Changes(None, _)));
+}
+
+#[test]
+fn of_why_a_peer_says_no_one_short_line_is_kept() {
+    let mut bench = Bench::met(Shelf::default());
+    let words = format!("no\n   bob (0b0b0b0b)\u{2028}yours{}", "!".repeat(REASON_CHARS_MAX));
+    bench.reply(&Answer::Refused(words));
+    let SyncState::Refused(kept) = bench.machine.state(PEER) else { panic!("it said no") };
+    assert!(kept.starts_with("no bob (0b0b0b0b) yours!"), "{kept}");
+    assert_eq!(kept.chars().count(), REASON_CHARS_MAX);
 }
 
 #[test]

@@ -5,12 +5,13 @@
 
 use super::line::{FORMAT, Head, Line, Overlay, SignedRecord, VERSION};
 use super::marks::MarksKey;
-use super::stream::{self, Gone, Pieces};
+use super::stream::{self, CutShort, Gone, Pieces};
 use super::types::ExportQuery;
 use crate::api::errors::ApiError;
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::api::translate;
+use crate::query::characters::harmless_json;
 use crate::store::peers::Society;
 use crate::store::rows::ViewRow;
 use crate::store::{self, Snapshot};
@@ -51,10 +52,12 @@ pub(super) async fn export(
     let (node, marks) = (service.author, service.marks);
     let export = Export { snapshot, node, marks, society, workspace };
     stream::pieces("application/x-ndjson", move |pieces| {
-        if let Err(Stop::Store(error)) = export.write(pieces) {
-            tracing::error!(%error, "an export was broken off");
-            pieces.break_off(&error.to_string());
-        }
+        export.write(pieces).map_err(|stop| {
+            if let Stop::Store(error) = stop {
+                tracing::error!(%error, "an export was broken off");
+            }
+            CutShort
+        })
     })
 }
 
@@ -180,6 +183,23 @@ fn in_order(held: EntryRecords) -> Vec<Record> {
     records
 }
 
+/// A line, in which nothing that others wrote is obeyed by a terminal that shows it.
 fn json(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("texts and numbers are JSON")
+    let json = serde_json::to_string(value).expect("texts and numbers are JSON");
+    harmless_json(json).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_holds_nothing_that_a_terminal_would_obey_and_reads_as_the_same() {
+        let title = Some("a\u{9b}2J\u{202e}b\u{7f}\n\u{1b}]0;c".to_owned());
+        let line = Line { title, ..Line::default() };
+        let bytes = json(&line);
+        let expected = r#"{"title":"a\u009b2J\u202eb\u007f\n\u001b]0;c"}"#;
+        assert_eq!(String::from_utf8_lossy(&bytes), expected);
+        assert_eq!(serde_json::from_slice::<Line>(&bytes).unwrap(), line);
+    }
 }

@@ -79,14 +79,13 @@ async fn taken_in(
     let body = body.map_err(|rejection| unread(&rejection))?;
     let (engine, author, now) = (service.engine.clone(), service.author, (service.now)());
     let (snapshot, key) = (service.snapshot()?, service.marks.clone());
-    let reading = tokio::task::spawn_blocking(move || {
+    let reading = apart(move |_| {
         let society = Society::read(&snapshot, author, now)?;
         let earlier = BTreeMap::new();
         let mut reader = Reader { snapshot, society, author, key, now, query, approval, earlier };
         reader.read(&body)
     });
-    let broken = |_| ApiError::new(Kind::Failed, "read the lines: the node is stopping", None);
-    let (mut imported, lines) = reading.await.map_err(broken)??;
+    let (mut imported, lines) = reading.await?;
     let mut commands = Vec::new();
     let mut counts = Vec::new();
     for Wanted { number, commands: of_line, forgets, entry } in lines {

@@ -249,6 +249,8 @@ pub(crate) const RELATIONS: [(Relation, &str); 4] = [
 pub const DAMAGED: &str = r#""state":"damaged""#;
 /// What the line of a forgotten entry says.
 pub const FORGOTTEN: &str = r#""state":"forgotten""#;
+/// What a further line of an entry says.
+pub const FURTHER: &str = r#","part":"#;
 
 impl Line {
     /// What is left of an entry that cannot be read.

@@ -1,8 +1,10 @@
 //! Answers that come piece by piece from a thread of their own.
 //!
-//! A caller that goes away, or takes nothing for a while, ends the work. Only so many run at once.
+//! A caller that goes away, or takes nothing for a while, ends the work. Only so many run at once. Where
+//! the work does not come to its end, neither does the answer: the caller sees that it is not whole.
 
 use super::types::{News, Progress};
+use crate::api::apart::broken;
 use crate::api::errors::{ApiError, Kind};
 use crate::store::Watch;
 use axum::body::{Body, Bytes};
@@ -32,9 +34,19 @@ static WORK: Semaphore = Semaphore::const_new(WORK_MAX);
 #[derive(Debug)]
 pub(super) struct Gone;
 
+/// The work has not come to its end.
+#[derive(Debug)]
+pub(super) struct CutShort;
+
+impl From<Gone> for CutShort {
+    fn from(_: Gone) -> Self {
+        Self
+    }
+}
+
 /// Where the work puts what it has.
 pub(super) struct Pieces {
-    to: mpsc::Sender<io::Result<Bytes>>,
+    to: mpsc::Sender<Bytes>,
     runtime: tokio::runtime::Handle,
     buffer: Vec<u8>,
 }
@@ -52,17 +64,7 @@ impl Pieces {
 
     /// Sends what has gathered.
     pub(super) fn flush(&mut self) -> Result<(), Gone> {
-        let bytes = Bytes::from(std::mem::take(&mut self.buffer));
-        self.send(Ok(bytes))
-    }
-
-    /// Ends the answer before its end: the caller sees that it is not whole.
-    pub(super) fn break_off(&mut self, reason: &str) {
-        self.buffer.clear();
-        let _ = self.send(Err(io::Error::other(reason.to_owned())));
-    }
-
-    fn send(&mut self, piece: io::Result<Bytes>) -> Result<(), Gone> {
+        let piece = Bytes::from(std::mem::take(&mut self.buffer));
         let sent = tokio::time::timeout(STALL_MAX, self.to.send(piece));
         match self.runtime.block_on(sent) {
             Ok(Ok(())) => Ok(()),
@@ -78,7 +80,7 @@ impl Pieces {
 /// Answers with what a thread puts out.
 pub(super) fn pieces(
     media_type: &'static str,
-    work: impl FnOnce(&mut Pieces) + Send + 'static,
+    work: impl FnOnce(&mut Pieces) -> Result<(), CutShort> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let place = WORK.try_acquire().map_err(|_| {
         let message = format!("begin: {WORK_MAX} exports, backups or checks are under way");
@@ -86,14 +88,22 @@ pub(super) fn pieces(
     })?;
     let (to, from) = mpsc::channel(PIECES_MAX);
     let runtime = tokio::runtime::Handle::current();
-    tokio::task::spawn_blocking(move || {
+    let worked = tokio::task::spawn_blocking(move || {
         let _place = place;
-        work(&mut Pieces { to, runtime, buffer: Vec::new() });
+        work(&mut Pieces { to, runtime, buffer: Vec::new() })
     });
-    let body = Body::from_stream(stream::unfold(from, async |mut from| {
-        let piece = from.recv().await?;
-        Some((piece, from))
-    }));
+    let body =
+        Body::from_stream(stream::unfold((from, Some(worked)), async |(mut from, worked)| {
+            if let Some(piece) = from.recv().await {
+                return Some((Ok(piece), (from, worked)));
+            }
+            let why = match worked?.await {
+                Ok(Ok(())) => return None,
+                Ok(Err(CutShort)) => "it was cut short".to_owned(),
+                Err(_) => broken().to_string(),
+            };
+            Some((Err(io::Error::other(why)), (from, None)))
+        }));
     Ok(([(CONTENT_TYPE, media_type)], body).into_response())
 }
 
@@ -122,7 +132,7 @@ pub(super) fn news<T: Serialize>(
             Err(error) => News::Failed(error.into_detail()),
         };
         // A caller that has gone does not hear of it.
-        let _ = tell(pieces, &last);
+        Ok(tell(pieces, &last)?)
     })
 }
 
@@ -130,4 +140,41 @@ fn tell<T: Serialize>(pieces: &mut Pieces, news: &News<T>) -> Result<(), Gone> {
     let line = serde_json::to_vec(news).map_err(|_| Gone)?;
     pieces.line(&line)?;
     pieces.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    fn collected(
+        work: impl FnOnce(&mut Pieces) -> Result<(), CutShort> + Send + 'static,
+    ) -> Result<Bytes, axum::Error> {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(1).enable_time().build().unwrap();
+        runtime.block_on(async {
+            let answer = pieces("text/plain", work).unwrap();
+            answer.into_body().collect().await.map(|body| body.to_bytes())
+        })
+    }
+
+    fn line(pieces: &mut Pieces) -> Result<(), Gone> {
+        pieces.line(b"a line")?;
+        pieces.flush()
+    }
+
+    #[test]
+    fn an_answer_that_is_not_whole_does_not_end_as_one() {
+        assert_eq!(collected(|pieces| Ok(line(pieces)?)).unwrap(), "a line\n");
+        let given_up = collected(|pieces| {
+            line(pieces)?;
+            Err(CutShort)
+        });
+        assert_eq!(given_up.unwrap_err().to_string(), "it was cut short");
+        let broken = collected(|pieces| {
+            line(pieces)?;
+            panic!("the test wants it so")
+        });
+        assert_eq!(broken.unwrap_err().to_string(), "answer: something broke inside the node");
+    }
 }

@@ -5,7 +5,7 @@ use super::workspaces::one;
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answered, Body};
+use crate::api::exchange::{Answered, Body, Path};
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::api::types::MapCheckout;
@@ -13,7 +13,7 @@ use crate::api::types::peers::Workspace;
 use crate::engine::{CheckoutAct, Command};
 use crate::query::{Identity, Likeness, Repository};
 use crate::store::places::CheckoutRow;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use klnode_crdt::ids::WorkspaceId;
 
 /// Maps a checkout to a workspace: what is written there goes to it, unless it says otherwise. All

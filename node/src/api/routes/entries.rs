@@ -5,7 +5,7 @@ use super::{anchors, named, not_held, promotion, resolve, resolve_for_change};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answer, Answered, Body, Params};
+use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::person::Approval;
 use crate::api::places::Settled;
 use crate::api::server::Service;
@@ -16,7 +16,8 @@ use crate::api::types::{
 };
 use crate::engine::{Command, Confirmation, Marks, Receipt, Rejection, TaskAct, TaskDone, edited};
 use crate::query::{Found, Gate, complaint};
-use axum::extract::{Path, State};
+use crate::store::Error;
+use axum::extract::State;
 use klnode_crdt::claims::Claims;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
@@ -245,7 +246,7 @@ pub(super) async fn observe(
     let entry = resolve(&service.snapshot()?, &entry)?;
     let amount = outcome::feedback(service.reader.numbers.outcome());
     let command = match observe.task.as_deref().map(task_named).transpose()? {
-        None => Command::Observe { entry, of, amount },
+        None => Command::Observe { entry: worded(&service, entry)?, of, amount },
         Some(task) => Command::Task(Box::new(TaskAct::Observe { task, entry, of, amount })),
     };
     let receipt = service.submit(caller, command).await?;
@@ -257,6 +258,19 @@ pub(super) async fn observe(
     let (counted, reason) = (reason.is_none(), reason.map(str::to_owned));
     let Answer(Named { id, code }) = named(&service, entry).await?;
     Ok(Answer(Observed { id, code, counted, reason }))
+}
+
+/// The entry in whose words one is shown. Where they are somebody else's, they are what was observed
+/// outside any task: their author has the credit, or the blame.
+fn worded(service: &Service, entry: EntryId) -> Result<EntryId, ApiError> {
+    let snapshot = service.snapshot()?;
+    if snapshot.group(entry)?.len() < 2 {
+        return Ok(entry);
+    }
+    let reading = service.reader.at(&snapshot, (service.now)())?;
+    // What is damaged is told by whoever writes.
+    let found = Error::unless_damaged(reading.read_shown(entry))?.flatten();
+    Ok(found.filter(Found::is_foreign).map_or(entry, |found| found.text_of))
 }
 
 /// Confirms an entry: evidence where the node knows that the caller has it from elsewhere, else

@@ -4,7 +4,7 @@ use super::tasks::{find, open_task, task_named};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answer, Answered, Body, Params};
+use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
@@ -13,7 +13,7 @@ use crate::query::{Found, Reading, complaint};
 use crate::store::Snapshot;
 use crate::store::findings::{Became, FindingKey, FindingRow};
 use crate::store::tasks::TaskState;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use klnode_crdt::ids::TaskId;
 use klnode_crdt::time::WallTime;
 

@@ -2,13 +2,15 @@
 
 use super::resolve;
 use crate::api::apart::apart;
+use crate::api::caller::Caller;
 use crate::api::errors::ApiError;
-use crate::api::exchange::{Answer, Answered};
+use crate::api::exchange::{Answer, Answered, Path};
 use crate::api::history;
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{Entry, History, HistoryRecord};
-use axum::extract::{Path, State};
+use axum::extract::State;
+use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
 use klnode_crdt::origin::Origin;
 
@@ -17,12 +19,16 @@ use klnode_crdt::origin::Origin;
     responses((status = 200, body = History)))]
 pub(super) async fn history(
     State(service): State<Service>,
+    caller: Caller,
     Path(entry): Path<String>,
 ) -> Answered<History> {
-    apart(move |_| told(&service, &entry)).await.map(Answer)
+    let working = service.clone();
+    let (entry, told) = apart(move |_| told(&working, &entry)).await?;
+    service.note_read(caller, vec![entry]).await;
+    Ok(Answer(told))
 }
 
-fn told(service: &Service, name: &str) -> Result<History, ApiError> {
+fn told(service: &Service, name: &str) -> Result<(EntryId, History), ApiError> {
     let snapshot = service.snapshot()?;
     let entry = resolve(&snapshot, name)?;
     let mut places = snapshot.places(entry)?;
@@ -43,8 +49,8 @@ fn told(service: &Service, name: &str) -> Result<History, ApiError> {
     let id = entry.to_string();
     let Some(shown) = found.as_ref().map(translate::entry) else {
         let code = kind::code_digits(entry);
-        return Ok(History { id, code, records, ..History::default() });
+        return Ok((entry, History { id, code, records, ..History::default() }));
     };
     let Entry { code, author, author_name, foreign, status, gate, .. } = shown;
-    Ok(History { id, code, author, author_name, foreign, status, gate, records })
+    Ok((entry, History { id, code, author, author_name, foreign, status, gate, records }))
 }

@@ -6,7 +6,7 @@ use super::{not_held, resolve_for_change};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::exchange::{Answer, Answered, Body, Path};
 use crate::api::server::Service;
 use crate::api::sharing::{find_peer, find_workspace};
 use crate::api::translate;
@@ -15,7 +15,7 @@ use crate::api::types::{
 };
 use crate::engine::Command;
 use crate::query::{Cancel, Found, ProposedCitation, Reading, SuccessionError};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use futures_util::future::try_join_all;
 use klnode_crdt::charter;
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};

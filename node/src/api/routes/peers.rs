@@ -2,7 +2,7 @@
 
 use crate::api::apart::apart;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::exchange::{Answer, Answered, Body, Path};
 use crate::api::filters::{Change, change, filter, preview, taking, unjudged};
 use crate::api::server::Service;
 use crate::api::sharing::{find_peer, peer, refused_for, trust};
@@ -12,10 +12,10 @@ use crate::api::types::peers::{
     Receipts, SetFilters, Sync, Synced, TurnedAway,
 };
 use crate::engine::{hears, is_apart, place};
-use crate::query::Reference;
+use crate::query::{Reference, cleaned};
 use crate::replicate::{Handle, Live};
 use crate::store::peers::rows::{Approval, PeerRow};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
 use klnode_federation::proto::SyncState;
@@ -82,7 +82,7 @@ pub(super) async fn join(
         Some(Offer::Member(id, _)) => (false, Some(society.name(id))),
         None => (false, None),
     };
-    let (peer, name) = (joined.peer.to_string(), joined.name);
+    let (peer, name) = (joined.peer.to_string(), cleaned(&joined.name));
     Ok(Answer(Joined {
         peer,
         name,
@@ -359,7 +359,7 @@ pub(super) async fn receipts(
         let brought = receipt.is_upstream.then_some(forgotten);
         peers.push(ReceiptOf {
             peer: key.to_string(),
-            name: row.name.clone(),
+            name: cleaned(&row.name),
             erased: receipt.erased.or(brought).map(|at| at.as_millis()),
             told: receipt.told,
             acknowledged: receipt.acknowledged,

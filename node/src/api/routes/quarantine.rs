@@ -3,7 +3,7 @@
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answer, Answered, Body, Params};
+use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::server::Service;
 use crate::api::sharing::find_peer;
 use crate::api::types::{
@@ -15,7 +15,7 @@ use crate::replicate::PairError;
 use crate::store;
 use crate::store::Snapshot;
 use crate::store::rows::QuarantineRow;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
 use klnode_crdt::record::Record;
 use std::collections::BTreeSet;

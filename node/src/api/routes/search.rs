@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// A question waits so long for an index that is further behind than it reads itself, and then answers
 /// with what there is.
 const TAIL_WAIT_MAX: Duration = Duration::from_secs(5);
-/// What the ledger keeps of a question.
-const LEDGER_QUERY_CHARACTERS_MAX: usize = 200;
+/// What the ledger keeps of a question, and of what a caller calls itself.
+const LEDGER_CHARACTERS_MAX: usize = 200;
 
 /// Answers a question.
 #[utoipa::path(post, path = "/v1/search", request_body = Search,
@@ -77,10 +77,9 @@ pub(super) async fn search(
         let given: Vec<Given> = hits.map(|hit| given(&hit.found, hit.tokens)).collect();
         let row = served(caller, &given, start.elapsed());
         let row = ServedRow {
-            caller: search.caller.clone().unwrap_or(row.caller),
+            caller: search.caller.as_deref().map_or(row.caller, kept),
             task: task.map(|task| task.to_string()),
-            // Secrets go before the query is cut: half of one no longer looks like one.
-            query: redacted(&search.query).chars().take(LEDGER_QUERY_CHARACTERS_MAX).collect(),
+            query: kept(&search.query),
             is_weak: answered.is_weak,
             ..row
         };
@@ -90,6 +89,11 @@ pub(super) async fn search(
     let read = hits.chain(answered.nearest.iter().filter(|_| search.nearest));
     service.note_read(caller, read.map(|hit| hit.found.entry).collect()).await;
     Ok(Answer(search::answer(&search, &answered, &service.reader.numbers)))
+}
+
+/// What the ledger keeps of a text. Secrets go before it is cut: half of one no longer looks like one.
+fn kept(text: &str) -> String {
+    redacted(text).chars().take(LEDGER_CHARACTERS_MAX).collect()
 }
 
 /// What was acknowledged before the question is found by it, however much that is.

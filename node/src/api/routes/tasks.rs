@@ -4,7 +4,7 @@ use super::{findings, resolve};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind, TASKS_HINT};
-use crate::api::exchange::{Answer, Answered, Body, Params};
+use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
@@ -13,7 +13,7 @@ use crate::api::types::{
 use crate::engine::{self, Command, Finish, Receipt, TaskAct, TaskDone};
 use crate::query::complaint;
 use crate::store::tasks::{TaskRow, TaskState};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::time::WallTime;
 use klnode_scoring::outcome::{self, Credit, Reason, Verdict};

@@ -3,7 +3,7 @@
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::exchange::{Answer, Answered, Body, Path};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
@@ -15,7 +15,7 @@ use crate::engine::{Command, Note, Receipt, UpkeepAct, UpkeepDone};
 use crate::query::Reading;
 use crate::store::rows::Seq;
 use crate::store::upkeep::{self, Matter, ServiceRow, Stage, UpkeepRow};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::WallTime;
 use std::time::Duration;

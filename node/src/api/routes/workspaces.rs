@@ -4,13 +4,13 @@ use super::{anchors, checkouts};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answer, Answered, Body, Params};
+use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::server::Service;
 use crate::api::sharing::{find_peer, find_workspace, workspace};
 use crate::api::types::WorkspacesQuery;
 use crate::api::types::peers::{ChangeWorkspace, NewWorkspace, Workspace, Workspaces};
 use crate::engine::Command;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::WorkspaceId;
@@ -103,25 +103,37 @@ pub(super) async fn change(
         let message = format!("change workspace `{name}`: only its owner and admins may");
         return Err(ApiError::new(Kind::Refused, message, None));
     }
-    if let Some(claim) = offered(&service, caller, &change).await? {
-        let (entry, claims) = (charter::entry(id), vec![claim]);
-        service.submit(caller, Command::Claim { entry, claims }).await?;
-    }
-    if let Some(settings) = change.settings {
-        if let Err(reason) = service.reader.numbers.weights_by(&settings) {
-            let message = format!("set the settings of `{name}`: {reason}");
-            let hint = "they are TOML: [weights] with any of semantic, thompson, freshness, \
-                        status, thread, cooccurrence, each from 0 to 0.5, all together 1";
-            return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
-        }
-        let claims = vec![Claim::Set(Register::CONTENT, settings)];
+    // What is wrong with any of it is found before anything is written.
+    let offered = offered(&service, caller, &change).await?;
+    let settings = settings(&service, &name, change.settings)?;
+    let removal = match &change.remove {
+        Some(who) => Some((service.replication()?, find_peer(&society, who)?)),
+        None => None,
+    };
+    let claims: Vec<Claim> = offered.into_iter().chain(settings).collect();
+    if !claims.is_empty() {
         service.submit(caller, Command::Claim { entry: charter::entry(id), claims }).await?;
     }
-    if let Some(who) = change.remove {
-        let who = find_peer(&society, &who)?;
-        service.replication()?.call(move |core| core.remove_member(id, who)).await??;
+    if let Some((peers, who)) = removal {
+        peers.call(move |core| core.remove_member(id, who)).await??;
     }
     one(service, id).await
+}
+
+/// What a change of a workspace says about its settings.
+fn settings(
+    service: &Service,
+    name: &str,
+    settings: Option<String>,
+) -> Result<Option<Claim>, ApiError> {
+    let Some(settings) = settings else { return Ok(None) };
+    if let Err(reason) = service.reader.numbers.weights_by(&settings) {
+        let message = format!("set the settings of `{name}`: {reason}");
+        let hint = "they are TOML: [weights] with any of semantic, thompson, freshness, \
+                    status, thread, cooccurrence, each from 0 to 0.5, all together 1";
+        return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
+    }
+    Ok(Some(Claim::Set(Register::CONTENT, settings)))
 }
 
 /// What a change of a workspace says about a checkout: members' nodes offer it to their operators.

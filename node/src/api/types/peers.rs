@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 /// Asks for a ticket.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Invite {
     /// For another node of the same person.
     #[serde(default)]
@@ -37,6 +38,7 @@ pub struct Invited {
 
 /// Joins another node.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Join {
     /// A ticket, or a multiaddr that ends in `/p2p/…`.
     pub target: String,
@@ -202,6 +204,7 @@ pub enum Decision {
 
 /// Decides about a node.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Decide {
     /// What.
     pub decision: Decision,
@@ -302,6 +305,7 @@ pub struct Previewed {
 
 /// Asks to replicate now.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Sync {
     /// With this peer; with all that are connected, if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -375,6 +379,7 @@ pub struct Workspaces {
 
 /// Makes a workspace.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct NewWorkspace {
     /// What to call it.
     pub name: String,

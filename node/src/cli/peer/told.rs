@@ -1,5 +1,6 @@
 //! What is said of other nodes: who they are, how far they are in sync, how far they are trusted.
 
+use super::super::harmless::printable;
 use super::super::when::moment;
 use super::filter::rows;
 use crate::api::types::peers::{Peer, Peers, Trust};
@@ -13,7 +14,7 @@ const ASKED: &str = "asked, its operator has not said yes";
 pub(super) fn called(peer: &Peer) -> String {
     match peer.name.is_empty() {
         true => peer.peer.clone(),
-        false => format!("{} ({})", peer.name, &peer.peer[..8]),
+        false => format!("{} ({})", printable(&peer.name), &peer.peer[..8]),
     }
 }
 
@@ -40,7 +41,8 @@ pub(in crate::cli) fn state(peer: &Peer) -> String {
         ("reading", _, Some(at)) if !peer.connected => format!("last equal at {} UTC", moment(at)),
         ("reading", ..) => format!("reading{}", last()),
         ("refused", ..) => {
-            format!("does not talk: {}", peer.reason.as_deref().unwrap_or("no reason given"))
+            let reason = peer.reason.as_deref().unwrap_or("no reason given");
+            format!("does not talk: {}", printable(reason))
         }
         _ => format!("not compared yet{}", last()),
     };
@@ -78,7 +80,7 @@ pub(super) fn list(peers: &Peers) -> String {
             "turned away {} at {} UTC: {}",
             &away.peer[..8],
             moment(away.at),
-            away.reason
+            printable(&away.reason)
         );
     }
     text
@@ -88,7 +90,7 @@ pub(super) fn whole(peer: &Peer) -> String {
     let mut text = String::new();
     let mut put = |name: &str, value: String| {
         if !value.is_empty() {
-            let _ = writeln!(text, "{name:<13} {value}");
+            let _ = writeln!(text, "{name:<13} {}", printable(&value));
         }
     };
     put("name", peer.name.clone());
@@ -211,6 +213,22 @@ mod tests {
             let one = peer(&json!({"connected": connected, "sync": sync, "sync_at": 0}));
             assert_eq!(state(&one), expect);
         }
+    }
+
+    #[test]
+    fn no_text_of_a_peer_makes_a_line_of_its_own() {
+        let away = json!([{"at": 0, "peer": "cd".repeat(32), "reason": "x\nbob  yours"}]);
+        let forged = "x\nstate         another machine of yours";
+        let one = peer(&json!({
+            "name": "alice\nbob", "sync": "refused", "reason": "no\nbob (0b0b0b0b)  yours",
+            "addresses": [forged], "refused_for": [{"reason": forged, "records": 1}],
+        }));
+        let shown = whole(&one);
+        let states = shown.lines().filter(|line| line.starts_with("state")).count();
+        assert_eq!(states, 1, "{shown}");
+        let turned_away = serde_json::from_value(away).expect("one");
+        let text = list(&Peers { addresses: Vec::new(), peers: vec![one], turned_away });
+        assert_eq!(text.lines().count(), 2, "{text}");
     }
 
     #[test]

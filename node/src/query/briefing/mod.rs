@@ -15,7 +15,8 @@ use super::anchors::{self, Looked};
 use super::caveats::{contested, own_caveats};
 use super::gate::Gate;
 use super::question::Caveat;
-use super::rivals::{self, Rivalry, Sided};
+use super::rivals::{self, Named, Rivalry, Sided};
+use super::survey::is_surveyed;
 use super::vouched::Vouched;
 use super::{Cancel, Found, GitCheckout, Reader, Reading, SearchError, excerpt};
 use crate::index::document::Scope;
@@ -141,17 +142,16 @@ impl Reading<'_> {
             rivalries.iter().flat_map(|rivalry| [rivalry.one, rivalry.two]).collect();
         let facts: Vec<Facts> =
             read.values().map(|read| self.facts(read, question, &disputed)).collect();
-        let briefing = briefing::brief(&facts, &self.reader.numbers.briefing);
+        let mut briefing = briefing::brief(&facts, &self.reader.numbers.briefing);
+        put_winners_first(&mut briefing.placed, &rivalries, &read);
         let order: Vec<EntryId> = briefing.placed.iter().map(|placed| placed.entry).collect();
-        let code = |entry| read.get(&entry).map(|read| read.found.code());
-        let competing = rivals::caveats(&order, &rivalries, &code);
         let told = order.iter().filter_map(|entry| read.get(entry)).map(|read| &read.found);
         let successions = self.successions(told)?;
         for (entry, read) in &mut read {
             let successors = successions.of(*entry);
             read.caveats = own_caveats(&read.found, &read.freshness, &read.looked, successors);
-            read.caveats.extend(competing.get(entry).cloned().unwrap_or_default());
         }
+        name_rivals(&mut read, &order, &rivalries);
         let tasks = self.open_tasks(question)?;
         Ok(self.fit(question, &briefing, &mut read, &rivalries, tasks))
     }
@@ -196,14 +196,13 @@ impl Reading<'_> {
         Ok(read)
     }
 
-    /// An entry that was read; nothing if nobody is to be told of it.
+    /// An entry that was read; nothing if nobody is to be told of it: then it also disputes nothing.
     fn take_up(&self, found: Found) -> Result<Option<Read>, SearchError> {
-        let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
         let Some(scope) = Scope::of(&found.view).filter(|scope| scope.memory != Memory::Episodic)
         else {
             return Ok(None);
         };
-        if is_hidden || found.view.state != State::Live || found.gate() == Gate::Shut {
+        if !is_surveyed(&found) || found.view.state != State::Live {
             return Ok(None);
         }
         let vouched = self.vouched(&found)?;
@@ -314,7 +313,7 @@ impl Reading<'_> {
             entry: one.entry,
             kind: Kind::Lesson,
             relevance: one.relevance,
-            is_untried: read.get(&one.entry).is_some_and(|read| read.found.gate() != Gate::Open),
+            is_untried: is_untried(read, one.entry),
         };
         let items: Vec<Item> = placed.placed.iter().map(item).collect();
         let rivals: Vec<budget::Rivals> =
@@ -325,6 +324,9 @@ impl Reading<'_> {
             read.get(&entry).map_or(0, |read| words::tokens(&read.briefed(form, line_max).1))
         };
         let fitted = budget::fit(&items, &rivals, (Form::Summary, room), &params, tokens);
+        // Which of them are listed is known only now; to be told so costs no more.
+        let order: Vec<EntryId> = fitted.shown.iter().map(|shown| shown.entry).collect();
+        name_rivals(read, &order, rivalries);
         let mut briefing = Briefing {
             as_of: self.now,
             workspace: self.society.name(question.workspace),
@@ -350,6 +352,38 @@ impl Reading<'_> {
         }
         (briefing.text, briefing.tokens) = words::text(&briefing);
         briefing
+    }
+}
+
+fn is_untried(read: &BTreeMap<EntryId, Read>, entry: EntryId) -> bool {
+    read.get(&entry).is_some_and(|read| read.found.gate() != Gate::Open)
+}
+
+/// Puts the one for which clearly more speaks before the other, where both stand under one heading; what
+/// was tried stays before what was not. How much a place matters goes with the place.
+fn put_winners_first(placed: &mut [Placed], rivalries: &[Rivalry], read: &BTreeMap<EntryId, Read>) {
+    for (winner, loser) in rivalries.iter().filter_map(Rivalry::decided) {
+        let place = |entry| placed.iter().position(|one| one.entry == entry);
+        let (Some(from), Some(to)) = (place(winner), place(loser)) else { continue };
+        let is_behind = from > to && placed[from].section == placed[to].section;
+        if is_behind && (is_untried(read, loser) || !is_untried(read, winner)) {
+            let between = &mut placed[to..=from];
+            let relevances: Vec<f64> = between.iter().map(|one| one.relevance).collect();
+            between.rotate_right(1);
+            for (one, relevance) in between.iter_mut().zip(relevances) {
+                one.relevance = relevance;
+            }
+        }
+    }
+}
+
+/// Has entries name what says the opposite, given the order in which they are listed.
+fn name_rivals(read: &mut BTreeMap<EntryId, Read>, order: &[EntryId], rivalries: &[Rivalry]) {
+    let named = |entry| read.get(&entry).map(|read| Named::of(&read.found));
+    let mut competing = rivals::caveats(order, rivalries, &named);
+    for (entry, read) in read {
+        read.caveats.retain(|caveat| !matches!(caveat, Caveat::CompetesWith { .. }));
+        read.caveats.extend(competing.remove(entry).unwrap_or_default());
     }
 }
 

@@ -1,4 +1,5 @@
-//! A crowd by meaning alone: what is surely shut out takes no place that the nearest have.
+//! A crowd by meaning alone: what is surely shut out takes no place that the nearest have; and what
+//! answers where the question has no vector.
 
 use super::*;
 use crate::engine::testing::{NOW, lesson};
@@ -58,6 +59,28 @@ impl Embedder for Aimed {
     }
 }
 
+/// A model that is away when a question comes.
+#[derive(Debug)]
+struct Away;
+
+impl Embedder for Away {
+    fn identity(&self) -> &'static str {
+        "away"
+    }
+
+    fn dims(&self) -> Result<usize, EmbedError> {
+        Aimed.dims()
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        Aimed.embed(texts)
+    }
+
+    fn embed_query(&self, _text: &str) -> Result<Vec<f32>, EmbedError> {
+        Err(EmbedError::Unreachable { server: "nowhere".into(), why: "nobody answers".into() })
+    }
+}
+
 /// A store with an index on it that has taken in everything.
 struct Filled {
     running: index::Running,
@@ -67,7 +90,7 @@ struct Filled {
 }
 
 impl Filled {
-    fn with(titles: Vec<String>) -> (Self, Vec<EntryId>) {
+    fn with(titles: Vec<String>, model: Arc<dyn Embedder>) -> (Self, Vec<EntryId>) {
         let mut writer = engine::testing::engine();
         let create = |title: String| Command::Create(Box::new(lesson(&title)));
         let commands: Vec<Command> = titles.into_iter().map(create).collect();
@@ -79,7 +102,7 @@ impl Filled {
         let folder = tempfile::tempdir().unwrap();
         let setup = index::Setup {
             folder: folder.path().to_owned(),
-            model: Arc::new(Aimed),
+            model,
             limits: vectors::Limits { hnsw_entries_min: 200_000, hnsw_dead_fraction_max: 0.1 },
             own: writer.author(),
             now: || NOW,
@@ -117,7 +140,7 @@ fn texts_that_are_shut_out_and_mean_what_is_asked_take_no_place_of_one_that_mean
     let crowd = (0..CROWD).map(|number| format!("lighthouse {}", "x".repeat(1 + number % 50)));
     let worded = (0..WORDED).map(|number| format!("zanzibar report {number}"));
     let titles = ["harbour master".to_owned()].into_iter().chain(worded).chain(crowd).collect();
-    let (filled, made) = Filled::with(titles);
+    let (filled, made) = Filled::with(titles, Arc::new(Aimed));
     let victim = made[0];
     let worded: BTreeSet<EntryId> = made[1..=WORDED].iter().copied().collect();
     let crowd: BTreeSet<EntryId> = made[1 + WORDED..].iter().copied().collect();
@@ -137,6 +160,17 @@ fn texts_that_are_shut_out_and_mean_what_is_asked_take_no_place_of_one_that_mean
         let first: Vec<&EntryId> = gated.iter().take(OPEN_MIN).collect();
         assert_eq!(first.len(), OPEN_MIN);
         assert!(!first.into_iter().any(|entry| crowd.contains(entry)), "{engine:?}");
+    }
+    filled.running.stop();
+}
+
+#[test]
+fn where_the_question_has_no_vector_words_answer_whichever_engine_was_asked_for() {
+    let titles = ["zanzibar report", "harbour master"].map(str::to_owned).to_vec();
+    let (filled, made) = Filled::with(titles, Arc::new(Away));
+    let is_open = |_: EntryId| Ok(false);
+    for engine in [Engine::Vectors, Engine::Equal, Engine::Hybrid, Engine::Keyword] {
+        assert_eq!(filled.ask(engine, &is_open), [made[0]], "{engine:?}");
     }
     filled.running.stop();
 }

@@ -1,6 +1,7 @@
 //! Questions about the folder: who can read it, what was left in it, whether there is room.
 
 use super::Finding;
+use crate::query::shell;
 use crate::store::{Layout, ROOM_BYTES_MIN, free_bytes};
 use klnode_crdt::person::LockedKey;
 use rustix::fs::{Access, access};
@@ -59,8 +60,15 @@ fn folder(layout: &Layout) -> Result<Metadata, Finding> {
     }
     match access(path, Access::READ_OK | Access::EXEC_OK) {
         Ok(()) => Ok(folder),
-        Err(error) => fail(format!("{name} cannot be read: {error}"), format!("chmod 700 {name}")),
+        Err(error) => {
+            fail(format!("{name} cannot be read: {error}"), format!("chmod 700 {}", typed(path)))
+        }
     }
+}
+
+/// A path as it is typed into a shell.
+fn typed(path: &Path) -> String {
+    shell::word(&path.to_string_lossy())
 }
 
 /// Whether the node can write there, and nobody else.
@@ -81,7 +89,7 @@ fn closed(check: &str, path: &Path, metadata: &Metadata) -> Finding {
     }
     let wanted = if metadata.is_dir() { "700" } else { "600" };
     let says = format!("others can get at {} (mode {mode:o})", path.display());
-    Finding::fail(check, says, format!("chmod {wanted} {}", path.display()))
+    Finding::fail(check, says, format!("chmod {wanted} {}", typed(path)))
 }
 
 fn key(layout: &Layout) -> Finding {
@@ -157,12 +165,14 @@ fn leftovers(layout: &Layout) -> Finding {
     let parts = parts.filter(|file| file.file_name().to_str().is_some_and(is_part));
     let parts: Vec<_> = parts.map(|file| file.path()).collect();
     let left = layout.unfinished_files().into_iter().filter(|path| path.exists()).chain(parts);
-    let left: Vec<String> = left.map(|path| path.display().to_string()).collect();
+    let left: Vec<_> = left.collect();
     if left.is_empty() {
         return Finding::ok("leftovers", "nothing interrupted left a file behind");
     }
-    let says = format!("something interrupted left {}", left.join(", "));
-    Finding::warn("leftovers", says, format!("stop the node, then rm {}", left.join(" ")))
+    let shown: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
+    let says = format!("something interrupted left {}", shown.join(", "));
+    let words: Vec<String> = left.iter().map(|path| typed(path)).collect();
+    Finding::warn("leftovers", says, format!("stop the node, then rm {}", words.join(" ")))
 }
 
 /// The socket of a home on which no node answers.
@@ -192,5 +202,27 @@ pub fn socket(path: &Path) -> Finding {
             format!("a node that was killed left {} behind", path.display()),
             "nothing to do: the next start removes it",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_typed_names_a_home_with_a_space_as_a_shell_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path().join("my home"));
+        fs::create_dir(layout.home()).unwrap();
+        fs::set_permissions(layout.home(), PermissionsExt::from_mode(0o755)).unwrap();
+        let part = layout.home().join("x.jsonl.77.part");
+        fs::write(&part, "half").unwrap();
+        let found = home(&layout);
+        let way_out = |check: &str| {
+            let of = found.iter().find(|one| one.check == check).unwrap();
+            of.way_out.clone().unwrap()
+        };
+        assert_eq!(way_out("leftovers"), format!("stop the node, then rm '{}'", part.display()));
+        assert_eq!(way_out("home"), format!("chmod 700 '{}'", layout.home().display()));
     }
 }

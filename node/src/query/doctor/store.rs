@@ -1,7 +1,7 @@
 //! Questions about what is in the store: every record, every table, and the clocks behind them.
 
 use super::Finding;
-use crate::query::count;
+use crate::query::{count, shell};
 use crate::store::peers::Society;
 use crate::store::{Error, Examined, FrozenMedium, Layout, OpenError, Snapshot, Watch};
 use klnode_crdt::ids::AuthorId;
@@ -143,7 +143,7 @@ fn claim(layout: &Layout) -> Result<Option<File>, Finding> {
                         such as a node that is starting or ending";
             let way_out = format!(
                 "run `klnode doctor` again in a moment; if it still says so, `lsof {}` names the process",
-                path.display()
+                shell::word(&path.to_string_lossy())
             );
             Err(Finding::fail("store", says, way_out))
         }

@@ -1,5 +1,5 @@
 //! How often entries that are the same as one are read for an answer: once, with the first that is met;
-//! and when the first hit is a weak one.
+//! when the first hit is a weak one; and which hits are shown, in which form.
 
 use super::*;
 use crate::engine::Command;
@@ -9,10 +9,14 @@ use klnode_config::Config;
 use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::writer::Claim;
 use klnode_scoring::budget::Form;
+use klnode_scoring::conflict::Resolution;
 use klnode_scoring::relevance::{Asked, Calibration, Engines};
 
-/// A hit of this relevance.
-fn hit(found: Found, value: f64) -> Hit {
+/// What everything scores: too little for a preview, if only just.
+const SCORE: f64 = 0.33;
+
+/// A place for an entry of this relevance.
+fn placed(entry: EntryId, value: f64) -> rank::Placed {
     let signals = PerSignal {
         semantic: value,
         thompson: 0.5,
@@ -21,21 +25,24 @@ fn hit(found: Found, value: f64) -> Hit {
         thread: 0.0,
         cooccurrence: 0.0,
     };
-    let (entry, status) = (found.entry, Status::Candidate);
     let (origin, overlay) = (Origin::Local, Overlay::None);
-    let candidate = rank::Candidate { entry, signals, status, origin, overlay };
-    let placed = rank::Placed {
-        candidate,
-        score: 0.5,
-        composite: 0.5,
+    let status = Status::Candidate;
+    rank::Placed {
+        candidate: rank::Candidate { entry, signals, status, origin, overlay },
+        score: SCORE,
+        composite: SCORE,
         foreign_factor: None,
         pin_bonus: 0.0,
         put_below: None,
-    };
+    }
+}
+
+/// A hit of this relevance.
+fn hit(found: Found, value: f64) -> Hit {
     Hit {
+        placed: placed(found.entry, value),
         found,
         kind: None,
-        placed,
         relevance: relevance(value),
         role_bonus: 0.0,
         place_bonus: 0.0,
@@ -109,4 +116,80 @@ fn those_that_are_the_same_are_read_once_for_all_of_them() {
     assert!(reading.next_batch(&mut rest, &joined, false).unwrap().is_empty(), "nor later on");
     let read = reading.read_best(&question, &candidates, &cancel).unwrap();
     assert_eq!(shown(&read), expected, "whatever is read beside it");
+}
+
+/// What a question is answered with where this was found, in this order; nobody has tried the first.
+fn answered(
+    reading: &Reading<'_>,
+    question: &Question,
+    order: &[EntryId],
+    rivalries: &[rivals::Rivalry],
+    bonuses: &BTreeMap<EntryId, Bonus>,
+) -> Answer {
+    let numbers = &reading.reader.numbers;
+    let (weights, weights_from) = numbers.weights_in(&reading.society, WorkspaceId::MAIN);
+    let mut answer = Answer {
+        hits: Vec::new(),
+        abstained: None,
+        nearest: Vec::new(),
+        left_out: Vec::new(),
+        fallback: None,
+        weights,
+        weights_from,
+        tokens: 0,
+        head: reading.snapshot.head(),
+        as_of: NOW,
+        index_lag: 0,
+        rebuild: None,
+        is_weak: false,
+    };
+    let mut read = BTreeMap::new();
+    for entry in order {
+        let found = reading.read(*entry).unwrap().unwrap();
+        let candidate = Candidate { entry: *entry, relevance: relevance(0.5) };
+        read.insert(*entry, reading.admit(question, &candidate, found).unwrap().unwrap());
+    }
+    read.get_mut(&order[0]).unwrap().found.judged.gate = Gate::LastPlaces;
+    let placed = order.iter().map(|entry| placed(*entry, 0.5)).collect();
+    let ranking = Ranking { placed, nearest: Vec::new(), weights };
+    let successions = reading.successions(std::iter::empty()).unwrap();
+    let beside = Beside { rivalries, successions: &successions };
+    reading.fill(&mut answer, question, &ranking, read, bonuses, &beside);
+    answer
+}
+
+#[test]
+fn a_person_keeps_the_best_hit_though_nobody_has_tried_it_and_two_others_contradict() {
+    let mut engine = engine();
+    let order = ["first", "always", "other", "never"];
+    let order = order.map(|title| create(&mut engine, lesson(title)));
+    let [first, always, other, never] = order;
+    let snapshot = engine.store().snapshot().unwrap();
+    let reader = Reader::new(engine.author(), Numbers::new(&Config::default()));
+    let reading = reader.at(&snapshot, NOW).unwrap();
+    let resolution = Resolution::Competing { difference: 0.0, threshold: 0.1 };
+    let rivalries = [rivals::Rivalry { one: always, two: never, resolution }];
+    let shown = |audience: Audience| -> Vec<EntryId> {
+        let question = Question { audience, ..Question::new("words", 3) };
+        let answer = answered(&reading, &question, &order, &rivalries, &BTreeMap::new());
+        answer.hits.iter().map(|hit| hit.found.entry).collect()
+    };
+    assert_eq!(shown(Audience::All), [first, always, never]);
+    assert_eq!(shown(Audience::Gated), [always, other, never], "for a program it comes last");
+}
+
+#[test]
+fn how_much_is_shown_goes_by_the_score_that_is_told() {
+    let mut engine = engine();
+    let entry = create(&mut engine, lesson("one"));
+    let snapshot = engine.store().snapshot().unwrap();
+    let reader = Reader::new(engine.author(), Numbers::new(&Config::default()));
+    let reading = reader.at(&snapshot, NOW).unwrap();
+    for (bonus, expect) in [(0.0, Form::Full), (role::BONUS, Form::Standard)] {
+        let bonuses = BTreeMap::from([(entry, Bonus { role: bonus, place: 0.0 })]);
+        let question = Question::new("one", 5);
+        let hits = answered(&reading, &question, &[entry], &[], &bonuses).hits;
+        let told = hits[0].placed.score + hits[0].role_bonus + hits[0].place_bonus;
+        assert_eq!((hits[0].form, told), (expect, SCORE + bonus));
+    }
 }

@@ -7,6 +7,7 @@ use crate::engine::PeerAct;
 use crate::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
 use klnode_crdt::ids::{AuthorId, Nonce};
 use klnode_federation::net::{self, Protocol};
+use klnode_federation::proto::message::reason;
 use klnode_federation::proto::pairing::{Answer, Ask, Meeting};
 use klnode_federation::proto::ticket::{BadTicket, Offer, Ticket};
 use tokio::sync::oneshot;
@@ -139,7 +140,7 @@ impl Core {
         let held = self.society()?.peers.get(&peer).cloned().unwrap_or_default();
         let joined_at = found_at.or_else(|| held.joined_at.clone());
         match (answer, ticket) {
-            (Answer::No(reason), _) => Err(PairError::Refused(reason)),
+            (Answer::No(words), _) => Err(PairError::Refused(reason(&words))),
             (Answer::Wait(card), _) => {
                 let card = card.cut();
                 // By joining, this side has said yes to talking; what it offered still waits.

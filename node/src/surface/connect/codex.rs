@@ -88,6 +88,15 @@ pub fn found(text: &str) -> Result<Option<Entry>, Problem> {
     Ok(Some(Entry { command: command.unwrap_or_default(), args }))
 }
 
+/// The names in our entry, and where each stands.
+pub fn members(text: &str) -> Result<Vec<(String, usize)>, Problem> {
+    let root = read(text)?;
+    let Some((table, _)) = ours(root.get_ref())? else { return Ok(Vec::new()) };
+    let shift = text.len() - body(text).len();
+    let names = table.iter().map(|(name, _)| name);
+    Ok(names.map(|name| (name.get_ref().to_string(), name.span().start + shift)).collect())
+}
+
 /// The file with our entry in it.
 pub fn put(text: &str, entry: &Entry) -> Result<String, Problem> {
     let root = read(text)?;

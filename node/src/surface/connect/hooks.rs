@@ -5,8 +5,8 @@
 
 use super::edit::{self, Literal, New, prepend, replaced, settle, without_item};
 use super::jsonc::{Kind, Node, Problem, parse};
+use crate::query::shell;
 use crate::surface::hook::Event;
-use crate::surface::shell;
 use serde_json::Value;
 
 /// The object that holds the events.
@@ -49,12 +49,17 @@ fn own_flags(rest: &str) -> String {
     while let Some(word) = words.next() {
         if matches!(word, "--home" | "--config") {
             words.next();
-        } else {
+        } else if !is_joined_flag(word) {
             kept.push(' ');
             kept.push_str(word);
         }
     }
     kept
+}
+
+/// Whether a word is a flag that we write, with its value behind an equals sign.
+pub fn is_joined_flag(word: &str) -> bool {
+    ["--home=", "--config="].iter().any(|flag| word.starts_with(flag))
 }
 
 /// Whether a word makes a command one of several, or sends its output elsewhere.
@@ -272,6 +277,8 @@ mod tests {
         assert!(commands.contains(&"'/new path/klnode' hook stop --success".to_owned()), "{moved}");
         assert!(!moved.contains("/old"), "{moved}");
         assert_eq!(put(&moved, "/new path/klnode", "").unwrap(), moved);
+        let joined = text.replace("stop --home /h", "stop --config='/a b' --home=/h");
+        assert_eq!(put(&joined, "/old/klnode", " --home /h").unwrap(), text);
     }
 
     #[test]

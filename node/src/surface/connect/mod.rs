@@ -12,11 +12,11 @@ pub mod file;
 pub mod hooks;
 pub mod jsonc;
 
-use crate::surface::shell;
+use crate::query::shell;
 use clients::{Client, ENTRY, Scope};
 use codex::Entry;
 use file::{Backup, Refusal, Settings};
-use jsonc::Problem;
+use jsonc::{Kind, Problem};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,6 +34,12 @@ pub struct Program {
 }
 
 impl Program {
+    /// Every path that clients are told.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let paths = [Some(&self.path), self.home.as_ref(), self.config.as_ref()];
+        paths.into_iter().flatten().map(PathBuf::as_path)
+    }
+
     fn flags(&self) -> Vec<String> {
         let mut flags = Vec::new();
         for (flag, path) in [("--home", &self.home), ("--config", &self.config)] {
@@ -208,7 +214,9 @@ impl Target {
             Part::Server => {
                 let mut entry = program.entry();
                 // What came with a project may be anybody's, and is not handed on to a node.
-                if let Some(old) = self.found(text)?.filter(|_| !self.is_shared) {
+                if self.is_shared {
+                    self.check_members(text)?;
+                } else if let Some(old) = self.found(text)? {
                     entry.args.extend(own_args(&old.args));
                 }
                 self.put_entry(text, &entry)
@@ -222,6 +230,39 @@ impl Target {
             client => {
                 let literal = client.entry(&entry.command, &entry.args);
                 edit::put(text, &[client.servers_key(), ENTRY], &literal)
+            }
+        }
+    }
+
+    /// Refuses an entry that says more than what is run, such as variables for it: what we write
+    /// would be run with that, too.
+    fn check_members(&self, text: &str) -> Result<(), Problem> {
+        let members = match self.client {
+            Client::Codex => codex::members(text)?,
+            client => {
+                let root = jsonc::parse(text)?;
+                let entry = match &root {
+                    Some(root) => edit::find(root, &[client.servers_key(), ENTRY])?,
+                    None => None,
+                };
+                // What is no object is refused where it is to be changed.
+                let entry = entry.filter(|entry| matches!(entry.kind, Kind::Object(_)));
+                let items = entry.into_iter().flat_map(|entry| entry.items());
+                // Some clients write an empty one of their own accord.
+                let says = items
+                    .filter(|item| !matches!(&item.value.kind, Kind::Object(of) if of.is_empty()));
+                says.map(|item| (item.key.clone(), item.start)).collect()
+            }
+        };
+        let is_more = |key: &str| !["type", "command", "args"].contains(&key);
+        match members.into_iter().find(|(key, _)| is_more(key)) {
+            None => Ok(()),
+            Some((key, at)) => {
+                let told = format!(
+                    "`{ENTRY}` has `{key}` here, which in the file of a project may be anybody's \
+                     and is not handed on to a node: remove it"
+                );
+                Err(Problem::new(at, told))
             }
         }
     }
@@ -348,13 +389,13 @@ fn first_word(command: &str) -> String {
     }
 }
 
-/// What somebody has added to the arguments that we write.
+/// What somebody has added to the arguments that we write. The verb may stand after flags.
 fn own_args(args: &[String]) -> Vec<String> {
-    let (mut kept, mut rest) = (Vec::new(), args.iter().skip_while(|word| *word == "mcp"));
+    let (mut kept, mut rest) = (Vec::new(), args.iter());
     while let Some(word) = rest.next() {
         if word == "--home" || word == "--config" {
             rest.next();
-        } else {
+        } else if word != "mcp" && !hooks::is_joined_flag(word) {
             kept.push(word.clone());
         }
     }
@@ -446,6 +487,68 @@ mod tests {
         }
         target.undo().unwrap().apply().unwrap();
         assert_eq!(fs::read_to_string(&target.path).unwrap(), "{}");
+    }
+
+    #[test]
+    fn whatever_stands_around_the_verb_it_is_written_once_and_first() {
+        for (client, _, _) in Client::ALL {
+            for args in [
+                r#"["--home", "/srv/k", "mcp", "--start"]"#,
+                r#"["--home=/srv/k", "--config=/c", "mcp", "--start"]"#,
+                r#"["mcp", "--home", "/h", "--start", "mcp"]"#,
+            ] {
+                let folder = tempfile::tempdir().unwrap();
+                let target = target(folder.path(), client, Part::Server);
+                let key = client.servers_key();
+                let text = match client {
+                    Client::Codex => {
+                        format!("[{key}.klnode]\ncommand = \"/old/klnode\"\nargs = {args}\n")
+                    }
+                    _ => format!(
+                        r#"{{"{key}": {{"klnode": {{"command": "/old/klnode", "args": {args}}}}}}}"#
+                    ),
+                };
+                fs::write(&target.path, text).unwrap();
+                target.connect(&program()).unwrap().apply().unwrap();
+                let written = fs::read_to_string(&target.path).unwrap();
+                let entry = target.found(&written).unwrap().expect("it is there");
+                assert_eq!(entry.args, ["mcp", "--home", "/h", "--start"], "{client:?}: {args}");
+                assert_eq!(target.connect(&program()).unwrap().change, Change::Nothing);
+            }
+        }
+    }
+
+    #[test]
+    fn what_came_with_a_project_is_not_handed_on_to_a_node() {
+        for (client, text) in [
+            (
+                Client::ClaudeCode,
+                r#"{"mcpServers": {"klnode": {"command": "x", "env": {"LD_PRELOAD": "./x.so"}}}}"#,
+            ),
+            (
+                Client::Codex,
+                "[mcp_servers.klnode]\ncommand = \"x\"\nargs = [\"mcp\"]\n\n\
+                 [mcp_servers.klnode.env]\nLD_PRELOAD = \"./x.so\"\n",
+            ),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let own = target(folder.path(), client, Part::Server);
+            let shared = Target { is_shared: true, ..own.clone() };
+            fs::write(&own.path, text).unwrap();
+            let told = shared.connect(&program()).unwrap_err().to_string();
+            assert!(told.contains("`klnode` has `env` here"), "{told}");
+            own.connect(&program()).unwrap().apply().unwrap();
+            let written = fs::read_to_string(&own.path).unwrap();
+            assert!(written.contains("LD_PRELOAD"), "what is one's own stays: {written}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let own = target(folder.path(), Client::ClaudeCode, Part::Server);
+        let shared = Target { is_shared: true, ..own };
+        let theirs = r#"{"mcpServers": {"klnode": {"type": "stdio", "command": "x", "args": ["y"], "env": {}}}}"#;
+        fs::write(&shared.path, theirs).unwrap();
+        shared.connect(&program()).unwrap().apply().unwrap();
+        let written = fs::read_to_string(&shared.path).unwrap();
+        assert_eq!(shared.found(&written).unwrap(), Some(program().entry()));
     }
 
     #[test]

@@ -20,12 +20,14 @@ use hyper::Method;
 use serde_json::{Value, json};
 use session::Session;
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// By which name the node knows the client.
 const CLIENT: &str = "claude-code";
 /// Bytes of a prompt that are searched for: what it is about stands at its beginning.
 const PROMPT_BYTES_MAX: usize = 4_000;
+/// So long it is waited to hear whether a task goes on: that of a long session is long to read.
+const LOOK_MAX: Duration = Duration::from_millis(100);
 
 /// A moment at which a client runs a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,14 +178,19 @@ impl Call {
         Said { context: Some(frame::briefing(text)), noted }
     }
 
-    /// Begins a task for a session that has none, and says so for the log.
+    /// Begins a task for a session that has none that goes on, and says so for the log.
     async fn begin(
         &self,
         client: &Client,
         session: Option<&Session>,
         input: &Input,
     ) -> &'static str {
-        let Some(session) = session.filter(|session| session.task().is_none()) else { return "" };
+        let Some(session) = session else { return "" };
+        if let Some(task) = session.task()
+            && !is_over(client, &task).await
+        {
+            return "";
+        }
         let folder = input.cwd.as_deref().and_then(std::path::Path::file_name);
         let folder = folder.map(|name| name.to_string_lossy().into_owned());
         let goal = match folder {
@@ -226,6 +233,10 @@ impl Call {
         {
             search.task = None;
             answer = ask(client, &search).await;
+            // Then it was the task: it is not named again, and the next beginning begins another.
+            if let (Ok(_), Some(session)) = (&answer, session) {
+                session.forget();
+            }
         }
         match answer {
             Err(error) => Said::nothing(trouble(&error)),
@@ -273,6 +284,16 @@ impl Call {
 
 async fn ask(client: &Client, search: &Search) -> Result<SearchAnswer, ClientError> {
     client.send_json(Method::POST, "/v1/search", search).await
+}
+
+/// Whether a task was finished, has expired or is not there. One of which nothing is known soon goes on.
+async fn is_over(client: &Client, task: &str) -> bool {
+    let path = format!("/v1/tasks/{task}");
+    match tokio::time::timeout(LOOK_MAX, client.get::<Task>(&path)).await {
+        Ok(Ok(found)) => found.state != "open",
+        Ok(Err(ClientError::Refused(detail))) => detail.kind == Kind::NotFound,
+        Ok(Err(_)) | Err(_) => false,
+    }
 }
 
 /// The root of the checkout that the agent works in.

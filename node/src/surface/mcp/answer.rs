@@ -1,7 +1,7 @@
 //! Answers of the node as an agent gets them: a text that quotes, and the same as structured data.
 
 use super::quote::{NOTICE, clean, inline, quote};
-use crate::api::search::{Hit, SearchAnswer};
+use crate::api::search::{Hit, SearchAnswer, TOO_LONG, TOO_MANY};
 use crate::api::types::{Citation, Entry};
 use klnode_crdt::kind::Kind;
 use serde_json::{Value, json};
@@ -43,10 +43,10 @@ struct Shown<'a> {
 /// What a search found.
 pub(super) fn found(answer: &SearchAnswer, task: Option<&str>) -> Answer {
     let shown: Vec<Shown<'_>> = answer.hits.iter().map(Shown::from).collect();
-    let mut text = match answer.hits.len() {
-        0 => String::from("Nothing relevant is known"),
-        1 => String::from("1 entry"),
-        count => format!("{count} entries"),
+    let mut text = match (answer.hits.len(), answer.left_out.len()) {
+        (0, 0) => String::from("Nothing relevant is known"),
+        (0, count) => format!("{} found, and none fits", entries(count)),
+        (count, _) => entries(count),
     };
     match (&answer.reason, answer.hits.is_empty()) {
         (Some(reason), true) => {
@@ -63,9 +63,7 @@ pub(super) fn found(answer: &SearchAnswer, task: Option<&str>) -> Answer {
     if let Some(fallback) = &answer.fallback {
         let _ = writeln!(text, "\nFound by words alone: {}.", inline(&fallback.reason));
     }
-    if !answer.left_out.is_empty() {
-        let _ = writeln!(text, "\n{} more did not fit; raise `budget`.", answer.left_out.len());
-    }
+    put_left_out(&mut text, answer);
     let hits: Vec<Value> = shown.iter().map(Shown::structured).collect();
     let mut structured = json!({
         "notice": NOTICE,
@@ -76,6 +74,27 @@ pub(super) fn found(answer: &SearchAnswer, task: Option<&str>) -> Answer {
     set(&mut structured, "reason", answer.reason.as_deref());
     set(&mut structured, "task", task);
     Answer { text, structured }
+}
+
+fn entries(count: usize) -> String {
+    if count == 1 { String::from("1 entry") } else { format!("{count} entries") }
+}
+
+/// What was found and does not stand there, with the way to it. To what nobody has tried, and has no
+/// place, there is none.
+fn put_left_out(text: &mut String, answer: &SearchAnswer) {
+    let count = |reason: &str| answer.left_out.values().filter(|why| *why == reason).count();
+    let (too_many, too_long) = (count(TOO_MANY), count(TOO_LONG));
+    if answer.hits.is_empty() && too_long > 0 {
+        text.push_str("\nRaise `budget`.\n");
+        return;
+    }
+    if too_many > 0 {
+        let _ = writeln!(text, "\n{too_many} more found; raise `limit`.");
+    }
+    if too_long > 0 {
+        let _ = writeln!(text, "\n{too_long} more did not fit; raise `budget`.");
+    }
 }
 
 /// One entry, whole.
@@ -249,6 +268,7 @@ impl Shown<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::search::UNTRIED;
 
     #[test]
     fn what_a_briefing_says_is_quoted_line_by_line() {
@@ -270,22 +290,40 @@ mod tests {
         );
     }
 
-    #[test]
-    fn an_answer_without_hits_says_why() {
-        let answer = SearchAnswer {
+    /// An answer without hits, of what was left out for these reasons.
+    fn without_hits(reason: Option<&str>, left_out: &[&str]) -> SearchAnswer {
+        let left_out = left_out.iter().enumerate();
+        SearchAnswer {
             hits: Vec::new(),
-            abstained: true,
-            reason: Some("checked, nothing relevant".into()),
+            abstained: reason.is_some(),
+            reason: reason.map(str::to_owned),
             nearest: Vec::new(),
             fallback: None,
-            left_out: std::collections::BTreeMap::new(),
+            left_out: left_out.map(|(id, why)| (id.to_string(), (*why).to_owned())).collect(),
             tokens: 0,
             head: 1,
             as_of: 1,
             index_lag: 0,
             weights: None,
             weights_from: None,
-        };
+        }
+    }
+
+    #[test]
+    fn what_was_found_and_does_not_fit_is_not_unknown() {
+        for (left_out, expect) in [
+            (&[TOO_LONG][..], "1 entry found, and none fits.\n\nRaise `budget`.\n"),
+            (&[TOO_LONG, TOO_MANY], "2 entries found, and none fits.\n\nRaise `budget`.\n"),
+            (&[UNTRIED], "1 entry found, and none fits.\n"),
+            (&[], "Nothing relevant is known.\n"),
+        ] {
+            assert_eq!(found(&without_hits(None, left_out), None).text, expect, "{left_out:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_without_hits_says_why() {
+        let answer = without_hits(Some("checked, nothing relevant"), &[]);
         let found = found(&answer, Some("t1"));
         assert_eq!(found.text, "Nothing relevant is known: checked, nothing relevant.\n");
         assert_eq!(found.structured["abstained"], true);
