@@ -54,7 +54,7 @@ fn drawn_schedules_end_equal_lose_nothing_leak_nothing_and_fall_silent() {
 }
 
 /// What once went wrong, in as few steps as it took: what it was, the seed, how many nodes.
-const ONCE_WRONG: [(&str, u64, usize, &[Step]); 8] = [
+const ONCE_WRONG: [(&str, u64, usize, &[Step]); 9] = [
     (
         "an old copy is put back, and the reader begins anew for another reason",
         38,
@@ -186,6 +186,22 @@ const ONCE_WRONG: [(&str, u64, usize, &[Step]); 8] = [
             Step::Block(0, 19_497),
             Step::Member(35_255),
             Step::Ingress(44_354),
+        ],
+    ),
+    (
+        "two become older copies, and who holds what was said may not pass it on to either",
+        548_205,
+        3,
+        &[
+            Step::Add(1),
+            Step::Pass(470),
+            Step::Copy(2),
+            Step::Member(59_736),
+            Step::Observe(2, 12_839),
+            Step::Copy(1),
+            Step::Pass(428),
+            Step::Restore(1, true),
+            Step::Restore(2, true),
         ],
     ),
 ];

@@ -2,9 +2,9 @@
 //!
 //! It shares no code with the merge: an entry is its creator, the titles that were ever given to
 //! it, a list of observations, and a list of words that nodes said of it. Where a home was replaced
-//! by an older copy before anyone else held what it had written, or the power went before the answer
-//! came, an observation may be there or not, and so may a word; otherwise an observation must be
-//! there, once, and a word as long as nothing took its place.
+//! by an older copy before anyone held what it had written from whom it could come back, or the power
+//! went before the answer came, an observation may be there or not, and so may a word; otherwise an
+//! observation must be there, once, and a word as long as nothing took its place.
 
 use klnode_crdt::ids::EntryId;
 use std::collections::{BTreeMap, BTreeSet};

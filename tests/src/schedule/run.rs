@@ -358,15 +358,35 @@ impl Runner {
         self.nodes.restart_on(at, copy);
     }
 
-    /// The entries of which a node holds something that nobody else holds.
+    /// The entries of which a node holds something that nobody else holds from whom it comes back.
     fn held_alone(&mut self, at: usize) -> BTreeSet<EntryId> {
-        let mut others: Vec<usize> = (0..self.nodes.count()).collect();
-        others.retain(|other| *other != at && self.nodes.is_readable(*other));
         let mut alone: BTreeSet<EntryId> = self.nodes.holdings(at).into_keys().collect();
         alone.retain(|entry| {
+            let others = self.passing_to(at, *entry);
             !others.iter().any(|other| is_covered(&mut self.nodes, at, *other, *entry))
         });
         alone
+    }
+
+    /// Those from whom an entry passes to a node, from one to the next. Who holds it behind somebody to
+    /// whom it is released no longer cannot give it back (seed 548205).
+    fn passing_to(&mut self, at: usize, entry: EntryId) -> BTreeSet<usize> {
+        let links = self.nodes.links();
+        let (mut found, mut open) = (BTreeSet::new(), vec![at]);
+        while let Some(to) = open.pop() {
+            for &(one, two) in &links {
+                let from = if one == to { two } else { one };
+                let is_between = [one, two].contains(&to) && from != at && !found.contains(&from);
+                if is_between
+                    && self.nodes.is_readable(from)
+                    && self.nodes.is_released(from, to, entry)
+                {
+                    found.insert(from);
+                    open.push(from);
+                }
+            }
+        }
+        found
     }
 }
 
