@@ -4,8 +4,8 @@
 
 use super::{Reply, VerbError, as_text};
 use crate::query::shell;
+use crate::surface::connect::Program;
 use serde::Serialize;
-use std::path::PathBuf;
 
 /// For which system.
 #[derive(Debug, clap::Args)]
@@ -16,17 +16,6 @@ pub struct Args {
     /// A launchd agent [default on macOS].
     #[arg(long)]
     pub launchd: bool,
-}
-
-/// What the unit starts.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// This program, by its absolute path.
-    pub path: PathBuf,
-    /// The home, if one was named.
-    pub home: Option<PathBuf>,
-    /// The configuration file, if one was named.
-    pub config: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -51,7 +40,7 @@ pub fn show(args: &Args, program: &Program) -> Result<Reply, VerbError> {
         true => ("launchd", launchd(program)?, LAUNCHD_FILE, LAUNCHD_START),
         false => ("systemd", systemd(program)?, SYSTEMD_FILE, SYSTEMD_START),
     };
-    let words = program.arguments(&["service", &format!("--{kind}")])?;
+    let words = arguments(program, &["service", &format!("--{kind}")])?;
     let words: Vec<String> = words.iter().map(|word| shell::word(word)).collect();
     let write = format!("mkdir -p $(dirname {file}) && {} > {file}", words.join(" "));
     let notes = format!("To install it:\n  {write}\n  {start}\n");
@@ -59,18 +48,16 @@ pub fn show(args: &Args, program: &Program) -> Result<Reply, VerbError> {
     Ok(Reply::new(&told, unit.clone()).noting(notes))
 }
 
-impl Program {
-    /// How it is called, with this verb.
-    fn arguments(&self, verb: &[&str]) -> Result<Vec<String>, VerbError> {
-        let mut arguments = vec![as_text(&self.path)?.to_owned()];
-        for (flag, path) in [("--home", &self.home), ("--config", &self.config)] {
-            if let Some(path) = path {
-                arguments.extend([flag.to_owned(), as_text(path)?.to_owned()]);
-            }
+/// How the program is called, with this verb.
+fn arguments(program: &Program, verb: &[&str]) -> Result<Vec<String>, VerbError> {
+    let mut arguments = vec![as_text(&program.path)?.to_owned()];
+    for (flag, path) in [("--home", &program.home), ("--config", &program.config)] {
+        if let Some(path) = path {
+            arguments.extend([flag.to_owned(), as_text(path)?.to_owned()]);
         }
-        arguments.extend(verb.iter().map(|&word| word.to_owned()));
-        Ok(arguments)
     }
+    arguments.extend(verb.iter().map(|&word| word.to_owned()));
+    Ok(arguments)
 }
 
 /// A word of a command line in a unit, in which `%`, `$`, `\` and quotes have a meaning.
@@ -84,7 +71,7 @@ fn unit_word(word: &str) -> String {
 /// Only lines that work without privileges: what would need a namespace of its own is left out.
 fn systemd(program: &Program) -> Result<String, VerbError> {
     let words: Vec<String> =
-        program.arguments(&["serve"])?.iter().map(|word| unit_word(word)).collect();
+        arguments(program, &["serve"])?.iter().map(|word| unit_word(word)).collect();
     Ok(format!(
         "[Unit]\n\
          Description=klnode, which remembers what coding agents learn\n\
@@ -116,7 +103,7 @@ fn systemd(program: &Program) -> Result<String, VerbError> {
 fn launchd(program: &Program) -> Result<String, VerbError> {
     let escape =
         |word: &String| word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let words = program.arguments(&["serve"])?;
+    let words = arguments(program, &["serve"])?;
     let words = words.iter().map(|word| format!("    <string>{}</string>\n", escape(word)));
     Ok(format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -155,7 +142,7 @@ mod tests {
         assert_eq!(unit_word("/usr/bin/klnode"), "/usr/bin/klnode");
         assert_eq!(unit_word("/home/a b/100%/$x"), "\"/home/a b/100%%/$$x\"");
         assert_eq!(unit_word("a\\\"b"), "\"a\\\\\\\"b\"");
-        let home = Some(PathBuf::from("/a <&> b"));
+        let home = Some("/a <&> b".into());
         let program = Program { path: "/k".into(), home, config: None };
         assert!(launchd(&program).unwrap().contains("<string>/a &lt;&amp;&gt; b</string>"));
     }

@@ -10,6 +10,7 @@ use super::vouched::Vouched;
 use super::{Cancel, Found, GitCheckout, Reader, Reading};
 use crate::index::Index;
 use crate::index::document::{Scope, lineage};
+use crate::index::meaning::Progress;
 use crate::store::{self, Snapshot};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::time::WallTime;
@@ -71,7 +72,7 @@ impl Reading<'_> {
         question: &Question,
         cancel: &Cancel,
     ) -> Result<Answer, SearchError> {
-        let mut answer = self.blank(index, question);
+        let mut answer = self.blank(question, index.state().rebuild);
         if question.role.is_some_and(|of| !role::is_served(of, question.course)) {
             answer.abstained = Some(Abstained::NotAsked);
             return Ok(answer);
@@ -135,7 +136,7 @@ impl Reading<'_> {
         }
     }
 
-    fn blank(&self, index: &Index, question: &Question) -> Answer {
+    fn blank(&self, question: &Question, rebuild: Option<Progress>) -> Answer {
         let workspace = self.workspace_of(question);
         let (weights, weights_from) = self.reader.numbers.weights_in(&self.society, workspace);
         Answer {
@@ -150,7 +151,7 @@ impl Reading<'_> {
             head: self.snapshot.head(),
             as_of: self.now,
             index_lag: 0,
-            rebuild: index.state().rebuild,
+            rebuild,
             is_weak: false,
         }
     }

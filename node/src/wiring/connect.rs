@@ -52,8 +52,8 @@ fn project() -> Result<Scope, Failure> {
     Ok(Scope::Project(GitCheckout::root_of(&here).unwrap_or(here)))
 }
 
-/// This program, as a client is to call it: with its home where that is not the usual one.
-fn program(home: &Home, global: &Global) -> Result<Program, Failure> {
+/// This program, as others are to call it: with its home where that is not the usual one.
+pub(super) fn program(home: &Home, global: &Global) -> Result<Program, Failure> {
     let system = |source| Failure::System { what: "find where this program is", source };
     let absolute = |path: &Path| std::path::absolute(path).map_err(system);
     let path = std::env::current_exe().map_err(system)?;

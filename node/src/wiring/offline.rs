@@ -8,7 +8,6 @@ use super::{Failure, runtime};
 use crate::api::Client;
 use crate::cli::identity::IdentityVerb;
 use crate::cli::restore::Surroundings;
-use crate::cli::service::Program;
 use crate::cli::{self, Ask, Global, Reply, VerbError};
 use crate::store::backup::{BackupError, RestoreError};
 use klnode_config::{Config, Layered};
@@ -94,13 +93,7 @@ pub(super) fn service(
     home: &Home,
     global: &Global,
 ) -> Result<Reply, Failure> {
-    let system = |source| Failure::System { what: "find where this program is", source };
-    let absolute = |path: &std::path::PathBuf| std::path::absolute(path).map_err(system);
-    let program = Program {
-        path: std::env::current_exe().map_err(system)?,
-        home: home.unusual().map_err(system)?,
-        config: global.config.as_ref().map(absolute).transpose()?,
-    };
+    let program = super::connect::program(home, global)?;
     Ok(cli::service::show(args, &program)?)
 }
 

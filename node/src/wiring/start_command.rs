@@ -3,8 +3,6 @@
 use super::home::Home;
 use crate::cli::Global;
 use crate::query::shell;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// The command, with the home, the file and the keys that were given, so that it opens the socket at
 /// which the verb has looked.
@@ -24,30 +22,17 @@ pub(super) fn program(global: &Global) -> String {
         .as_deref()
         .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()));
     for (flag, path) in [("--home", home), ("--config", config)] {
-        words.extend(path.map(|path| format!("{flag} {}", word(&path))));
+        words.extend(path.map(|path| format!("{flag} {}", shell::path(&path))));
     }
     words.join(" ")
-}
-
-/// A path as a shell reads it back. What is no text cannot stand in a line: the shell makes it.
-fn word(path: &Path) -> String {
-    if let Some(text) = path.to_str() {
-        return shell::word(text);
-    }
-    let escaped = |byte: &u8| match byte {
-        b'/' | b'.' | b'_' | b'-' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
-            char::from(*byte).to_string()
-        }
-        _ => format!("\\0{byte:03o}"),
-    };
-    let bytes: String = path.as_os_str().as_bytes().iter().map(escaped).collect();
-    format!("\"$(printf %b '{bytes}')\"")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
 
     fn global(home: &str, set: &[&str]) -> Global {
         Global {
@@ -85,7 +70,7 @@ mod tests {
     #[test]
     fn a_home_that_was_typed_from_the_current_folder_is_found_from_any() {
         let here = std::env::current_dir().unwrap();
-        let expected = format!("klnode --home {}", word(&here.join("second")));
+        let expected = format!("klnode --home {}", shell::path(&here.join("second")));
         assert_eq!(super::of(&global("second", &[])), expected);
     }
 }

@@ -60,15 +60,11 @@ fn folder(layout: &Layout) -> Result<Metadata, Finding> {
     }
     match access(path, Access::READ_OK | Access::EXEC_OK) {
         Ok(()) => Ok(folder),
-        Err(error) => {
-            fail(format!("{name} cannot be read: {error}"), format!("chmod 700 {}", typed(path)))
-        }
+        Err(error) => fail(
+            format!("{name} cannot be read: {error}"),
+            format!("chmod 700 {}", shell::path(path)),
+        ),
     }
-}
-
-/// A path as it is typed into a shell.
-fn typed(path: &Path) -> String {
-    shell::word(&path.to_string_lossy())
 }
 
 /// Whether the node can write there, and nobody else.
@@ -89,7 +85,7 @@ fn closed(check: &str, path: &Path, metadata: &Metadata) -> Finding {
     }
     let wanted = if metadata.is_dir() { "700" } else { "600" };
     let says = format!("others can get at {} (mode {mode:o})", path.display());
-    Finding::fail(check, says, format!("chmod {wanted} {}", typed(path)))
+    Finding::fail(check, says, format!("chmod {wanted} {}", shell::path(path)))
 }
 
 fn key(layout: &Layout) -> Finding {
@@ -171,7 +167,7 @@ fn leftovers(layout: &Layout) -> Finding {
     }
     let shown: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
     let says = format!("something interrupted left {}", shown.join(", "));
-    let words: Vec<String> = left.iter().map(|path| typed(path)).collect();
+    let words: Vec<String> = left.iter().map(|path| shell::path(path)).collect();
     Finding::warn("leftovers", says, format!("stop the node, then rm {}", words.join(" ")))
 }
 

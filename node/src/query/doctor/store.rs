@@ -143,7 +143,7 @@ fn claim(layout: &Layout) -> Result<Option<File>, Finding> {
                         such as a node that is starting or ending";
             let way_out = format!(
                 "run `klnode doctor` again in a moment; if it still says so, `lsof {}` names the process",
-                shell::word(&path.to_string_lossy())
+                shell::path(&path)
             );
             Err(Finding::fail("store", says, way_out))
         }

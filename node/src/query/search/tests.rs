@@ -126,23 +126,7 @@ fn answered(
     rivalries: &[rivals::Rivalry],
     bonuses: &BTreeMap<EntryId, Bonus>,
 ) -> Answer {
-    let numbers = &reading.reader.numbers;
-    let (weights, weights_from) = numbers.weights_in(&reading.society, WorkspaceId::MAIN);
-    let mut answer = Answer {
-        hits: Vec::new(),
-        abstained: None,
-        nearest: Vec::new(),
-        left_out: Vec::new(),
-        fallback: None,
-        weights,
-        weights_from,
-        tokens: 0,
-        head: reading.snapshot.head(),
-        as_of: NOW,
-        index_lag: 0,
-        rebuild: None,
-        is_weak: false,
-    };
+    let mut answer = reading.blank(question, None);
     let mut read = BTreeMap::new();
     for entry in order {
         let found = reading.read(*entry).unwrap().unwrap();
@@ -151,7 +135,7 @@ fn answered(
     }
     read.get_mut(&order[0]).unwrap().found.judged.gate = Gate::LastPlaces;
     let placed = order.iter().map(|entry| placed(*entry, 0.5)).collect();
-    let ranking = Ranking { placed, nearest: Vec::new(), weights };
+    let ranking = Ranking { placed, nearest: Vec::new(), weights: answer.weights };
     let successions = reading.successions(std::iter::empty()).unwrap();
     let beside = Beside { rivalries, successions: &successions };
     reading.fill(&mut answer, question, &ranking, read, bonuses, &beside);

@@ -22,7 +22,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What clients are told to run.
+/// What clients, and the system, are told to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// This program, by its absolute path.
