@@ -47,6 +47,11 @@ impl Facet {
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|facet| facet.code() == code)
     }
+
+    /// Whether its records take something back.
+    pub fn takes_back(self) -> bool {
+        matches!(self, Self::Retraction | Self::Tombstone)
+    }
 }
 
 /// A header, decoded.

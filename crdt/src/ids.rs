@@ -66,7 +66,7 @@ macro_rules! byte_id {
 }
 
 byte_id! {
-    /// An ed25519 public key: whoever signs records. A node has one, a person may have another.
+    /// An ed25519 public key: a node's, which signs records, or a person's, which signs requests.
     AuthorId, 32
 }
 byte_id! {

@@ -62,6 +62,11 @@ impl Kind {
         Self::ALL.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
+    /// Whether it is raw: noted as it happened, and of the episodic memory.
+    pub fn is_raw(self) -> bool {
+        matches!(self, Self::Signal | Self::Friction | Self::Calibration)
+    }
+
     /// Its sub-types; empty if it has none.
     pub fn sub_types(self) -> &'static [&'static str] {
         self.row().3

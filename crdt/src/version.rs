@@ -10,7 +10,7 @@
 //!
 //! A vector names at most [`ABSORBS_MAX`] slots. Everything that many generations back is covered
 //! as a whole, so that a home that was started thousands of times still leaves one record. An
-//! author who finds an own record of its own falling under that line signs it again first.
+//! author who finds a record of its own falling under that line signs it again first.
 
 use crate::ids::{Boot, Digest, Generation};
 use crate::limits::ABSORBS_MAX;

@@ -54,7 +54,6 @@ impl Node {
         let store = Store::open(Box::new(MemoryMedium), &Options::new(StoreId::from_bytes(id)))?;
         let setup = engine::Setup {
             key: key.clone(),
-            mine: [].into(),
             entropy: Box::new(entropy),
             judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
             durability: Durability::Durable,

@@ -12,7 +12,7 @@ pub enum Class {
     /// Transient context: half is gone after about 34 days.
     #[default]
     Ephemeral,
-    /// Core techniques and patterns: half is gone after about 139 days.
+    /// Core techniques and patterns: half is gone after about 138 days.
     Stable,
     /// Decisions and invariants: never fades by itself.
     Permanent,

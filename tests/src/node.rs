@@ -295,7 +295,6 @@ pub fn setup(key_seed: u8, boot_seed: u64) -> Setup {
     let mut seeded = Seeded(boot_seed);
     Setup {
         key: SecretKey::from_bytes(&[key_seed; 32]),
-        mine: BTreeSet::new(),
         entropy: Box::new(move |bytes: &mut [u8]| seeded.fill(bytes)),
         judge: admit_all(),
         durability: Durability::Durable,

@@ -24,6 +24,9 @@ use redb::{Database, TableDefinition};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// How often everything is examined again, in milliseconds.
+const SWEEP_MS: u64 = 3_600_000;
+
 /// A node whose engine is stepped at once.
 struct InHand(Node);
 
@@ -52,7 +55,7 @@ fn replica_of<W: Writer>(own: AuthorId, writer: W, settings: Settings) -> Replic
     let config = Config::default();
     let reader = Arc::new(Reader::new(own, Numbers::new(&config)));
     let examiner = Examiner::new(reader, &config.filter);
-    Replica::new(writer, Setup { own, examiner, settings, sweep_ms: 3_600_000 })
+    Replica::new(writer, Setup { own, examiner, settings, sweep_ms: SWEEP_MS })
 }
 
 /// Two headers with the signature of one of them on both.
@@ -271,6 +274,38 @@ fn rest(node: &mut Replica<InHand>) -> u64 {
         node.next_at(*at) > *at
     };
     (1_000..1_100).find(is_at_rest).expect("everything is examined once")
+}
+
+#[test]
+fn what_is_examined_for_the_time_alone_leaves_the_machine_to_others_until_somebody_waits() {
+    let peer = Stranger::new(1).author();
+    let mut node = replica(peer);
+    // More than are examined at once.
+    for number in 0..300 {
+        node.writer().0.create(&format!("entry {number}"));
+    }
+    let at = rest(&mut node) + SWEEP_MS;
+    node.handle(Event::Tick, START, at);
+    assert_eq!(node.next_at(at), at, "nobody says that it took any time");
+    node.took(at, at + 50);
+    assert_eq!(node.next_at(at + 50), at + 250);
+    // Nor does it go on because something else happens.
+    node.handle(Event::Tick, START, at + 60);
+    node.took(at + 60, at + 61);
+    assert_eq!(node.next_at(at + 61), at + 250);
+    node.handle(Event::Tick, START, at + 250);
+    assert_eq!(node.next_at(at + 250), at + SWEEP_MS, "that was the rest");
+    let at = at + SWEEP_MS;
+    node.handle(Event::Tick, START, at);
+    node.took(at, at + 50);
+    // Two pieces: the one under way begins anew.
+    let mut events = vec![Event::Tick, Event::Changed([peer].into())];
+    while let Some(event) = events.pop() {
+        node.handle(event, START, at + 60);
+        node.took(at + 60, at + 60);
+        let next_at = if events.is_empty() { at + SWEEP_MS } else { at + 60 };
+        assert_eq!(node.next_at(at + 60), next_at);
+    }
 }
 
 fn answered(node: &mut Replica<InHand>, peer: AuthorId, ask: &Ask, at: u64) -> Answer {

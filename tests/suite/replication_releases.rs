@@ -3,6 +3,7 @@
 //! not released; and what a filter costs that lets nothing pass.
 
 use klnode::engine::{Command, NewEntry, SourceKey};
+use klnode::store::peers::rows::PeerRow;
 use klnode::store::rows::Seq;
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
@@ -140,6 +141,24 @@ fn what_a_colleague_imported_was_created_elsewhere_until_it_is_imported_here_too
         assert!(!nodes.digests(2, both).is_empty(), "egress: {is_egress}");
         assert_eq!(nodes.is_released(1, 2, far), !is_egress);
     }
+}
+
+#[test]
+fn what_a_machine_created_that_is_ones_own_no_longer_was_created_elsewhere() {
+    let mut nodes = Cluster::new(77, 3, Knobs::calm());
+    let team = nodes.found(&[1, 0, 2]);
+    nodes.pair(0, 1, true);
+    nodes.pair(1, 2, false);
+    nodes.pass(REST_MS);
+    nodes.set_egress(1, 2, |filter| filter.reach = Reach::CreatedHere);
+    let entry = nodes.create(0, in_workspace(team, "written on the other machine"));
+    nodes.pass(REST_MS);
+    assert!(nodes.is_released(1, 2, entry));
+    let machine = nodes.author(0);
+    let row = nodes.society(1).peers.get(&machine).expect("paired").clone();
+    nodes.put_peer(1, machine, PeerRow { is_mine: false, ..row });
+    nodes.pass(REST_MS);
+    assert!(!nodes.is_released(1, 2, entry), "before all is examined for the time alone");
 }
 
 #[test]

@@ -3,8 +3,9 @@
 //! Most are engines with a clock in the test's hand; what callers see goes over the socket. Rules
 //! that other files hold are named on the page as well.
 
+use crate::tasks::begin;
 use klnode::engine::{
-    Command, Finish, Looks, Marks, NewEntry, NewTask, Receipt, SourceKey, TaskAct, TaskDone,
+    Command, Finish, Looks, Marks, NewEntry, Receipt, SourceKey, TaskAct, TaskDone,
 };
 use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow, UseRow};
 use klnode_crdt::gcounter::Thousandths;
@@ -74,11 +75,7 @@ impl Work {
     }
 
     fn begin(&mut self) -> TaskId {
-        let (agent, goal) = ("agent".to_owned(), "goal".to_owned());
-        match self.about_task(TaskAct::Begin(NewTask { agent, goal, thread: None, parent: None })) {
-            TaskDone::Began(task) => task,
-            other => panic!("the task was not begun: {other:?}"),
-        }
+        begin(&mut self.0)
     }
 
     fn serve(&mut self, entry: EntryId, task: Option<TaskId>, is_weak: bool) {

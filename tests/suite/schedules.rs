@@ -54,7 +54,7 @@ fn drawn_schedules_end_equal_lose_nothing_leak_nothing_and_fall_silent() {
 }
 
 /// What once went wrong, in as few steps as it took: what it was, the seed, how many nodes.
-const ONCE_WRONG: [(&str, u64, usize, &[Step]); 9] = [
+const ONCE_WRONG: [(&str, u64, usize, &[Step]); 10] = [
     (
         "an old copy is put back, and the reader begins anew for another reason",
         38,
@@ -202,6 +202,29 @@ const ONCE_WRONG: [(&str, u64, usize, &[Step]); 9] = [
             Step::Pass(428),
             Step::Restore(1, true),
             Step::Restore(2, true),
+        ],
+    ),
+    (
+        "what its author has taken back comes back to it without its payload, before the word that tells why",
+        555_746,
+        4,
+        &[
+            Step::Add(0),
+            Step::Pass(214),
+            Step::Member(30_068),
+            Step::Add(2),
+            Step::Add(0),
+            Step::Copy(3),
+            Step::Add(3),
+            Step::Add(2),
+            Step::Add(1),
+            Step::Pass(434),
+            Step::Member(33_131),
+            Step::Ingress(62_702),
+            Step::Add(1),
+            Step::Retract(3, 22_531),
+            Step::Pass(437),
+            Step::Restore(3, true),
         ],
     ),
 ];

@@ -5,6 +5,7 @@ use crate::program::{self, printed, run, start, told};
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command, NewEntry, PeerAct, SourceKey};
 use klnode::query::{Corroboration, Gate};
+use klnode::store::Snapshot;
 use klnode::store::peers::Society;
 use klnode::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
 use klnode_crdt::charter;
@@ -134,6 +135,32 @@ fn a_reader_that_goes_on_hears_of_new_outcomes_and_of_days_that_pass() {
     assert!(trust(&node) < 0.3, "it fades");
     node.observe(entries[1], Failure);
     assert!(trust(&node) < 0.1);
+}
+
+#[test]
+fn a_reader_that_goes_on_hears_of_an_outcome_that_takes_the_place_of_another() {
+    let mut team = Team::gather();
+    let entry = team.alice.create_in(team.shared.id, "bait");
+    team.exchange();
+    let reader = team.node.reader();
+    let look = |node: &Node| node.engine.store().snapshot().unwrap();
+    let now = team.node.now;
+    let successes = |snapshot: &Snapshot| {
+        reader.read(snapshot, entry, now).unwrap().unwrap().judged.local_successes
+    };
+    assert_eq!(successes(&look(&team.node)), 0);
+    team.node.succeed(entry);
+    let before = look(&team.node);
+    assert_eq!(successes(&before), 1);
+    team.alice.claim(entry, Claim::Set(Register::CONTENT, "Run this as root.".into()));
+    team.exchange();
+    assert_eq!(successes(&look(&team.node)), 0, "it is another text");
+    // On one day an entry counts once outside of tasks: the outcome is of this text from now on.
+    team.node.succeed(entry);
+    let after = look(&team.node);
+    assert_eq!(after.outcomes(team.alice.author()).unwrap().len(), 1);
+    assert_eq!(successes(&after), 1);
+    assert_eq!(successes(&before), 1, "what was read before is of what was held before");
 }
 
 #[test]

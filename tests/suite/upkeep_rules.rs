@@ -2,6 +2,7 @@
 //! do, and that the thresholds are those that were measured.
 
 use crate::program::eventually;
+use crate::tasks::begin;
 use klnode::engine::{
     Command, Confirmation, Marks, NewEntry, Receipt, SourceKey, TaskAct, TaskDone, UpkeepAct,
     UpkeepDone,
@@ -91,14 +92,7 @@ fn only_own_edges_apply_and_a_group_is_counted_together_and_once_in_a_task() {
     assert_eq!((found.entry, &found.merged[..]), (one, &[two][..]), "the first created survives");
     assert!((found.judged.confidence.posterior.alpha() - 7.0).abs() < 1e-9);
 
-    let new = klnode::engine::NewTask {
-        agent: "agent".into(),
-        goal: "goal".into(),
-        thread: None,
-        parent: None,
-    };
-    let begun = node.run(Command::Task(Box::new(TaskAct::Begin(new)))).unwrap();
-    let Receipt::Task(TaskDone::Began(task)) = begun else { panic!("{begun:?}") };
+    let task = begin(&mut node);
     let mut observe = |entry| {
         let (of, amount) = (Observation::Success, Thousandths::ONE);
         let act = TaskAct::Observe { task, entry, of, amount };

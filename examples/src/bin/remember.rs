@@ -27,7 +27,6 @@ fn engine(seed: u8) -> Result<Engine, Box<dyn Error>> {
         Store::open(Box::new(MemoryMedium), &Options::new(StoreId::from_bytes([seed; 16])))?;
     let setup = Setup {
         key: SecretKey::from_bytes(&[seed; 32]),
-        mine: [].into(),
         entropy: Box::new(move |bytes: &mut [u8]| bytes.fill(seed)),
         judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
         durability: Durability::Durable,

@@ -12,8 +12,8 @@
 //! with growing waits when they are lost. They may speak [`Protocol::Sync`] and [`Protocol::Pair`].
 //! Anyone else who connects is a stranger: it may speak `Pair` alone, in short frames, on one
 //! connection that is closed after [`Limits::stranger_lifetime`], and there are only so many places
-//! for strangers. Whoever asks to pair without end is sent away. `Sync` does not even exist on a stranger's connection; it appears there at the
-//! moment the stranger is allowed.
+//! for strangers. Whoever asks to pair without end is sent away. `Sync` does not even exist on a
+//! stranger's connection; it appears there at the moment the stranger is allowed.
 //!
 //! **Exchanges.** A [`Handle::request`] ends in exactly one [`Event::Response`] or
 //! [`Event::Failed`], sometimes after the [`Event::Disconnected`] that caused it. An
@@ -195,9 +195,6 @@ pub enum Event {
     DialFailed {
         /// Who was dialled, where that is known.
         peer: Option<AuthorId>,
-        /// What [`Handle::dial`] was given, or the unusable address; none where an approved peer
-        /// was tried at all its addresses.
-        address: Option<String>,
         /// Why, for people.
         reason: String,
     },

@@ -19,7 +19,7 @@ use libp2p::futures::StreamExt;
 use libp2p::request_response::{InboundRequestId, OutboundRequestId, ResponseChannel};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -41,8 +41,8 @@ pub(super) struct Task {
     lines: BTreeMap<PeerId, BTreeMap<ConnectionId, Line>>,
     /// Where connected peers say they are: a stranger may be approved later.
     told: BTreeMap<PeerId, Vec<Multiaddr>>,
-    /// Single dials, and what was asked for.
-    dials: BTreeMap<ConnectionId, String>,
+    /// Single dials.
+    dials: BTreeSet<ConnectionId>,
     /// Requests of peers that wait for our answer.
     exchanges: BTreeMap<u64, (Protocol, InboundRequestId, ResponseChannel<Vec<u8>>)>,
     next_exchange: u64,
@@ -78,7 +78,7 @@ impl Task {
             outbox: VecDeque::new(),
             lines: BTreeMap::new(),
             told: BTreeMap::new(),
-            dials: BTreeMap::new(),
+            dials: BTreeSet::new(),
             exchanges: BTreeMap::new(),
             next_exchange: 0,
             asked: BTreeMap::new(),
@@ -161,8 +161,9 @@ impl Task {
                 .addresses(addresses)
                 .allocate_new_port()
                 .build();
+            let id = dial.connection_id();
             if let Err(error) = self.swarm.dial(dial) {
-                self.undialled(Some(peer), None, &error);
+                self.undialled(Some(peer), id, &error);
             }
         }
         let lifetime = self.limits.stranger_lifetime;
@@ -205,8 +206,7 @@ impl Task {
                 Ok(_) => "the address names another peer".to_owned(),
                 Err(error) => format!("cannot {error}"),
             };
-            let (peer, address) = (Some(author), Some(text.clone()));
-            self.outbox.push_back(Event::DialFailed { peer, address, reason });
+            self.outbox.push_back(Event::DialFailed { peer: Some(author), reason });
         }
         self.swarm.behaviour_mut().gate.approve(peer);
         self.swarm.behaviour_mut().sync.approve(peer);
@@ -269,7 +269,7 @@ impl Task {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Dial { address } => self.dial(address),
+            Command::Dial { address } => self.dial(&address),
             Command::Request { peer, protocol, id, frame } => {
                 if let Err(reason) = self.request(peer, protocol, id, frame) {
                     let reason = reason.to_owned();
@@ -292,13 +292,12 @@ impl Task {
         }
     }
 
-    fn dial(&mut self, text: String) {
-        let (author, address) = match address::parse(&text) {
+    fn dial(&mut self, text: &str) {
+        let (author, address) = match address::parse(text) {
             Ok(read) => read,
             Err(error) => {
                 let reason = format!("cannot {error}");
-                let address = Some(text);
-                self.outbox.push_back(Event::DialFailed { peer: None, address, reason });
+                self.outbox.push_back(Event::DialFailed { peer: None, reason });
                 return;
             }
         };
@@ -318,11 +317,10 @@ impl Task {
                 .build(),
             None => DialOpts::unknown_peer_id().address(address).allocate_new_port().build(),
         };
-        self.dials.insert(dial.connection_id(), text);
         let id = dial.connection_id();
+        self.dials.insert(id);
         if let Err(error) = self.swarm.dial(dial) {
-            let text = self.dials.remove(&id);
-            self.undialled(peer, text, &error);
+            self.undialled(peer, id, &error);
         }
     }
 

@@ -139,7 +139,8 @@ impl Replicator {
     }
 
     /// Whether a peer is connected and greeted.
-    pub fn is_in_session(&self, peer: AuthorId) -> bool {
+    #[cfg(test)]
+    pub(super) fn is_in_session(&self, peer: AuthorId) -> bool {
         self.sessions.get(&peer).is_some_and(|session| session.theirs.is_some())
     }
 

@@ -177,7 +177,8 @@ pub(super) fn preview(
         let (id, title) = (entry.to_string(), title.unwrap_or_default().to_owned());
         Ok(Previewed { id, code, title, rule: None, reason: None })
     };
-    let is_told = |entry: &&EntryId| !reading.society.is_charter(**entry);
+    let charters = reading.society.charters();
+    let is_told = |entry: &&EntryId| !charters.contains(*entry);
     let all = |entries: &[EntryId]| entries.iter().filter(is_told).map(|e| named(*e)).collect();
     let mut held: Vec<Previewed> = Vec::new();
     for one in of.held.iter().filter(|one| is_told(&&one.entry)) {

@@ -81,15 +81,14 @@ impl Service {
         Ok(Society::read(snapshot, self.author, (self.now)())?)
     }
 
-    /// The workspace that somebody means, or the one where new entries go, by its id.
-    pub(super) fn workspace_for(&self, name: Option<&str>) -> Result<String, ApiError> {
+    /// The workspace that somebody means, or the one where new entries go.
+    pub(super) fn workspace_for(&self, name: Option<&str>) -> Result<WorkspaceId, ApiError> {
         let snapshot = self.snapshot()?;
         let society = self.society(&snapshot)?;
-        let id = match name {
-            Some(name) => find_workspace(&society, name)?,
-            None => society.current(),
-        };
-        Ok(id.to_string())
+        match name {
+            Some(name) => Ok(find_workspace(&society, name)?),
+            None => Ok(society.current()),
+        }
     }
 
     /// Replication, where there is any.
@@ -109,9 +108,10 @@ pub(super) fn peer(
     row: &PeerRow,
 ) -> Result<Peer, ApiError> {
     let (mut released, mut offered) = (0, 0);
+    let charters = society.charters();
     for one in snapshot.releases(key)? {
         let (entry, one) = one?;
-        if society.is_charter(entry) {
+        if charters.contains(&entry) {
             continue;
         }
         released += u64::from(one.out == Way::Open);
@@ -203,10 +203,10 @@ pub(super) fn workspace(
     let shared = society.workspaces.get(&id);
     let charter = shared.map(|shared| shared.charter.clone()).unwrap_or_default();
     let owner = charter.owner.map(|(owner, _)| owner);
-    let role = |key: AuthorId| match () {
-        () if owner == Some(key) => "owner",
-        () if charter.admins.contains(&key) => "admin",
-        () => "member",
+    let role = |key: AuthorId| match charter.admins.contains(&key) {
+        _ if owner == Some(key) => "owner",
+        true => "admin",
+        false => "member",
     };
     let members = charter.members.iter().map(|key| Member {
         key: key.to_string(),
@@ -214,9 +214,10 @@ pub(super) fn workspace(
         role: role(*key).to_owned(),
     });
     let mut entries = 0;
+    let charters = society.charters();
     for row in snapshot.entries()? {
         let (entry, row) = row?;
-        let is_told = !row.is_forgotten && !society.is_charter(entry);
+        let is_told = !row.is_forgotten && !charters.contains(&entry);
         entries += u64::from(row.workspace == Some(id) && is_told);
     }
     Ok(types::Workspace {
@@ -279,6 +280,11 @@ mod tests {
     use super::*;
     use crate::engine::Rejection;
     use crate::engine::testing::store;
+    use crate::store::Durability;
+    use crate::store::peers::Workspace;
+    use crate::store::peers::rows::ReleaseRow;
+    use klnode_crdt::charter;
+    use klnode_crdt::ids::EntryId;
 
     #[test]
     fn a_peer_is_shown_and_found_by_a_name_that_ends_no_label() {
@@ -294,6 +300,29 @@ mod tests {
             assert_eq!(find_peer(&society, name).unwrap(), key, "{name}");
         }
         assert!(matches!(find_peer(&society, "bob"), Err(PairError::NoSuchPeer(_))));
+    }
+
+    #[test]
+    fn charters_are_no_entries_that_pass_to_a_peer_or_from_it() {
+        let [own, key] = [1, 2].map(|byte| AuthorId::from_bytes([byte; 32]));
+        let ids = [7, 8, 9].map(|byte| WorkspaceId::from_bytes([byte; 16]));
+        let entries = [3, 4, 5].map(|byte| EntryId::from_bytes([byte; 16]));
+        let (row, held) = (PeerRow::default(), store());
+        let batch = held.batch(Durability::Durable).unwrap();
+        for entry in entries.into_iter().chain(ids.map(charter::entry)) {
+            let back = if entry == entries[0] { Way::Ended } else { Way::Open };
+            let release = ReleaseRow { out: Way::Open, back, ..ReleaseRow::default() };
+            batch.put_release(key, entry, release).unwrap();
+        }
+        batch.commit().unwrap();
+        let snapshot = held.snapshot().unwrap();
+        // That of a workspace that is not known here is an entry like any other.
+        for (known, expect) in [(0, (6, 5)), (1, (5, 4)), (3, (3, 2))] {
+            let workspaces = ids[..known].iter().map(|id| (*id, Workspace::default())).collect();
+            let society = Society { own, workspaces, ..Society::default() };
+            let shown = peer(&snapshot, &society, &Live::default(), key, &row).unwrap();
+            assert_eq!((shown.released, shown.offered), expect, "{known} are known");
+        }
     }
 
     #[test]

@@ -47,13 +47,12 @@ pub(super) fn new_entry(
             known.join(", ")
         ))
     })?;
-    let is_raw = matches!(kind, Kind::Signal | Kind::Friction | Kind::Calibration);
     let memory = match new.memory.as_deref() {
         Some(name) => Memory::parse(name).ok_or_else(|| {
             let known = "semantic, procedural, episodic";
             invalid(format!("write the entry: memory is `{name}`; it must be one of {known}"))
         })?,
-        None if is_raw => Memory::Episodic,
+        None if kind.is_raw() => Memory::Episodic,
         None if kind == Kind::Norm => Memory::Procedural,
         None => Memory::Semantic,
     };

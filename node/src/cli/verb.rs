@@ -29,7 +29,7 @@ pub enum Verb {
     Completions(help::Completions),
     /// Print the man page.
     ///
-    /// Example: klnode man | man -l -
+    /// Example: klnode man > klnode.1 && man ./klnode.1
     Man,
     /// Ask the running node how it is.
     ///

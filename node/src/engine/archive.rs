@@ -7,7 +7,6 @@ use super::tasks::{taken, unless_damaged};
 use crate::store::rows::UseRow;
 use crate::store::tasks::PartRow;
 use crate::store::{Batch, Error};
-use klnode_crdt::entry::Entry;
 use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::origin::Origin;
@@ -109,8 +108,7 @@ impl Ingest<'_> {
         if by == By::Independent || has_creator {
             return Ok(true);
         }
-        let records = batch.records(entry)?;
-        let origin = Entry::assemble(records.iter()).origin;
+        let origin = batch.entry(entry)?.origin;
         let is_strict =
             matches!(origin, Some(Origin::Imported { format, .. }) if format == STRICT_FORMAT);
         Ok(!is_strict)

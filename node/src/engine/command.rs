@@ -408,6 +408,13 @@ pub enum Rejection {
     Stopping,
 }
 
+impl Rejection {
+    /// Whether a row of the store is damaged: that concerns what the row tells of, and nothing else.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Self::Store(error) if matches!(**error, store::Error::Damaged { .. }))
+    }
+}
+
 impl From<store::Error> for Rejection {
     fn from(error: store::Error) -> Self {
         Self::Store(Arc::new(error))

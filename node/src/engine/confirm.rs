@@ -7,7 +7,7 @@ use super::archive::By;
 use super::command::Rejection;
 use super::ingest::Ingest;
 use super::tasks::{TaskDone, chain, is_observed, root, taken};
-use crate::store::rows::{READERS_MAX, ReaderRow, UseRow};
+use crate::store::rows::{CallerRow, READERS_MAX, ReaderRow, UseRow};
 use crate::store::tasks::PartRow;
 use crate::store::{Batch, Error, Label};
 use klnode_crdt::gcounter::Thousandths;
@@ -163,10 +163,7 @@ impl Ingest<'_> {
     /// they give themselves: one conversation may have several, and what it was served under one of
     /// them it has read under all.
     pub(super) fn note_read(&self, batch: &Batch, entries: &[EntryId]) -> Result<(), Error> {
-        if !self.has_caller {
-            return Ok(());
-        }
-        let user = self.caller.uid;
+        let Some(CallerRow { uid: user, .. }) = self.caller else { return Ok(()) };
         let lately = self.now.minus(READ_AGAIN_AFTER);
         let is_recent = |row: ReaderRow| self.is_since(row, self.now.minus(READ_LASTS));
         for entry in entries {
@@ -189,8 +186,9 @@ impl Ingest<'_> {
     /// Who is not known may be any user, who reads as well as who speaks. Only the last time is kept:
     /// what was read after that counts as well.
     fn was_read(&self, batch: &Batch, entry: EntryId, spoken: WallTime) -> Result<bool, Error> {
+        let caller = self.caller.and_then(|caller| caller.uid);
         let is_caller = |row: &ReaderRow| {
-            let (reader, caller) = (row.user(), self.caller.uid);
+            let reader = row.user();
             reader.is_none() || caller.is_none() || reader == caller
         };
         // Whatever was said under a clock that stood ahead was said by now.
@@ -221,8 +219,7 @@ impl Ingest<'_> {
         entry: EntryId,
         session: Option<Label>,
     ) -> Result<bool, Error> {
-        let mut sessions: BTreeSet<Label> =
-            self.caller.session.into_iter().chain(session).collect();
+        let mut sessions: BTreeSet<Label> = self.session().into_iter().chain(session).collect();
         for one in chain(batch, task)? {
             sessions.extend(batch.task(one)?.and_then(|row| row.session));
         }

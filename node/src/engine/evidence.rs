@@ -9,7 +9,6 @@ use super::command::{Receipt, Rejection};
 use super::ingest::Ingest;
 use crate::store::rows::{CallerRow, UseRow, VoiceRow, VoicesRow};
 use crate::store::{Batch, Error};
-use klnode_crdt::entry::Entry;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::lww::Register;
@@ -32,8 +31,7 @@ pub(super) struct Before {
 impl Ingest<'_> {
     /// An entry as this node reads it; nothing while it is parked.
     pub(super) fn view(&self, batch: &Batch, entry: EntryId) -> Result<Option<View>, Error> {
-        let records = batch.records(entry)?;
-        let held = Entry::assemble(records.iter());
+        let held = batch.entry(entry)?;
         let Some(origin) = &held.origin else { return Ok(None) };
         let members = match origin.workspace().is_personal() {
             true => BTreeSet::new(),
@@ -118,11 +116,8 @@ impl Ingest<'_> {
     ) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
         // What has no caller is not said by anyone; one of whom nothing is known is a caller.
-        let is_said = self.has_caller && of != Observation::Confirmation;
-        let heard = match is_said {
-            true => Some(self.hear(batch, entry, self.caller, of)?),
-            false => None,
-        };
+        let caller = self.caller.filter(|_| of != Observation::Confirmation);
+        let heard = caller.map(|caller| self.hear(batch, entry, caller, of)).transpose()?;
         let receipt = match heard {
             Some((_, Heard::Again)) => Receipt::Noted,
             _ => self.observe(batch, entry, (of, amount), None)?,

@@ -140,7 +140,7 @@ impl Ingest<'_> {
             at: self.now,
             echoes: 0,
             fate: None,
-            session: self.caller.session,
+            session: self.session(),
             entries: Vec::new(),
         };
         // If nobody finishes the task, what was found in it is compared when it expires.

@@ -11,7 +11,7 @@ use super::peers::TOO_MANY_WAIT;
 use super::step::{Judge, Own};
 use crate::store::peers::rows::{ReleaseRow, Way};
 use crate::store::rows::{CallerRow, QuarantineRow, ViewRow};
-use crate::store::{Batch, Error, Waiting};
+use crate::store::{Batch, Error, Label, Waiting};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::{Changes, Holding, Outcome};
@@ -36,10 +36,8 @@ pub(super) struct Ingest<'a> {
     pub(super) writer: &'a mut Own,
     pub(super) judge: &'a mut dyn Judge,
     pub(super) now: WallTime,
-    /// On whose behalf, as far as that is known.
-    pub(super) caller: CallerRow,
-    /// Whether anybody asks at all: of a caller nothing may be known.
-    pub(super) has_caller: bool,
+    /// On whose behalf, if anybody asks at all: of a caller nothing may be known.
+    pub(super) caller: Option<CallerRow>,
     /// Whether another life of this home has shown in this step, or something of its own was dropped
     /// as damaged: one new boot is enough.
     pub(super) has_met_past: bool,
@@ -62,6 +60,11 @@ pub(super) enum Ask {
 }
 
 impl Ingest<'_> {
+    /// The session in which somebody asks, if it has a name.
+    pub(super) fn session(&self) -> Option<Label> {
+        self.caller.and_then(|caller| caller.session)
+    }
+
     /// Takes in a verified record, if the judge admits it.
     pub(super) fn ingest(
         &mut self,
@@ -421,7 +424,7 @@ impl Ingest<'_> {
 
 /// Whether a record takes something back: it goes wherever its entry has been.
 pub(crate) fn takes_back(record: &Record) -> bool {
-    matches!(record.header().facet, Facet::Retraction | Facet::Tombstone)
+    record.header().facet.takes_back()
 }
 
 /// Whether an entry is this person's alone, as far as somebody goes who is one of the person's machines

@@ -1,6 +1,6 @@
 //! From a command of this node to a signed record.
 
-use super::command::{NewEntry, Receipt, Rejection, Source, SourceKey};
+use super::command::{Ingested, NewEntry, Receipt, Rejection, Source, SourceKey};
 use super::ingest::Ingest;
 use super::validate;
 use crate::store::rows::UseRow;
@@ -13,7 +13,6 @@ use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{Boot, EntryId, Nonce, TaskId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::kind::code_digits;
-use klnode_crdt::lattice::Lattice;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Origin;
 use klnode_crdt::record::{Record, Refusal};
@@ -22,14 +21,12 @@ use klnode_crdt::time::Hlc;
 use klnode_crdt::tombstone::{Authority, Grounds, Tombstone};
 use klnode_crdt::writer::{Claim, Writer};
 
-use super::command::Ingested;
-
 impl Ingest<'_> {
     pub(super) fn create(&mut self, batch: &Batch, new: &NewEntry) -> Result<Receipt, Rejection> {
         // A fresh id is held by nobody; an import may meet what others, or this node, said before.
         let held = match &new.source {
             None => Entry::default(),
-            Some(source) => held(batch, imported(new, source).id())?,
+            Some(source) => batch.entry(imported(new, source).id())?,
         };
         let own = held.claims.get(&self.writer.key.author());
         let is_said = own.is_some_and(|claims| !claims.is_empty());
@@ -53,7 +50,7 @@ impl Ingest<'_> {
             writer.claim(&held, Some(origin.clone()), &claims, stamp)
         })?;
         // Who wrote it confirms nothing by saying it again.
-        if let Some(session) = self.caller.session {
+        if let Some(session) = self.session() {
             batch.prime(&session, &[entry], self.now)?;
         }
         Ok(Receipt::Created(entry))
@@ -78,7 +75,7 @@ impl Ingest<'_> {
         claims: &[Claim],
     ) -> Result<Receipt, Rejection> {
         self.must_hold(batch, entry)?;
-        let held = held(batch, entry)?;
+        let held = batch.entry(entry)?;
         validate::claims(claims)?;
         if validate::may_misfit(claims)
             && let Some(view) = self.view(batch, entry)?
@@ -136,10 +133,10 @@ impl Ingest<'_> {
         let own = batch.holding(entry, self.writer.key.author(), &Facet::ALL, Damage::Told)?;
         let writer = Writer { key: &self.writer.key, boot: self.writer.boot, entry, own: &own };
         if !writer.has_claims() {
-            let code = held(batch, entry)?.code(entry);
+            let code = batch.entry(entry)?.code(entry);
             return Err(Rejection::NothingToRetract(code));
         }
-        let origin = self.own_origin(&held(batch, entry)?);
+        let origin = self.own_origin(&batch.entry(entry)?);
         self.write(batch, entry, |writer, stamp| writer.retract(origin.clone(), stamp))
     }
 
@@ -167,7 +164,7 @@ impl Ingest<'_> {
         if origin.creator() == Some(own) || workspace.is_personal() {
             return Ok(Grounds::Origin);
         }
-        let held = held(batch, charter::entry(workspace))?;
+        let held = batch.entry(charter::entry(workspace))?;
         let charter = Charter::read(workspace, &held, self.now);
         if let Some((_, nonce)) = charter.owner.filter(|(owner, _)| *owner == own) {
             return Ok(Grounds::Owner(nonce));
@@ -250,12 +247,4 @@ pub fn rehearse(new: &NewEntry, source: &SourceKey) -> Result<Record, Rejection>
 fn imported(new: &NewEntry, source: &SourceKey) -> Origin {
     let SourceKey { format, key } = source.clone();
     Origin::Imported { workspace: new.workspace, memory: new.memory, format, key }
-}
-
-/// The whole entry as held here.
-fn held(batch: &Batch, entry: EntryId) -> Result<Entry, Rejection> {
-    let mut held = Entry::default();
-    let records = batch.records(entry)?;
-    held.join(Entry::assemble(records.iter()));
-    Ok(held)
 }

@@ -10,13 +10,20 @@ use super::upkeep::UpkeepDone;
 use crate::store::Store;
 use crate::store::rows::Seq;
 use klnode_crdt::time::WallTime;
+use rustix::time::ClockId;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// How far the wall clock may run ahead of the steady one between two commands: less is a clock that
-/// is set right, more a machine that slept or was put back.
+/// is set right, more a machine that was put back.
 const PARTED_MAX: Duration = Duration::from_secs(300);
+/// The clock that nobody sets, and that goes on while the machine sleeps: a laptop sleeps several times
+/// a day, and each boot is kept in whatever is counted in it.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const STEADY: ClockId = ClockId::Boottime;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const STEADY: ClockId = ClockId::Monotonic;
 
 /// How much waits and how much is committed together.
 #[derive(Clone, Copy, Debug)]
@@ -227,7 +234,7 @@ fn serve(
     published: &Published,
     now: impl Fn() -> WallTime,
 ) -> Engine {
-    let mut watched = Watched(engine.last_step(), Instant::now());
+    let mut watched = Watched(engine.last_step(), steady());
     // Ends when the inbox is closed and empty: then every command has its answer.
     while let Some(first) = inbox.blocking_recv() {
         let (mut commands, mut waiting, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -253,7 +260,7 @@ fn serve(
             true => Vec::new(),
             false => {
                 let now = now();
-                if watched.has_parted(now, Instant::now()) {
+                if watched.has_parted(now, steady()) {
                     engine.resumed();
                 }
                 engine.step_over(&commands, now)
@@ -266,15 +273,20 @@ fn serve(
     engine
 }
 
+/// What the steady clock says.
+fn steady() -> Duration {
+    Duration::try_from(rustix::time::clock_gettime(STEADY)).unwrap_or_default()
+}
+
 /// Both clocks when the last command came, or the engine started.
-struct Watched(WallTime, Instant);
+struct Watched(WallTime, Duration);
 
 impl Watched {
-    /// Whether the wall clock has run ahead of the steady one since then. The steady one stands still
-    /// while a machine sleeps, and of an image that is put back it goes on from where the image was
-    /// taken, while the wall clock is set right.
-    fn has_parted(&mut self, wall: WallTime, steady: Instant) -> bool {
-        let passed = steady.saturating_duration_since(self.1);
+    /// Whether the wall clock has run ahead of the steady one since then. Of an image that is put back
+    /// the steady one goes on from where the image was taken, while the wall clock is set right. (Of one
+    /// that was taken of a machine asleep nobody can tell but by the day that passed.)
+    fn has_parted(&mut self, wall: WallTime, steady: Duration) -> bool {
+        let passed = steady.saturating_sub(self.1);
         let has_parted = self.0.plus(passed).plus(PARTED_MAX) < wall;
         *self = Self(wall, steady);
         has_parted
@@ -322,5 +334,27 @@ fn answer(waiting: Vec<Waiting>, mut answers: impl Iterator<Item = Answer>) {
                 let _ = reply.send(answers.by_ref().take(count).collect());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_is_put_back_parts_the_clocks_and_a_night_of_sleep_does_not() {
+        let (wall, night) = (WallTime::from_millis(1_800_000_000_000), Duration::from_secs(30_000));
+        let mut watched = Watched(wall, Duration::ZERO);
+        assert!(!watched.has_parted(wall.plus(night), night), "both went on");
+        let set_right = wall.plus(night).plus(PARTED_MAX);
+        assert!(!watched.has_parted(set_right, night), "a clock may be set");
+        assert!(watched.has_parted(set_right.plus(night), night), "the steady one was put back");
+        assert!(!watched.has_parted(wall, night), "what is put back is noticed elsewhere");
+    }
+
+    #[test]
+    fn the_steady_clock_can_be_read() {
+        let before = steady();
+        assert!(before > Duration::ZERO && steady() >= before);
     }
 }

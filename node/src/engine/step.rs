@@ -8,7 +8,7 @@ use super::owed::Owed;
 use super::peers::{REJECTED, refusal};
 use super::tasks::TaskParams;
 use super::validate;
-use crate::store::rows::{CallerRow, OverlayRow, Seq};
+use crate::store::rows::{OverlayRow, Seq};
 use crate::store::{Batch, Durability, Error, Fault, Store};
 use klnode_crdt::ids::{AuthorId, Boot, Digest};
 use klnode_crdt::key::SecretKey;
@@ -50,8 +50,6 @@ type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
 pub struct Setup {
     /// The node's key.
     pub key: SecretKey,
-    /// Other keys of the same person.
-    pub mine: BTreeSet<AuthorId>,
     /// Where random bytes come from: the operating system, or a seed.
     pub entropy: Entropy,
     /// Who judges.
@@ -101,8 +99,6 @@ pub struct Engine {
     is_resumed: bool,
     /// Commits since the last durable one.
     deferred: u32,
-    /// Keys of the same person that no row of a peer tells of, this node's own among them.
-    given: BTreeSet<AuthorId>,
     /// How many proofs each peer has brought, as of the last commit.
     proofs_brought: BTreeMap<AuthorId, u64>,
     /// A group is under way or has failed: what is in memory may not be what is stored.
@@ -119,9 +115,8 @@ pub struct Engine {
 impl Engine {
     /// Takes over a store and begins an epoch.
     pub fn start(store: Store, setup: Setup, now: WallTime) -> Result<Self, Error> {
-        let Setup { key, mut mine, entropy, judge, durability, cooccurrence, tasks } = setup;
-        mine.insert(key.author());
-        let given = mine.clone();
+        let Setup { key, entropy, judge, durability, cooccurrence, tasks } = setup;
+        let mine = [key.author()].into();
         let (boot, clock) = (Boot(0), Clock::default());
         let (society_changes, proofs_brought) = (0, BTreeMap::new());
         let mut own = Own {
@@ -154,7 +149,6 @@ impl Engine {
             last_step: now,
             is_resumed: false,
             deferred: 0,
-            given,
             proofs_brought: BTreeMap::new(),
             is_in_doubt: false,
             may_be_written: false,
@@ -368,7 +362,7 @@ impl Engine {
             // Whoever became the person's own in a group that failed did not. Where a row of a peer
             // is damaged nobody can tell, and others are to be written for all the same.
             if let Some(stored) = Error::unless_damaged(batch.mine())? {
-                self.own.mine = self.given.iter().copied().chain(stored).collect();
+                self.own.mine = stored.into_iter().chain([self.own.key.author()]).collect();
             }
         }
         let is_resumed = std::mem::take(&mut self.is_resumed);
@@ -376,11 +370,9 @@ impl Engine {
         let went_back = now.plus(CLOCK_BACK_MAX) < self.last_step;
         self.last_step = now;
         let (writer, judge) = (&mut self.own, &mut *self.judge);
-        let (caller, has_caller) = (CallerRow::default(), false);
-        let (has_met_past, crowds, kept) = (false, Crowds::default(), Kept::default());
-        let unsaid = Unsaid::new();
-        let mut ingest =
-            Ingest { writer, judge, now, caller, has_caller, has_met_past, crowds, kept, unsaid };
+        let (crowds, kept, unsaid) = (Crowds::default(), Kept::default(), Unsaid::new());
+        let (caller, has_met_past) = (None, false);
+        let mut ingest = Ingest { writer, judge, now, caller, has_met_past, crowds, kept, unsaid };
         if was_asleep || went_back {
             // Stamps of a clock that stood wrong go with the boot that gave them out.
             ingest.writer.clock = Clock::default();
@@ -456,10 +448,9 @@ impl Ingest<'_> {
         match command {
             Command::As { caller, command } => {
                 let before = batch.head()?;
-                let outer = (self.caller, self.has_caller);
-                (self.caller, self.has_caller) = (*caller, true);
+                let outer = self.caller.replace(*caller);
                 let receipt = self.apply_command(batch, command);
-                (self.caller, self.has_caller) = outer;
+                self.caller = outer;
                 let receipt = receipt?;
                 batch.put_caller(before, *caller)?;
                 return Ok(receipt);

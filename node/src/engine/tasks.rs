@@ -225,7 +225,7 @@ impl Ingest<'_> {
             begun: self.now,
             served: 0,
             end: None,
-            session: self.caller.session,
+            session: self.session(),
             handed: Vec::new(),
         };
         batch.put_task(task, &row)?;
@@ -502,7 +502,7 @@ fn in_order(parts: &[(EntryId, PartRow)]) -> Vec<Served> {
 pub(super) fn unless_damaged<T>(done: Result<T, Rejection>) -> Result<Option<T>, Rejection> {
     match done {
         Ok(done) => Ok(Some(done)),
-        Err(Rejection::Store(error)) if matches!(*error, Error::Damaged { .. }) => Ok(None),
+        Err(rejection) if rejection.is_damage() => Ok(None),
         Err(rejection) => Err(rejection),
     }
 }

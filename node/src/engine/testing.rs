@@ -2,16 +2,15 @@
 //! in memory, whose random numbers count up, and a lesson to write.
 
 use super::{Command, Engine, NewEntry, Receipt, Setup, Source, TaskParams, Verdict};
-use crate::store::{Durability, MemoryMedium, Options, Store};
+use crate::store::{Durability, Store};
 use klnode_crdt::claims::Citation;
-use klnode_crdt::ids::{EntryId, StoreId, WorkspaceId};
+use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use klnode_scoring::cooccurrence;
-use std::collections::BTreeSet;
 
 /// When everything happens.
 pub(crate) const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
@@ -27,8 +26,7 @@ pub(crate) fn key(number: u32) -> SecretKey {
 
 /// A store that holds nothing.
 pub(crate) fn store() -> Store {
-    let options = Options::new(StoreId::from_bytes([1; 16]));
-    Store::open(Box::new(MemoryMedium), &options).unwrap()
+    Store::in_memory()
 }
 
 /// A node that holds nothing.
@@ -46,7 +44,6 @@ pub(crate) fn engine_on(store: Store, judge: fn(&Record) -> Verdict) -> Engine {
     let mut drawn = 0_u64;
     let setup = Setup {
         key: key(OWN),
-        mine: BTreeSet::new(),
         entropy: Box::new(move |bytes: &mut [u8]| {
             drawn += 1;
             bytes.fill(0);

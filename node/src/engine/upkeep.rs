@@ -10,7 +10,6 @@ use crate::store::rows::Seq;
 use crate::store::upkeep::{Matter, Service, ServiceRow, Stage, UpkeepRow};
 use crate::store::{Batch, Damage, Error};
 use klnode_crdt::claims::{Link, Relation};
-use klnode_crdt::entry::Entry;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::origin::Origin;
@@ -308,8 +307,7 @@ fn pair(batch: &Batch, entries: &[EntryId]) -> Result<Option<Pair>, Error> {
     let [one, two] = entries else { return Ok(None) };
     let mut origins = Vec::new();
     for entry in [one, two] {
-        let records = batch.records(*entry)?;
-        let Some(origin) = Entry::assemble(records.iter()).origin else { return Ok(None) };
+        let Some(origin) = batch.entry(*entry)?.origin else { return Ok(None) };
         origins.push((created(batch, *entry, &origin)?, *entry, origin));
     }
     origins.sort_by_key(|(created, entry, _)| (*created, *entry));

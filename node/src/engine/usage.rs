@@ -23,7 +23,8 @@ impl Ingest<'_> {
             millis: row.cost.millis.into(),
             ..Amount::default()
         };
-        let caller = CallerRow { client: row.client.or(self.caller.client), ..self.caller };
+        let caller = self.caller.unwrap_or_default();
+        let caller = CallerRow { client: row.client.or(caller.client), ..caller };
         batch.add_usage(self.now.day(), Axis::Caller, &named(&caller), &asked)?;
         let mut by: BTreeMap<(Axis, AuthorId), Amount> = BTreeMap::new();
         for (entry, hit) in row.entries.iter().zip(&row.cost.hits) {
@@ -82,7 +83,7 @@ impl Ingest<'_> {
         task: Option<TaskId>,
     ) -> Result<(), Error> {
         let day = self.now.day();
-        batch.add_usage(day, Axis::Caller, &named(&self.caller), amount)?;
+        batch.add_usage(day, Axis::Caller, &named(&self.caller.unwrap_or_default()), amount)?;
         let Some(view) = self.view(batch, entry)? else { return Ok(()) };
         let text = self.observed_text(batch, (entry, &view), task)?;
         let Some(author) = text.authors.first() else { return Ok(()) };

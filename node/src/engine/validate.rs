@@ -74,9 +74,8 @@ pub(super) fn new_entry(new: &NewEntry) -> Result<(), Rejection> {
 
 /// What the type of an entry asks for: the memory, the finer type, the outcome, what it rests on.
 fn fits(new: &NewEntry) -> Result<(), Rejection> {
-    let is_raw = matches!(new.kind, Kind::Signal | Kind::Friction | Kind::Calibration);
-    if is_raw != (new.memory == Memory::Episodic) {
-        let fits = if is_raw { "episodic" } else { "semantic or procedural" };
+    if new.kind.is_raw() != (new.memory == Memory::Episodic) {
+        let fits = if new.kind.is_raw() { "episodic" } else { "semantic or procedural" };
         return Err(invalid(
             "memory",
             format!("is {}, but {} entries are {fits}", new.memory, new.kind.name()),

@@ -73,8 +73,8 @@ fn may_be_inside(row: &ViewRow, society: &Society) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Durability, MemoryMedium, Options, Store};
-    use klnode_crdt::ids::{AuthorId, Nonce, StoreId, WorkspaceId};
+    use crate::store::{Durability, Store};
+    use klnode_crdt::ids::{AuthorId, Nonce, WorkspaceId};
     use klnode_crdt::origin::Origin;
     use klnode_crdt::time::Hlc;
     use std::cell::Cell;
@@ -90,8 +90,7 @@ mod tests {
 
     #[test]
     fn what_is_inside_is_found_among_any_number_from_outside_which_is_not_even_read() {
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let store = Store::in_memory();
         let batch = store.batch(Durability::Durable).unwrap();
         let put = |origin: Origin| {
             let mut row = ViewRow::new(WallTime::from_millis(1));

@@ -3,8 +3,8 @@
 //! The writer never waits for it and it never asks the writer for anything. Words and vectors each
 //! have a place in the feed of their own, since an embedder may fail, or take its time, where tantivy
 //! does not; with the built-in one both are usually at the same place, and then the feed is read once
-//! for both. What is shown otherwise without a word of the feed, because others are entitled or a text
-//! has become due, is read anew.
+//! for both. Some entries are shown otherwise although the feed says nothing of them, because others are
+//! entitled or a text has become due: these are read anew.
 
 use super::document::Document;
 use super::due::Due;
@@ -432,15 +432,11 @@ fn erased_since(snapshot: &Snapshot, from: Seq) -> Result<BTreeSet<EntryId>, Err
     let mut erased = BTreeSet::new();
     for change in snapshot.changes_since(from)? {
         let Some(change) = Error::unless_damaged(change)? else { continue };
-        if is_erasing(change.record.header().facet) {
+        if change.record.header().facet.takes_back() {
             erased.insert(change.record.entry());
         }
     }
     Ok(erased)
-}
-
-fn is_erasing(facet: Facet) -> bool {
-    matches!(facet, Facet::Retraction | Facet::Tombstone)
 }
 
 /// Whether anything after a place in the feed changes what can be found.
@@ -468,7 +464,7 @@ fn read_stretch(
         // A damaged record is told of by the doctor; the others are to be found all the same.
         let Some(change) = Error::unless_damaged(change)? else { continue };
         let facet = change.record.header().facet;
-        if is_erasing(facet) {
+        if facet.takes_back() {
             erased.insert(change.record.entry(), change.seq);
         }
         if facet != Facet::Tally {

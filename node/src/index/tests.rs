@@ -7,11 +7,11 @@ use super::embed::EmbedError;
 use super::mark::Mark;
 use super::vectors::{FILE_NAME, Facts, Vectors};
 use super::*;
+use crate::store::Durability;
 use crate::store::rows::ViewRow;
-use crate::store::{Durability, MemoryMedium, Options};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{Boot, EntryId, Nonce, StoreId, WorkspaceId};
+use klnode_crdt::ids::{Boot, EntryId, Nonce, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::{Memory, Origin};
@@ -82,9 +82,7 @@ struct Feed {
 
 impl Feed {
     fn new() -> Self {
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
-        Self { store, key: SecretKey::from_bytes(&[7; 32]) }
+        Self { store: Store::in_memory(), key: SecretKey::from_bytes(&[7; 32]) }
     }
 
     fn origin(&self, number: u8) -> Origin {

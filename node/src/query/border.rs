@@ -21,7 +21,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// Rules that one reason names; the rest is counted.
 const NAMED_MAX: usize = 6;
-/// Texts of which it is kept how grave they are; when there are more, all are scanned again.
+/// Texts of which it is kept how grave they are; when there are more, those are scanned again that nobody
+/// has asked for in a while.
 const KEPT_MAX: usize = 16_384;
 /// What this version has no name for.
 const UNNAMED: &str = "a field of a later version";
@@ -230,7 +231,45 @@ pub(super) fn scan_shown(view: &View) -> (Severity, Vec<&'static str>) {
 /// and those are another program's after an upgrade. So it is kept here, by a hash of all that is
 /// shown, which takes a tenth of the time and never has to be told that something has changed.
 #[derive(Debug, Default)]
-pub(super) struct Scanned(Mutex<BTreeMap<[u8; 32], Severity>>);
+pub(super) struct Scanned(Mutex<Graveness>);
+
+/// How grave texts are, by their hashes. What goes through everything once asks for more than fit, and is
+/// not to take away what is asked for all the time.
+#[derive(Debug, Default)]
+struct Graveness {
+    /// Asked for since the older ones became old.
+    young: BTreeMap<[u8; 32], Severity>,
+    /// Not since then: the first to go.
+    old: BTreeMap<[u8; 32], Severity>,
+}
+
+impl Graveness {
+    /// What is known of a text, which is young again.
+    fn of(&mut self, at: &[u8; 32]) -> Option<Severity> {
+        if let Some(known) = self.young.get(at) {
+            return Some(*known);
+        }
+        let known = self.old.remove(at)?;
+        self.keep(*at, known);
+        Some(known)
+    }
+
+    fn keep(&mut self, at: [u8; 32], severity: Severity) {
+        // Where none are old, nothing is lost by it.
+        if self.old.is_empty() && self.young.len() >= KEPT_MAX / 2 {
+            self.age();
+        }
+        if self.young.len() + self.old.len() >= KEPT_MAX {
+            self.age();
+        }
+        self.young.insert(at, severity);
+    }
+
+    /// Drops the older ones.
+    fn age(&mut self) {
+        self.old = std::mem::take(&mut self.young);
+    }
+}
 
 impl Scanned {
     /// How grave what is shown of an entry is.
@@ -242,17 +281,13 @@ impl Scanned {
         }
         let at = *hasher.finalize().as_bytes();
         let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = kept().get(&at) {
-            return *known;
+        if let Some(known) = kept().of(&at) {
+            return known;
         }
         // Scanned without the lock: others need not wait for it.
         let verdicts = texts_shown(view).map(|text| scanner().scan(text).verdict);
         let worst = verdicts.max().unwrap_or(Severity::Safe);
-        let mut kept = kept();
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
-        }
-        kept.insert(at, worst);
+        kept().keep(at, worst);
         worst
     }
 }
@@ -290,5 +325,42 @@ mod tests {
         assert!(shown.contains("[redacted: aws-access-key-id]"), "{shown}");
         assert!(shown.contains("[held back: ignore-instructions]"), "{shown}");
         assert_eq!(defused("nothing of the kind"), "nothing of the kind");
+    }
+
+    fn hash(number: usize) -> [u8; 32] {
+        *blake3::hash(&number.to_be_bytes()).as_bytes()
+    }
+
+    #[test]
+    fn what_is_asked_for_again_is_kept_while_everything_else_goes_by() {
+        let (mut kept, often, once) = (Graveness::default(), [1; 32], [2; 32]);
+        kept.keep(often, Severity::High);
+        kept.keep(once, Severity::High);
+        for number in 0..3 * KEPT_MAX {
+            kept.keep(hash(number), Severity::Safe);
+            assert!(kept.young.len() + kept.old.len() <= KEPT_MAX);
+            if number % 1_000 == 0 {
+                assert_eq!(kept.of(&often), Some(Severity::High), "after {number}");
+            }
+        }
+        assert_eq!(kept.of(&once), None);
+    }
+
+    #[test]
+    fn as_many_texts_as_fit_are_scanned_once_however_often_all_are_gone_through() {
+        let mut kept = Graveness::default();
+        for round in 0..4 {
+            for number in 0..KEPT_MAX {
+                let known = kept.of(&hash(number));
+                assert_eq!(known.is_some(), round > 0, "{number} in round {round}");
+                if known.is_none() {
+                    kept.keep(hash(number), Severity::Safe);
+                }
+            }
+        }
+        assert_eq!(kept.young.len() + kept.old.len(), KEPT_MAX);
+        // There is never more than that.
+        kept.keep(hash(KEPT_MAX), Severity::Safe);
+        assert!(kept.young.len() + kept.old.len() <= KEPT_MAX);
     }
 }

@@ -61,8 +61,8 @@ impl<T> Known<T> {
     }
 
     /// Keeps what was found. Where two have found it at once, it is the same.
-    pub(super) fn keep(&self, author: AuthorId, found: T) -> Arc<T> {
-        let found = Arc::new(found);
+    pub(super) fn keep(&self, author: AuthorId, found: impl Into<Arc<T>>) -> Arc<T> {
+        let found: Arc<T> = found.into();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(author, Arc::clone(&found));
         found

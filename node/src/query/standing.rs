@@ -1,8 +1,9 @@
 //! What an author is to this node: how far away, how far trusted, and what its word weighs.
 //!
 //! Found out anew from every snapshot, since a peer may be blocked or convicted at any moment. Only
-//! quantiles are kept from one answer to the next: an exact one is dear, and says the same until
-//! something new is observed or a day has passed.
+//! quantiles and outcomes are kept from one answer to the next. An exact quantile is dear, and says
+//! the same until something new is observed or a day has passed. Outcomes are many, and the number of
+//! the newest tells whether they are those of the snapshot that is read.
 
 use super::Reading;
 use super::characters::is_seen;
@@ -20,8 +21,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Quantiles that are kept of each kind; when there are more, all are computed again.
+/// Quantiles that are kept of each kind, and authors of whom outcomes are; when there are more, all are
+/// found again.
 const KEPT_MAX: usize = 4_096;
+/// Outcomes that are kept of all authors together, less than 200 bytes each; when there are more, all
+/// are read again.
+const OUTCOMES_KEPT_MAX: usize = 50_000;
 /// Characters of a key that tell most people apart.
 const SHORT_KEY: usize = 8;
 /// Longer names are cut: a name is one word in a line.
@@ -240,10 +245,15 @@ impl Reading<'_> {
 
     /// What the texts of an author led to here.
     pub(super) fn outcomes(&self, author: AuthorId) -> Result<Arc<Vec<OutcomeRow>>, Error> {
-        match self.outcomes.get(author) {
-            Some(known) => Ok(known),
-            None => Ok(self.outcomes.keep(author, self.snapshot.outcomes(author)?)),
+        if let Some(known) = self.outcomes.get(author) {
+            return Ok(known);
         }
+        let read = || self.snapshot.outcomes(author);
+        let found = match self.snapshot.last_outcome(author)? {
+            Some(newest) => self.reader.kept.outcomes(author, newest, read)?,
+            None => Arc::default(),
+        };
+        Ok(self.outcomes.keep(author, found))
     }
 
     fn trust(&self, author: AuthorId) -> Result<Trust, Error> {
@@ -312,19 +322,23 @@ pub fn cleaned(name: &str) -> String {
 
 type KeptTrusts = BTreeMap<Option<AuthorId>, (Option<u64>, Day, Trust)>;
 type KeptBounds = BTreeMap<(u64, u64), f64>;
+/// By author, with the number of the newest.
+type KeptOutcomes = BTreeMap<AuthorId, (u64, Arc<Vec<OutcomeRow>>)>;
 
-/// Quantiles that were computed before.
+/// Quantiles that were computed before, and outcomes that were read.
 #[derive(Debug)]
 pub(super) struct Kept {
     lower_quantile: f64,
     trusts: Mutex<KeptTrusts>,
     bounds: Mutex<KeptBounds>,
+    outcomes: Mutex<KeptOutcomes>,
 }
 
 impl Kept {
     /// Nothing yet; lower bounds will be this quantile.
     pub(super) fn new(lower_quantile: f64) -> Self {
-        Self { lower_quantile, trusts: Mutex::default(), bounds: Mutex::default() }
+        let (trusts, bounds, outcomes) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { lower_quantile, trusts, bounds, outcomes }
     }
 
     fn trusts(&self) -> MutexGuard<'_, KeptTrusts> {
@@ -343,6 +357,33 @@ impl Kept {
         keep(&mut kept(), at, found);
         found
     }
+
+    /// What the texts of an author led to where `newest` is the number of the last outcome: as it was
+    /// read before, or else read now.
+    fn outcomes(
+        &self,
+        author: AuthorId,
+        newest: u64,
+        read: impl FnOnce() -> Result<Vec<OutcomeRow>, Error>,
+    ) -> Result<Arc<Vec<OutcomeRow>>, Error> {
+        let lock = || self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        // A snapshot may be older than what was read last: no other number will do.
+        if let Some((at, known)) = lock().get(&author)
+            && *at == newest
+        {
+            return Ok(Arc::clone(known));
+        }
+        // Read without the lock: others need not wait for it.
+        let found = Arc::new(read()?);
+        let mut kept = lock();
+        kept.remove(&author);
+        let held: usize = kept.values().map(|(_, rows)| rows.len()).sum();
+        if held + found.len() > OUTCOMES_KEPT_MAX {
+            kept.clear();
+        }
+        keep(&mut kept, author, (newest, Arc::clone(&found)));
+        Ok(found)
+    }
 }
 
 fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, at: K, value: V) {
@@ -355,7 +396,13 @@ fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, at: K, value: V) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::testing::{NOW, engine};
+    use crate::query::{Numbers, Reader};
     use crate::store::peers::rows::PeerRow;
+    use crate::store::{Durability, Snapshot};
+    use klnode_config::Config;
+    use klnode_crdt::ids::{Digest, EntryId};
+    use std::cell::Cell;
 
     fn author(byte: u8) -> AuthorId {
         AuthorId::from_bytes([byte; 32])
@@ -409,6 +456,69 @@ mod tests {
             keep(&mut kept.bounds.lock().unwrap(), (alpha as u64, 0), 0.5);
         }
         assert!(kept.bounds.lock().unwrap().len() <= KEPT_MAX);
+    }
+
+    /// That a text of an entry helped.
+    fn outcome(entry: u8, text: u8) -> OutcomeRow {
+        OutcomeRow {
+            day: NOW.day(),
+            is_success: true,
+            entry: EntryId::from_bytes([entry; 16]),
+            task: None,
+            text: Some(Digest::from_bytes([text; 32])),
+            is_joint: false,
+        }
+    }
+
+    #[test]
+    fn outcomes_are_read_once_for_all_answers_until_one_is_added_or_becomes_another() {
+        let (engine, peer) = (engine(), author(9));
+        let put = |row: &OutcomeRow| {
+            let batch = engine.store().batch(Durability::Durable).unwrap();
+            batch.put_outcome(peer, row).unwrap();
+            batch.commit().unwrap();
+            engine.store().snapshot().unwrap()
+        };
+        let reader = Reader::new(engine.author(), Numbers::new(&Config::default()));
+        let outcomes = |of: &Snapshot| reader.at(of, NOW).unwrap().outcomes(peer).unwrap();
+        let nothing = engine.store().snapshot().unwrap();
+        assert!(outcomes(&nothing).is_empty());
+        put(&outcome(1, 1));
+        let two = put(&outcome(2, 1));
+        let read = outcomes(&two);
+        assert_eq!(*read, [outcome(1, 1), outcome(2, 1)]);
+        let same = put(&outcome(2, 1));
+        assert!(Arc::ptr_eq(&read, &outcomes(&same)), "they are those that were read before");
+        let replaced = put(&outcome(1, 2));
+        assert_eq!(*outcomes(&replaced), [outcome(1, 2), outcome(2, 1)]);
+        let newest_replaced = put(&outcome(2, 2));
+        assert_eq!(*outcomes(&newest_replaced), [outcome(1, 2), outcome(2, 2)]);
+        let three = put(&outcome(3, 1));
+        assert_eq!(*outcomes(&three), [outcome(1, 2), outcome(2, 2), outcome(3, 1)]);
+        assert_eq!(outcomes(&two), read, "whoever still reads what was, reads what was");
+        assert!(outcomes(&nothing).is_empty());
+    }
+
+    #[test]
+    fn outcomes_are_kept_as_they_were_read_and_no_more_than_have_room() {
+        let (kept, reads) = (Kept::new(0.1), Cell::new(0));
+        let reads_after = |by: u8, newest: u64, rows: usize| {
+            let read = || {
+                reads.set(reads.get() + 1);
+                Ok(vec![outcome(1, 1); rows])
+            };
+            assert_eq!(kept.outcomes(author(by), newest, read).unwrap().len(), rows);
+            reads.get()
+        };
+        assert_eq!(reads_after(1, 7, 1), 1);
+        assert_eq!(reads_after(1, 7, 1), 1);
+        assert_eq!(reads_after(1, 6, 2), 2, "an older snapshot has others");
+        assert_eq!(reads_after(1, 7, 1), 3);
+        assert_eq!(reads_after(2, 0, OUTCOMES_KEPT_MAX), 4);
+        assert_eq!(reads_after(2, 0, OUTCOMES_KEPT_MAX), 4);
+        assert_eq!(reads_after(1, 7, 1), 5, "there was no room for both");
+        assert_eq!(reads_after(1, 7, 1), 5);
+        assert_eq!(kept.outcomes.lock().unwrap().len(), 1);
     }
 
     #[test]

@@ -403,7 +403,8 @@ impl Sorted {
             let is_new = matches!(what, Ingested::Merged(_)) && unknown.remove(&record.entry());
             outcomes.push(if is_new { Outcome::New } else { Outcome::Settled });
             match what {
-                // What it waits for comes later; a comparison brings it back if that is lost.
+                // What it waits for comes later. Where the entry passes both ways a comparison brings it
+                // back then; where it does not, it says nothing that the other does not say.
                 Ingested::Deferred(_) if record.header().facet == Facet::Claims => {}
                 Ingested::Deferred(_) => outcomes.push(Outcome::Deferred),
                 Ingested::Refused(reason) => {

@@ -15,7 +15,9 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{State, View};
-use klnode_federation::proto::filter::{Filter, Reach, Rule, STATUSES, Subject, Verdict};
+use klnode_federation::proto::filter::{
+    Acquaintance, Filter, Reach, Rule, STATUSES, Subject, Verdict,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -112,13 +114,14 @@ impl Examiner {
         Ok(Some(Examined { shown: subject, placed }))
     }
 
-    /// What is to change about the release of an entry to a peer, by a filter.
+    /// What is to change about the release of an entry to a peer, by a filter. Whoever asks about many
+    /// entries finds out once what the peer is to this node.
     pub(super) fn turn(
         &self,
         examined: Option<&Examined>,
         filter: &Filter,
         society: &Society,
-        peer: AuthorId,
+        peer: &Acquaintance,
         out: Way,
     ) -> Turn {
         let Some(Examined { shown, placed }) = examined else { return Turn::Stay(None) };
@@ -126,8 +129,7 @@ impl Examiner {
         if society.is_damaged(shown.workspace) {
             return Turn::Stay(None);
         }
-        let acquaintance = society.acquaintance(peer);
-        let rule = |of: &Subject| match filter.verdict(of, &acquaintance) {
+        let rule = |of: &Subject| match filter.verdict(of, peer) {
             Verdict::Pass => None,
             Verdict::Hold(rule) => Some(rule),
         };
@@ -153,6 +155,7 @@ impl Examiner {
         let row = society.peers.get(&peer).cloned().unwrap_or_default();
         let own = self.egress(&row, society);
         let filter = filter.unwrap_or(&own);
+        let acquaintance = society.acquaintance(peer);
         let mut preview = Preview::default();
         for entry in snapshot.entries()? {
             let (entry, view) = entry?;
@@ -162,7 +165,7 @@ impl Examiner {
             // What is damaged stays as it is.
             let subject = Error::unless_damaged(self.subject(&reading, entry))?.flatten();
             let out = snapshot.release(peer, entry)?.out;
-            match self.turn(subject.as_ref(), filter, society, peer, out) {
+            match self.turn(subject.as_ref(), filter, society, &acquaintance, out) {
                 Turn::Open => preview.would_be.push(entry),
                 Turn::End => preview.would_end.push(entry),
                 Turn::Stay(_) if out == Way::Open => preview.released.push(entry),

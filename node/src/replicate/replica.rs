@@ -88,8 +88,8 @@ pub enum Action {
 /// Entries that are examined at once.
 const EXAMINED_AT_ONCE: usize = 256;
 
-/// After it turned out that an author is nearer, everything is examined again within so long, in
-/// milliseconds: what it created may pass now. Peers say how near others are as often as they like.
+/// After it turned out that an author is nearer, it is begun within so long to examine everything again,
+/// in milliseconds: what it created may pass now. Peers say how near others are as often as they like.
 const NEARER_MS: u64 = 60_000;
 
 /// What could not be written is tried again after so long, in milliseconds.
@@ -179,10 +179,18 @@ impl<W: Writer> Replica<W> {
 
     /// When time alone, without anything else happening, next gives it something to do.
     pub fn next_at(&self, at: u64) -> u64 {
-        if self.is_behind || self.has_missed || self.sweeps.is_under_way() {
+        let sweep = self.sweeps.next_at(at);
+        if self.is_behind || self.has_missed || sweep == Some(at) {
             return at.max(self.wait_until);
         }
-        self.machine.next_at(at).map_or(self.sweep_at, |due| due.min(self.sweep_at))
+        let sweep_at = sweep.map_or(self.sweep_at, |due| due.max(self.wait_until));
+        self.machine.next_at(at).map_or(sweep_at, |due| due.min(sweep_at))
+    }
+
+    /// What it did last took from one moment to another: a sweep for which nobody waits rests now. Where
+    /// that is never told, everything is done at once.
+    pub fn took(&mut self, begun: u64, ended: u64) {
+        self.sweeps.rest(begun, ended);
     }
 
     /// Who is who now.
@@ -421,9 +429,10 @@ impl<W: Writer> Replica<W> {
     /// Sweeps for those whom it concerns that somebody is not who it was.
     fn notice(&mut self, society: &Arc<Society>, approved: &BTreeSet<AuthorId>) {
         let before = std::mem::replace(&mut self.before, society.clone());
-        if before.unheard != society.unheard || !before.has_members_of(society) {
-            // What a member said on entries of others is shown, or no longer: that concerns what
-            // anyone gets.
+        let is_same = before.mine == society.mine && before.unheard == society.unheard;
+        if !is_same || !before.has_members_of(society) {
+            // What a member said on entries of others is shown, or no longer, and what one's own machine
+            // created was created elsewhere: that concerns what anyone gets.
             self.sweeps.add(approved.clone());
         }
         let shared = |among: &Arc<Society>, peer: AuthorId| among.acquaintance(peer).shared;
@@ -437,7 +446,7 @@ impl<W: Writer> Replica<W> {
         }
     }
 
-    /// Examines what was committed since, and a piece of the sweep under way.
+    /// Examines what was committed since, and a piece of the sweep under way, unless that rests.
     fn examine(&mut self, now: WallTime, at: u64) -> Result<(), Error> {
         let snapshot = self.writer.store().snapshot()?;
         let society = self.society_in(&snapshot, now)?;
@@ -464,10 +473,10 @@ impl<W: Writer> Replica<W> {
         }
         if at >= self.sweep_at {
             self.sweep_at = at.saturating_add(self.sweep_ms);
-            self.sweeps.add(approved.clone());
+            self.sweeps.add_at_leisure(approved.clone());
         }
         acts.extend(self.decide(&snapshot, &society, &entries, &approved, now)?);
-        let piece = self.sweeps.piece(&snapshot, EXAMINED_AT_ONCE)?;
+        let piece = self.sweeps.piece(&snapshot, EXAMINED_AT_ONCE, at)?;
         if let Some(piece) = &piece {
             let peers = piece.peers.intersection(&approved).copied().collect();
             acts.extend(self.decide(&snapshot, &society, &piece.entries, &peers, now)?);
@@ -507,7 +516,8 @@ impl<W: Writer> Replica<W> {
         }
         let filters = peers.iter().filter_map(|peer| {
             let row = society.peers.get(peer).filter(|row| row.approval == Approval::Approved)?;
-            Some((*peer, self.examiner.egress(row, society)))
+            let filter = self.examiner.egress(row, society);
+            Some((*peer, filter, society.acquaintance(*peer)))
         });
         let filters: Vec<_> = filters.collect();
         let reading = self.examiner.reading(snapshot, society, now);
@@ -515,9 +525,9 @@ impl<W: Writer> Replica<W> {
             let subject = self.examiner.subject(&reading, *entry);
             // What cannot be read passes as it did before.
             let Some(subject) = Error::unless_damaged(subject)? else { continue };
-            for (peer, filter) in &filters {
+            for (peer, filter, acquaintance) in &filters {
                 let out = snapshot.release(*peer, *entry)?.out;
-                match self.examiner.turn(subject.as_ref(), filter, society, *peer, out) {
+                match self.examiner.turn(subject.as_ref(), filter, society, acquaintance, out) {
                     Turn::Open => acts.push(PeerAct::Release(*peer, *entry, true)),
                     Turn::End => acts.push(PeerAct::Release(*peer, *entry, false)),
                     Turn::Stay(_) => {}

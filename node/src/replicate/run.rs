@@ -10,9 +10,10 @@ mod turn;
 use super::pairing::{Joined, Joining, PairError};
 use super::release::Examiner;
 use super::replica::{Action, Event, Replica, Setup};
-use crate::engine;
+use crate::engine::{self, PeerAct};
 use crate::store::Error;
 use crate::store::peers::Society;
+use crate::store::peers::rows::PeerRow;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
 use klnode_federation::net::{self, Protocol};
@@ -153,8 +154,8 @@ const CALLS_MAX: usize = 64;
 /// Replication at work.
 pub struct Running {
     handle: Handle,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
 }
 
 /// Binds the network and starts the thread.
@@ -204,7 +205,7 @@ pub fn start(options: Options, engine: engine::Handle) -> Result<Running, net::N
         })
         .expect("the system has room for one more thread");
     let handle = Handle { calls, live, changed };
-    Ok(Running { handle, stop: Some(stop), thread: Some(thread) })
+    Ok(Running { handle, stop, thread })
 }
 
 impl Running {
@@ -214,12 +215,10 @@ impl Running {
     }
 
     /// Stops talking to peers.
-    pub fn stop(mut self) {
-        if let Some(stop) = self.stop.take() {
-            // An error means that the thread has ended already.
-            let _ = stop.send(());
-        }
-        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+    pub fn stop(self) {
+        // An error means that the thread has ended already.
+        let _ = self.stop.send(());
+        if let Err(panic) = self.thread.join() {
             std::panic::resume_unwind(panic);
         }
     }
@@ -351,8 +350,9 @@ impl Core {
     fn step(&mut self, event: Event<'_>) {
         let (now, at) = ((self.now)(), self.at());
         let mut actions = VecDeque::from(self.replica.handle(event, now, at));
+        self.replica.took(at, self.at());
         while let Some(action) = actions.pop_front() {
-            let is_taken = match action {
+            let taken = match action {
                 Action::Ask(peer, id, frame) => {
                     let asked = self.net.request(peer, Protocol::Sync, id, frame);
                     if asked.is_err() {
@@ -366,7 +366,7 @@ impl Core {
                     self.net.disconnect(peer, Duration::from_millis(ms))
                 }
             };
-            if is_taken.is_err() {
+            if taken.is_err() {
                 tracing::debug!("the network is too busy");
             }
         }
@@ -383,7 +383,7 @@ impl Core {
             net::Event::ListeningEnded { address } => {
                 self.listening.remove(&address);
             }
-            net::Event::Connected { peer, address, .. } => {
+            net::Event::Connected { peer, address } => {
                 let is_new = self.connected.insert(peer, address).is_none();
                 self.ask_to_pair(peer);
                 if is_new {
@@ -414,7 +414,7 @@ impl Core {
                 self.step(Event::Unoffered(peer, id));
             }
             net::Event::Failed { peer, id, .. } => self.step(Event::Lost(peer, id)),
-            net::Event::DialFailed { peer, reason, .. } => self.dial_failed(peer, &reason),
+            net::Event::DialFailed { peer, reason } => self.dial_failed(peer, &reason),
         }
     }
 
@@ -427,8 +427,6 @@ impl Core {
     }
 
     fn keep_places(&mut self, peer: AuthorId, addresses: Vec<String>) {
-        use crate::engine::PeerAct;
-        use crate::store::peers::rows::PeerRow;
         let Ok(society) = self.society() else { return };
         let Some(row) = society.peers.get(&peer) else { return };
         if row.addresses != addresses && !addresses.is_empty() {

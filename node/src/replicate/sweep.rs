@@ -1,9 +1,16 @@
 //! Everything is examined again, piece by piece: for whom, how far that has come, and who waits for its
-//! end.
+//! end. Where nobody does, it takes its time: what else the machine does goes first.
 
 use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A sweep for which nobody waits rests so many times as long as its last piece took: it has a fifth of
+/// one core.
+const REST_TIMES: u64 = 4;
+
+/// It rests no longer than this, in milliseconds, whatever held that piece up.
+const REST_MAX_MS: u64 = 60_000;
 
 /// One time through all entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +20,8 @@ struct Sweep {
     held: BTreeSet<AuthorId>,
     /// Those who were struck off, with the workspaces of which they are served nothing until then.
     lost: BTreeMap<AuthorId, BTreeSet<WorkspaceId>>,
+    /// Somebody may have more or less than before: it is not put off.
+    is_urgent: bool,
     after: Option<EntryId>,
 }
 
@@ -21,6 +30,10 @@ struct Sweep {
 pub(super) struct Sweeps {
     current: Option<Sweep>,
     next: Option<Sweep>,
+    /// A piece was taken, and it was not told yet how long that took.
+    has_gone_on: bool,
+    /// The next one for which nobody waits comes no earlier, in milliseconds.
+    rest_until: u64,
 }
 
 /// What is examined in one go, and for whom.
@@ -32,24 +45,37 @@ pub(super) struct Piece {
 
 impl Sweeps {
     /// Examines everything again for these peers. A sweep under way is finished first: whoever makes
-    /// many of them necessary does not keep those from being served who wait for its end.
+    /// many of them necessary does not keep those from being served who wait for its end. One that nobody
+    /// waits for begins anew, with these.
     pub(super) fn add(&mut self, peers: BTreeSet<AuthorId>) {
+        self.urgent().peers.extend(peers);
+    }
+
+    /// The same, where nobody waits for it: time has passed, or an author is nearer than was known.
+    pub(super) fn add_at_leisure(&mut self, peers: BTreeSet<AuthorId>) {
         self.slot().peers.extend(peers);
     }
 
     /// The same, where something may end: a peer that reads on would be given what is not reached yet.
     pub(super) fn add_before_serving(&mut self, peers: BTreeSet<AuthorId>) {
-        let sweep = self.slot();
-        sweep.held.extend(&peers);
-        sweep.peers.extend(peers);
+        self.urgent().held.extend(&peers);
+        self.add(peers);
     }
 
     /// The same for one who was struck off. Somebody else decides who belongs to a workspace, as often
     /// as it likes: nothing but that workspace waits.
     pub(super) fn add_without(&mut self, peer: AuthorId, lost: BTreeSet<WorkspaceId>) {
+        self.urgent().lost.entry(peer).or_default().extend(lost);
+        self.add([peer].into());
+    }
+
+    fn urgent(&mut self) -> &mut Sweep {
+        if let Some(sweep) = self.current.as_mut().filter(|sweep| !sweep.is_urgent) {
+            sweep.after = None;
+        }
         let sweep = self.slot();
-        sweep.peers.insert(peer);
-        sweep.lost.entry(peer).or_default().extend(lost);
+        sweep.is_urgent = true;
+        sweep
     }
 
     fn slot(&mut self) -> &mut Sweep {
@@ -58,9 +84,21 @@ impl Sweeps {
         slot.get_or_insert_default()
     }
 
-    /// Whether there is anything left to examine.
-    pub(super) fn is_under_way(&self) -> bool {
-        self.current.is_some()
+    /// When there is something to examine, if there is anything left. Whoever waits for the next sweep
+    /// waits for the one under way.
+    pub(super) fn next_at(&self, at: u64) -> Option<u64> {
+        let is_urgent = self.current.iter().chain(&self.next).any(|sweep| sweep.is_urgent);
+        let next_at = if is_urgent { at } else { at.max(self.rest_until) };
+        self.current.is_some().then_some(next_at)
+    }
+
+    /// What was done last took from one moment to another. If a piece was among it, the next one for
+    /// which nobody waits is put off.
+    pub(super) fn rest(&mut self, begun: u64, ended: u64) {
+        if std::mem::take(&mut self.has_gone_on) {
+            let rest = ended.saturating_sub(begun).saturating_mul(REST_TIMES);
+            self.rest_until = ended.saturating_add(rest.min(REST_MAX_MS));
+        }
     }
 
     /// Who is served nothing for now.
@@ -78,9 +116,16 @@ impl Sweeps {
         all
     }
 
-    /// What comes next, at most so many entries.
-    pub(super) fn piece(&self, snapshot: &Snapshot, max: usize) -> Result<Option<Piece>, Error> {
-        let Some(mut rest) = self.current.clone() else { return Ok(None) };
+    /// What comes next, at most so many entries; nothing while it rests.
+    pub(super) fn piece(
+        &mut self,
+        snapshot: &Snapshot,
+        max: usize,
+        at: u64,
+    ) -> Result<Option<Piece>, Error> {
+        let is_due = self.next_at(at) == Some(at);
+        let Some(mut rest) = self.current.clone().filter(|_| is_due) else { return Ok(None) };
+        self.has_gone_on = true;
         let first = rest.after.map_or([0; 16], |after| *after.as_bytes());
         let mut entries = BTreeSet::new();
         for row in snapshot.entries_between(first, [0xFF; 16])?.take(max + 1) {
@@ -101,8 +146,9 @@ impl Sweeps {
         &mut self,
         piece: Option<Piece>,
     ) -> BTreeMap<AuthorId, BTreeSet<WorkspaceId>> {
-        if let Some(rest) = piece.and_then(|piece| piece.rest) {
-            self.current = Some(rest);
+        let Some(Piece { rest, .. }) = piece else { return BTreeMap::new() };
+        if rest.is_some() {
+            self.current = rest;
             return BTreeMap::new();
         }
         let over = std::mem::replace(&mut self.current, self.next.take());
@@ -113,6 +159,7 @@ impl Sweeps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::testing;
 
     fn peers<const N: usize>(numbers: [u8; N]) -> BTreeSet<AuthorId> {
         numbers.map(|number| AuthorId::from_bytes([number; 32])).into()
@@ -140,7 +187,7 @@ mod tests {
         assert_eq!(sweeps.held(), peers([3]), "whose sweep is over is served again");
         assert_eq!(go_on(&mut sweeps, true), peers([2, 3]), "the others, from the first entry");
         assert_eq!(go_on(&mut sweeps, false), peers([2, 3]));
-        assert!(!sweeps.is_under_way() && sweeps.held().is_empty());
+        assert!(sweeps.current.is_none() && sweeps.held().is_empty());
     }
 
     #[test]
@@ -166,6 +213,35 @@ mod tests {
         sweeps.add_before_serving(peers([2]));
         assert_eq!(sweeps.held(), peers([2]));
         assert_eq!(go_on(&mut sweeps, false), peers([1, 2]), "one time through is enough");
-        assert!(!sweeps.is_under_way());
+        assert!(sweeps.current.is_none());
+    }
+
+    #[test]
+    fn only_where_nobody_waits_is_the_next_piece_put_off() {
+        let store = testing::store();
+        let snapshot = store.snapshot().unwrap();
+        let mut sweeps = Sweeps::default();
+        assert_eq!(sweeps.next_at(90), None);
+        sweeps.add_at_leisure(peers([1]));
+        assert_eq!(sweeps.next_at(90), Some(90));
+        sweeps.rest(90, 99);
+        assert_eq!(sweeps.next_at(99), Some(99), "no piece was among it");
+        let piece = sweeps.piece(&snapshot, 1, 100).unwrap();
+        assert!(piece.is_some());
+        let _ = sweeps.pass(piece);
+        sweeps.rest(100, 110);
+        sweeps.add_at_leisure(peers([1]));
+        assert_eq!([110, 149, 150].map(|at| sweeps.next_at(at)), [150, 150, 150].map(Some));
+        assert!(sweeps.piece(&snapshot, 1, 149).unwrap().is_none());
+        let _ = sweeps.pass(None);
+        assert_eq!(sweeps.next_at(149), Some(150), "what rests is not over");
+        go_on(&mut sweeps, true);
+        sweeps.add(peers([2]));
+        assert_eq!(sweeps.next_at(120), Some(120), "nor rests what another waits for");
+        assert!(sweeps.piece(&snapshot, 1, 120).unwrap().is_some());
+        sweeps.rest(120, u64::MAX / 2);
+        assert_eq!(go_on(&mut sweeps, false), peers([1, 2]), "it has begun anew, for both");
+        sweeps.add_at_leisure(peers([1]));
+        assert_eq!(sweeps.next_at(0), Some(u64::MAX / 2 + REST_MAX_MS), "and none for ever");
     }
 }

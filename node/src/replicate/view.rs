@@ -39,9 +39,11 @@ pub(super) struct StoreView {
 type HeadersOf = BTreeMap<EntryId, Vec<SignedHeader>>;
 
 /// Says why the store could not be read, and lets the protocol go on without.
-fn unreadable(error: &Error) -> Unreadable {
-    tracing::warn!(%error, "the store could not be read for a peer");
-    Unreadable
+impl From<Error> for Unreadable {
+    fn from(error: Error) -> Self {
+        tracing::warn!(%error, "the store could not be read for a peer");
+        Self
+    }
 }
 
 impl StoreView {
@@ -84,7 +86,7 @@ impl StoreView {
         let header = Error::unless_damaged(self.snapshot.header_of(digest))?.flatten();
         let Some(signed) = header else { return Ok(true) };
         let at = signed.header();
-        if matches!(at.facet, Facet::Retraction | Facet::Tombstone) {
+        if at.facet.takes_back() {
             return Ok(false);
         }
         let row = self.snapshot.release(peer, at.entry)?;
@@ -96,16 +98,12 @@ impl StoreView {
     /// whoever strikes off may be anybody: of all else it is served as before.
     fn is_lost(&self, peer: AuthorId, entry: EntryId) -> Result<bool, Error> {
         let Some(lost) = self.lost.get(&peer) else { return Ok(false) };
-        let row = Error::unless_damaged(self.snapshot.view_row(entry))?.flatten();
-        Ok(row.and_then(|row| row.workspace).is_none_or(|workspace| lost.contains(&workspace)))
+        Ok(self.workspace_of(entry)?.is_none_or(|workspace| lost.contains(&workspace)))
     }
 
     /// Whether an entry is this person's alone, as far as a peer goes that has never had to do with it.
     pub(super) fn stays_here(&self, peer: AuthorId, entry: EntryId) -> Result<bool, Error> {
-        let Some(row) = Error::unless_damaged(self.snapshot.view_row(entry))?.flatten() else {
-            return Ok(false);
-        };
-        let is_apart = is_apart(row.workspace, self.society.mine.contains(&peer));
+        let is_apart = is_apart(self.workspace_of(entry)?, self.society.mine.contains(&peer));
         Ok(is_apart && !self.snapshot.release(peer, entry)?.has_passed())
     }
 
@@ -315,7 +313,7 @@ impl View for StoreView {
     }
 
     fn outbox_head(&self, peer: AuthorId) -> Result<u64, Unreadable> {
-        self.snapshot.outbox_head(peer).map_err(|error| unreadable(&error))
+        Ok(self.snapshot.outbox_head(peer)?)
     }
 
     fn outbox(
@@ -325,8 +323,8 @@ impl View for StoreView {
         max: usize,
     ) -> Result<Vec<(u64, Outgoing)>, Unreadable> {
         self.admit(peer)?;
-        let rows = self.snapshot.outbox(peer, after).map_err(|error| unreadable(&error))?;
-        rows.take(max).collect::<Result<_, _>>().map_err(|error| unreadable(&error))
+        let rows = self.snapshot.outbox(peer, after)?;
+        Ok(rows.take(max).collect::<Result<_, Error>>()?)
     }
 
     fn cursor_at(&self, peer: AuthorId, position: u64) -> Result<Option<Cursor>, Unreadable> {
@@ -334,8 +332,7 @@ impl View for StoreView {
         if position == 0 {
             return Ok(Some(Cursor { store, epoch: Boot(0), position }));
         }
-        let epoch =
-            self.snapshot.outbox_epoch(peer, position).map_err(|error| unreadable(&error))?;
+        let epoch = self.snapshot.outbox_epoch(peer, position)?;
         Ok(epoch.map(|epoch| Cursor { store, epoch, position }))
     }
 
@@ -344,16 +341,13 @@ impl View for StoreView {
         peer: AuthorId,
         digest: Digest,
     ) -> Result<Option<(u8, RawRecord)>, Unreadable> {
-        let read = || {
-            // A damaged one is not held: whoever has it brings it back.
-            let record = Error::unless_damaged(self.snapshot.record_to_send(digest))?.flatten();
-            let Some(record) = record else { return Ok(None) };
-            if !self.may_have(peer, &record)? {
-                return Ok(None);
-            }
-            Ok(Some((self.hop_of(record.author())?, record.to_raw())))
-        };
-        read().map_err(|error| unreadable(&error))
+        // A damaged one is not held: whoever has it brings it back.
+        let record = Error::unless_damaged(self.snapshot.record_to_send(digest))?.flatten();
+        let Some(record) = record else { return Ok(None) };
+        if !self.may_have(peer, &record)? {
+            return Ok(None);
+        }
+        Ok(Some((self.hop_of(record.author())?, record.to_raw())))
     }
 
     fn records_for(
@@ -365,13 +359,12 @@ impl View for StoreView {
         let mut found = Vec::new();
         for digest in digests {
             // It costs the peer as much as what is not held, and is to take no longer.
-            if self.is_withheld(peer, *digest).map_err(|error| unreadable(&error))? {
+            if self.is_withheld(peer, *digest)? {
                 continue;
             }
-            let record = Error::unless_damaged(self.snapshot.record_to_send(*digest));
-            let record = record.map_err(|error| unreadable(&error))?.flatten();
+            let record = Error::unless_damaged(self.snapshot.record_to_send(*digest))?.flatten();
             let Some(record) = record else { continue };
-            if self.may_have(peer, &record).map_err(|error| unreadable(&error))? {
+            if self.may_have(peer, &record)? {
                 found.push(record);
             }
         }
@@ -381,87 +374,74 @@ impl View for StoreView {
     }
 
     fn proof(&self, peer: AuthorId, author: AuthorId) -> Result<Option<RawProof>, Unreadable> {
-        let read = || {
-            let Some(proof) = self.snapshot.equivocation(author)? else { return Ok(None) };
-            let row = self.snapshot.release(peer, proof.entry())?;
-            let is_apart = is_apart(self.workspace_of(proof.entry())?, false);
-            let may_see = self.is_mine(peer) || hears(row, is_apart);
-            Ok(may_see.then(|| proof.to_raw()))
-        };
-        read().map_err(|error| unreadable(&error))
+        let Some(proof) = self.snapshot.equivocation(author)? else { return Ok(None) };
+        let row = self.snapshot.release(peer, proof.entry())?;
+        let is_apart = is_apart(self.workspace_of(proof.entry())?, false);
+        let may_see = self.is_mine(peer) || hears(row, is_apart);
+        Ok(may_see.then(|| proof.to_raw()))
     }
 
     fn knows(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable> {
-        let read = || {
-            Ok(self.snapshot.holds(digest)?
-                || self.is_waiting(digest, offer.peer)?
-                || self.refused(digest, offer)?)
-        };
-        read().map_err(|error| unreadable(&error))
+        Ok(self.snapshot.holds(digest)?
+            || self.is_waiting(digest, offer.peer)?
+            || self.refused(digest, offer)?)
     }
 
     fn is_refused(&self, digest: Digest, offer: Offerer) -> Result<bool, Unreadable> {
-        self.refused(digest, offer).map_err(|error| unreadable(&error))
+        Ok(self.refused(digest, offer)?)
     }
 
     fn cursor(&self, peer: AuthorId) -> Result<Option<Cursor>, Unreadable> {
-        Ok(self.snapshot.cursor(peer).map_err(|error| unreadable(&error))?.map(Into::into))
+        Ok(self.snapshot.cursor(peer)?.map(Into::into))
     }
 
     fn comparable(&self, with: Offerer) -> Result<(Vec<Comparable>, u64), Unreadable> {
         self.admit(with.peer)?;
-        let read = || {
-            let (peer, mut items) = (with.peer, BTreeSet::new());
-            let (waiting, (refused, mut rows)) = (self.waiting(peer)?, self.refused_from(with)?);
-            // What others have brought is passed over: nobody is to learn how much of that waits.
-            rows += waiting.values().flatten().map(rows_of).sum::<u64>();
-            for row in self.snapshot.releases(peer)? {
-                let (entry, row) = row?;
-                rows += 1;
-                if self.is_lost(peer, entry)? {
-                    continue;
-                }
-                let is_shared = |one: &&SignedHeader| {
-                    is_shared(one.header().author, peer, self.society.own, row)
-                };
-                let refused = self.refused_of(entry, &refused)?;
-                if let Some(stone) = tombstone(refused) {
-                    items.insert(comparable(stone));
-                    continue;
-                }
-                let (shared, read) = self.shared_headers(peer, entry, row)?;
-                // An entry whose only record is held counts as one row.
-                rows += read.saturating_sub(1);
-                let held: Vec<&SignedHeader> = shared.iter().collect();
-                let waiting = waiting.get(&entry).into_iter().flatten();
-                let aside: Vec<&SignedHeader> = waiting.chain(refused).filter(is_shared).collect();
-                items.extend(in_place(&held, &aside).into_iter().map(comparable));
+        let (peer, mut items) = (with.peer, BTreeSet::new());
+        let (waiting, (refused, mut rows)) = (self.waiting(peer)?, self.refused_from(with)?);
+        // What others have brought is passed over: nobody is to learn how much of that waits.
+        rows += waiting.values().flatten().map(rows_of).sum::<u64>();
+        for row in self.snapshot.releases(peer)? {
+            let (entry, row) = row?;
+            rows += 1;
+            if self.is_lost(peer, entry)? {
+                continue;
             }
-            Ok((items.into_iter().collect(), rows))
-        };
-        read().map_err(|error| unreadable(&error))
+            let is_shared =
+                |one: &&SignedHeader| is_shared(one.header().author, peer, self.society.own, row);
+            let refused = self.refused_of(entry, &refused)?;
+            if let Some(stone) = tombstone(refused) {
+                items.insert(comparable(stone));
+                continue;
+            }
+            let (shared, read) = self.shared_headers(peer, entry, row)?;
+            // An entry whose only record is held counts as one row.
+            rows += read.saturating_sub(1);
+            let held: Vec<&SignedHeader> = shared.iter().collect();
+            let waiting = waiting.get(&entry).into_iter().flatten();
+            let aside: Vec<&SignedHeader> = waiting.chain(refused).filter(is_shared).collect();
+            items.extend(in_place(&held, &aside).into_iter().map(comparable));
+        }
+        Ok((items.into_iter().collect(), rows))
     }
 
     fn receipts(&self, peer: AuthorId) -> Result<Vec<Receipt>, Unreadable> {
-        let read = || {
-            let mut receipts = Vec::new();
-            for entry in self.snapshot.receipts_due(peer, RECEIPTS_AT_ONCE)? {
-                let (mut told, mut acknowledged) = (0, 0);
-                for other in self.society.peers.keys().filter(|other| **other != peer) {
-                    let row = self.snapshot.release(*other, entry)?;
-                    if row.has_passed() && self.is_told_of_end(*other, entry, row)? {
-                        told += 1;
-                        // What a damaged one said is unknown; the peer is told of all others.
-                        let row = Error::unless_damaged(self.snapshot.receipt(*other, entry))?;
-                        let row = row.flatten();
-                        acknowledged += u32::from(row.is_some_and(|row| row.erased.is_some()));
-                    }
+        let mut receipts = Vec::new();
+        for entry in self.snapshot.receipts_due(peer, RECEIPTS_AT_ONCE)? {
+            let (mut told, mut acknowledged) = (0, 0);
+            for other in self.society.peers.keys().filter(|other| **other != peer) {
+                let row = self.snapshot.release(*other, entry)?;
+                if row.has_passed() && self.is_told_of_end(*other, entry, row)? {
+                    told += 1;
+                    // What a damaged one said is unknown; the peer is told of all others.
+                    let row = Error::unless_damaged(self.snapshot.receipt(*other, entry))?;
+                    let row = row.flatten();
+                    acknowledged += u32::from(row.is_some_and(|row| row.erased.is_some()));
                 }
-                receipts.push(Receipt { entry, told, acknowledged });
             }
-            Ok(receipts)
-        };
-        read().map_err(|error| unreadable(&error))
+            receipts.push(Receipt { entry, told, acknowledged });
+        }
+        Ok(receipts)
     }
 }
 

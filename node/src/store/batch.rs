@@ -16,6 +16,7 @@ use super::tables::{
     SUCCESSORS, TASKS, TOMBSTONES, UNSETTLED, UPKEEP, USAGE, USES, VIEWS, WORKSPACES, held_key,
     key, part, span,
 };
+use klnode_crdt::entry::Entry;
 use klnode_crdt::equivocation::Proof;
 use klnode_crdt::header::Facet;
 use klnode_crdt::holding::Holding;
@@ -204,7 +205,12 @@ impl Batch {
         Ok(found.into_iter().map(|(_, record)| record).collect())
     }
 
-    /// The same without what is damaged.
+    /// What is held of an entry, joined.
+    pub(crate) fn entry(&self, entry: EntryId) -> Result<Entry, Error> {
+        Ok(Entry::assemble(self.records(entry)?.iter()))
+    }
+
+    /// The records without what is damaged.
     pub(crate) fn whole_records(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
         let held = self.transaction.open_table(HELD)?;
         let records = self.transaction.open_table(RECORDS)?;
@@ -435,8 +441,7 @@ impl Batch {
 
     pub(crate) fn overlay(&self, entry: EntryId) -> Result<OverlayRow, Error> {
         let table = self.transaction.open_table(OVERLAYS)?;
-        let row = table.get(entry.as_bytes())?;
-        row.map_or(Ok(OverlayRow::default()), |row| rows::decode("overlays", row.value()))
+        Ok(read::row("overlays", &table, entry.as_bytes())?.unwrap_or_default())
     }
 
     pub(crate) fn put_overlay(&self, entry: EntryId, row: &OverlayRow) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use super::error::Error;
 use super::read;
 use super::rows::Seq;
 use super::snapshot::Snapshot;
-use super::tables::{DIGESTS, HELD, HeldKey, RECORDS, key, part, span};
+use super::tables::{HELD, HeldKey, RECORDS, key, part, span};
 use klnode_crdt::header::{Facet, SignedHeader};
 use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
@@ -127,6 +127,7 @@ impl Batch {
 impl Batch {
     /// Spoils a record where it stands.
     pub(crate) fn spoil(&self, digest: Digest) -> Result<(), Error> {
+        use crate::store::tables::DIGESTS;
         let places = self.transaction.open_table(DIGESTS)?;
         let seq = places.get(digest.as_bytes())?.map(|seq| *seq.value());
         let seq = seq.expect("the record is held");
@@ -142,7 +143,7 @@ impl Batch {
         key_of_author: &klnode_crdt::key::SecretKey,
     ) -> Result<(), Error> {
         use crate::store::rows;
-        use crate::store::tables::META_HEAD;
+        use crate::store::tables::{DIGESTS, META_HEAD};
         use klnode_crdt::digest;
         use klnode_crdt::record::RawRecord;
         let payload = b"\xc1".to_vec();
@@ -172,19 +173,13 @@ impl Snapshot {
 
     /// The header of a record that is held, whether or not the rest of it is whole.
     pub(crate) fn header_of(&self, digest: Digest) -> Result<Option<SignedHeader>, Error> {
-        let seq = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
-        let Some(seq) = seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))) else {
-            return Ok(None);
-        };
+        let Some(seq) = self.seq_of(digest)? else { return Ok(None) };
         read::header_alone(self.records()?, seq, digest).map(Some)
     }
 
     /// Whose a record is that is held and whole.
     pub(crate) fn author_of(&self, digest: Digest) -> Result<Option<AuthorId>, Error> {
-        let seq = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
-        let Some(seq) = seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))) else {
-            return Ok(None);
-        };
+        let Some(seq) = self.seq_of(digest)? else { return Ok(None) };
         let header = Error::unless_damaged(read::header_at(self.records()?, seq, digest))?;
         Ok(header.map(|signed| signed.header().author))
     }

@@ -129,7 +129,7 @@ impl Snapshot {
         found.newest = found.newest.max(Some(stamp));
         Record::verify(&record.to_raw())
             .inspect_err(|_| found.touch(record.entry()))
-            .map_err(Error::refused(format!("record number {}", seq.0)))?;
+            .map_err(Error::refused(|| format!("record number {}", seq.0)))?;
         let damaged = |detail| Err(Error::damaged(format!("record {}", record.digest()), detail));
         if self.head() < *seq {
             return damaged("it stands beyond the head of the feed");
@@ -234,7 +234,7 @@ impl Snapshot {
 fn check_proof(author: AuthorId, row: &[u8]) -> Result<(), Error> {
     let what = || format!("the proof against {author}");
     let raw: RawProof = rows::decode("equivocations", row)?;
-    let proof = Proof::verify(&raw).map_err(Error::refused(what()))?;
+    let proof = Proof::verify(&raw).map_err(Error::refused(what))?;
     if proof.author() == author {
         return Ok(());
     }
@@ -243,7 +243,8 @@ fn check_proof(author: AuthorId, row: &[u8]) -> Result<(), Error> {
 
 fn check_quarantined(at: &HeldKey, row: &[u8]) -> Result<(), Error> {
     let row: QuarantineRow = rows::decode("quarantine", row)?;
-    let record = Record::verify(&row.record).map_err(Error::refused("a record in quarantine"))?;
+    let record =
+        Record::verify(&row.record).map_err(Error::refused(|| "a record in quarantine"))?;
     if held_key(&record) == *at {
         return Ok(());
     }

@@ -99,8 +99,12 @@ impl Error {
         Self::Damaged { what: what.into(), detail: detail.to_string() }
     }
 
-    pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(Refusal) -> Self {
-        move |refusal| Self::damaged(what, &refusal)
+    /// What a refusal comes to. Nearly everything that is read is whole, and rows are read all the
+    /// time: what is read gets its name only if it is refused.
+    pub(crate) fn refused<Name: Into<String>>(
+        what: impl FnOnce() -> Name,
+    ) -> impl FnOnce(Refusal) -> Self {
+        move |refusal| Self::damaged(what(), &refusal)
     }
 }
 
@@ -176,6 +180,22 @@ impl OpenError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn what_is_read_gets_a_name_only_if_it_is_refused() {
+        let named = Cell::new(0);
+        let what = || {
+            named.set(named.get() + 1);
+            "a row"
+        };
+        let read = |read: Result<u8, Refusal>| read.map_err(Error::refused(what));
+        assert!(matches!(read(Ok(7)), Ok(7)));
+        assert_eq!(named.get(), 0);
+        let told = read(Err(Refusal::BadSignature)).unwrap_err().to_string();
+        let expect = "read the store: a row is damaged (the signature is not the author's)";
+        assert_eq!((told.as_str(), named.get()), (expect, 1));
+    }
 
     #[test]
     fn a_quota_that_is_used_up_is_a_disk_that_is_full_and_not_one_that_failed() {

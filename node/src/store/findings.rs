@@ -7,6 +7,7 @@
 use super::batch::{Batch, blot};
 use super::error::Error;
 use super::label::Label;
+use super::read;
 use super::rows;
 use super::snapshot::Snapshot;
 use super::tables::{FINDINGS, FINDINGS_MAX, UNSETTLED, key, part, span};
@@ -199,7 +200,7 @@ fn finding(
     table: &impl ReadableTable<&'static [u8; 20], &'static [u8]>,
     at: FindingKey,
 ) -> Result<Option<FindingRow>, Error> {
-    table.get(&at.to_bytes())?.map(|row| decode(row.value())).transpose()
+    read::row("findings", table, &at.to_bytes())
 }
 
 fn findings_of(
@@ -384,8 +385,7 @@ impl Batch {
 mod tests {
     use super::super::tasks::{EndRow, TaskRow};
     use super::*;
-    use crate::store::{Durability, MemoryMedium, Options, Store};
-    use klnode_crdt::ids::StoreId;
+    use crate::store::{Durability, Store};
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -436,8 +436,7 @@ mod tests {
 
     #[test]
     fn what_an_earlier_version_recorded_in_a_task_that_goes_on_is_listed_once() {
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let store = Store::in_memory();
         let batch = store.batch(Durability::Durable).unwrap();
         let end = EndRow {
             at: at(60),

@@ -80,9 +80,9 @@ mod tests {
     use super::*;
     use crate::store::label::Label;
     use crate::store::rows::{Seq, ViewRow};
-    use crate::store::{Durability, MemoryMedium, Options, Store};
+    use crate::store::{Durability, Store};
     use klnode_crdt::holding::Holding;
-    use klnode_crdt::ids::{Boot, Nonce, StoreId, WorkspaceId};
+    use klnode_crdt::ids::{Boot, Nonce, WorkspaceId};
     use klnode_crdt::key::SecretKey;
     use klnode_crdt::origin::{Memory, Origin};
     use klnode_crdt::record::Record;
@@ -105,8 +105,7 @@ mod tests {
 
     /// A store in which each of these entries was served in a session, with a question of its own.
     fn served(entries: &[EntryId]) -> Store {
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let store = Store::in_memory();
         let batch = store.batch(Durability::Durable).unwrap();
         let session = Label::parse("session").unwrap();
         for (number, entry) in entries.iter().enumerate() {

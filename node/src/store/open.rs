@@ -111,6 +111,13 @@ impl OpenFile {
 }
 
 impl Store {
+    /// A store in memory that holds nothing, for unit tests.
+    #[cfg(test)]
+    pub(crate) fn in_memory() -> Self {
+        let options = Options::new(StoreId::from_bytes([1; 16]));
+        Self::open(Box::new(super::MemoryMedium), &options).expect("memory opens")
+    }
+
     /// Opens the store in a medium, or makes one.
     pub fn open(medium: Box<dyn Medium>, options: &Options) -> Result<Self, OpenError> {
         let path = medium.path();

@@ -2,11 +2,13 @@
 //!
 //! To open a table is to look its name up in the store's own table, which takes longer than the one
 //! row that is then read: a question reads two dozen entries from eight tables, and would spend a
-//! quarter of its time on that.
+//! quarter of its time on that. A sweep asks of every entry, for every peer, whether it is released.
 
 use super::error::Error;
 use super::snapshot::Snapshot;
-use super::tables::{HELD, HeldKey, OVERLAYS, PAIRS, RECORDS, SAME, TOMBSTONES, USES, VIEWS};
+use super::tables::{
+    HELD, HeldKey, OVERLAYS, PAIRS, RECORDS, RELEASES, SAME, TOMBSTONES, USES, VIEWS,
+};
 use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, Value};
 use std::sync::OnceLock;
 
@@ -26,6 +28,7 @@ pub(super) struct Opened {
     overlays: OnceLock<Rows<16>>,
     pairs: OnceLock<Rows<32>>,
     same: OnceLock<ReadOnlyTable<&'static [u8; 32], u8>>,
+    releases: OnceLock<Rows<48>>,
 }
 
 /// The table, opened if it is not yet.
@@ -74,5 +77,9 @@ impl Snapshot {
 
     pub(super) fn same(&self) -> Result<&ReadOnlyTable<&'static [u8; 32], u8>, Error> {
         once(&self.transaction, &self.opened.same, SAME)
+    }
+
+    pub(super) fn release_rows(&self) -> Result<&Rows<48>, Error> {
+        once(&self.transaction, &self.opened.releases, RELEASES)
     }
 }

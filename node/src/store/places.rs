@@ -6,6 +6,7 @@
 
 use super::batch::Batch;
 use super::error::Error;
+use super::read;
 use super::rows;
 use super::snapshot::Snapshot;
 use super::tables::{CHECKOUTS, PROMOTIONS, SUCCESSORS, key, part, span};
@@ -64,8 +65,7 @@ impl Snapshot {
 
     /// What an entry was promoted from, if it was.
     pub fn promotion(&self, entry: EntryId) -> Result<Option<PromotionRow>, Error> {
-        let row = self.transaction.open_table(PROMOTIONS)?.get(entry.as_bytes())?;
-        row.map(|row| rows::decode("promotions", row.value())).transpose()
+        read::row("promotions", &self.transaction.open_table(PROMOTIONS)?, entry.as_bytes())
     }
 
     /// Entries that somebody has said take this one's place, up to a limit.

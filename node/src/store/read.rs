@@ -41,7 +41,7 @@ pub(super) fn record_to_send(
 ) -> Result<Record, Error> {
     let (record, has_check) = checked_at(records, seq, digest)?;
     if !has_check {
-        let what = format!("record {digest}");
+        let what = || format!("record {digest}");
         Record::verify(&record.to_raw()).map_err(Error::refused(what))?;
     }
     Ok(record)
@@ -86,7 +86,7 @@ pub(super) fn header_alone(
     let row = records.get(&seq.0.to_be_bytes())?;
     let row = row.ok_or_else(|| Error::damaged(what(), "it is missing"))?;
     let Head { header, signature } = rows::decode("records", row.value())?;
-    let signed = SignedHeader::read_back(&header, signature).map_err(Error::refused(what()))?;
+    let signed = SignedHeader::read_back(&header, signature).map_err(Error::refused(what))?;
     check_place(signed.digest(), digest)?;
     Ok(signed)
 }
@@ -133,16 +133,8 @@ pub(super) fn records_of(
     Ok(found)
 }
 
-/// The headers of an entry's live records as far as these are whole.
-pub(super) fn whole_headers(
-    held: &impl Held,
-    records: &impl Records,
-    entry: EntryId,
-) -> Result<Vec<SignedHeader>, Error> {
-    headers_under(held, records, entry.as_bytes())
-}
-
-/// The same of those whose place in `held` begins with a prefix.
+/// The headers of the live records whose place in `held` begins with a prefix, as far as these are
+/// whole.
 pub(super) fn headers_under(
     held: &impl Held,
     records: &impl Records,

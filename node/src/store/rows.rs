@@ -475,14 +475,11 @@ pub(super) fn encode<T: Serialize>(row: &T) -> Vec<u8> {
 }
 
 pub(super) fn decode<T: DeserializeOwned>(table: &str, bytes: &[u8]) -> Result<T, Error> {
+    let what = || format!("a row of {table}");
     match bytes.split_first() {
-        Some((&ROW_VERSION, body)) => {
-            wire::decode(body, BOUNDS).map_err(Error::refused(format!("a row of {table}")))
-        }
-        Some((version, _)) => {
-            Err(Error::damaged(format!("a row of {table}"), &format!("row version {version}")))
-        }
-        None => Err(Error::damaged(format!("a row of {table}"), "it is empty")),
+        Some((&ROW_VERSION, body)) => wire::decode(body, BOUNDS).map_err(Error::refused(what)),
+        Some((version, _)) => Err(Error::damaged(what(), &format!("row version {version}"))),
+        None => Err(Error::damaged(what(), "it is empty")),
     }
 }
 

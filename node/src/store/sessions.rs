@@ -7,6 +7,7 @@
 use super::batch::Batch;
 use super::error::Error;
 use super::label::Label;
+use super::read;
 use super::rows;
 use super::tables::{
     PRIMED, PRIMED_ROWS_MAX, SESSION_ENTRIES_MAX, SESSIONS, SESSIONS_MAX, key, part, span,
@@ -76,9 +77,7 @@ impl Batch {
     }
 
     fn session(&self, session: &[u8; 16]) -> Result<Option<SessionRow>, Error> {
-        let sessions = self.transaction.open_table(SESSIONS)?;
-        let row = sessions.get(session)?;
-        row.map(|row| rows::decode("sessions", row.value())).transpose()
+        read::row("sessions", &self.transaction.open_table(SESSIONS)?, session)
     }
 
     /// Lets the tenth of the sessions go that were served longest ago, as often as there are too
@@ -115,13 +114,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Durability, MemoryMedium, Options, Store};
-    use klnode_crdt::ids::StoreId;
-
-    fn store() -> Store {
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        Store::open(Box::new(MemoryMedium), &options).unwrap()
-    }
+    use crate::store::{Durability, Store};
 
     fn entry(byte: u8) -> EntryId {
         EntryId::from_bytes([byte; 16])
@@ -129,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_sessions_that_were_served_longest_ago_go_first() {
-        let store = store();
+        let store = Store::in_memory();
         let batch = store.batch(Durability::Durable).unwrap();
         let session = |number: u64| Label::parse(&format!("session-{number}")).unwrap();
         for number in 0..20 {
@@ -151,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_session_that_was_served_too_much_counts_as_served_everything() {
-        let store = store();
+        let store = Store::in_memory();
         let batch = store.batch(Durability::Durable).unwrap();
         let session = Label::parse("greedy").unwrap();
         let served: Vec<EntryId> = (0..SESSION_ENTRIES_MAX)

@@ -219,14 +219,12 @@ impl Snapshot {
 
     /// The headers of these.
     pub fn whole_headers(&self, entry: EntryId) -> Result<Vec<SignedHeader>, Error> {
-        read::whole_headers(self.held()?, self.records()?, entry)
+        read::headers_under(self.held()?, self.records()?, entry.as_bytes())
     }
 
     /// Who asked for the record at a position, if it was written here.
     pub fn caller(&self, seq: Seq) -> Result<Option<CallerRow>, Error> {
-        let callers = self.transaction.open_table(CALLERS)?;
-        let Some(row) = callers.get(&seq.0.to_be_bytes())? else { return Ok(None) };
-        rows::decode("callers", row.value()).map(Some)
+        read::row("callers", &self.transaction.open_table(CALLERS)?, &seq.0.to_be_bytes())
     }
 
     /// One author's records on an entry.
@@ -236,21 +234,21 @@ impl Snapshot {
         read::holding(held, records, entry, author, &Facet::ALL, Damage::Told)
     }
 
+    /// Where the record with this digest stands, if it is live.
+    pub(super) fn seq_of(&self, digest: Digest) -> Result<Option<Seq>, Error> {
+        let seq = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
+        Ok(seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))))
+    }
+
     /// The record with this digest, if it is live.
     pub fn record(&self, digest: Digest) -> Result<Option<Record>, Error> {
-        let seq = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
-        let Some(seq) = seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))) else {
-            return Ok(None);
-        };
+        let Some(seq) = self.seq_of(digest)? else { return Ok(None) };
         read::record_at(self.records()?, seq, digest).map(Some)
     }
 
     /// The same, if it is whole to its signature: a peer would hold anything else against us.
     pub fn record_to_send(&self, digest: Digest) -> Result<Option<Record>, Error> {
-        let seq = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?;
-        let Some(seq) = seq.map(|seq| Seq(u64::from_be_bytes(*seq.value()))) else {
-            return Ok(None);
-        };
+        let Some(seq) = self.seq_of(digest)? else { return Ok(None) };
         read::record_to_send(self.records()?, seq, digest).map(Some)
     }
 
@@ -271,7 +269,7 @@ impl Snapshot {
         let table = self.transaction.open_table(EQUIVOCATIONS)?;
         let Some(row) = table.get(author.as_bytes())? else { return Ok(None) };
         let raw: RawProof = rows::decode("equivocations", row.value())?;
-        Proof::verify(&raw).map(Some).map_err(Error::refused("a proof of equivocation"))
+        Proof::verify(&raw).map(Some).map_err(Error::refused(|| "a proof of equivocation"))
     }
 
     /// Authors that are proved to have equivocated.
@@ -315,9 +313,7 @@ impl Snapshot {
 
     /// The operator's marks on an entry.
     pub fn overlay(&self, entry: EntryId) -> Result<OverlayRow, Error> {
-        let table = self.overlay_rows()?;
-        let Some(row) = table.get(entry.as_bytes())? else { return Ok(OverlayRow::default()) };
-        rows::decode("overlays", row.value())
+        Ok(read::row("overlays", self.overlay_rows()?, entry.as_bytes())?.unwrap_or_default())
     }
 
     /// What was served, the newest first.

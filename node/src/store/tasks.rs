@@ -7,7 +7,7 @@
 use super::batch::Batch;
 use super::error::Error;
 use super::label::Label;
-use super::read::Damage;
+use super::read::{self, Damage};
 use super::rows;
 use super::snapshot::Snapshot;
 use super::tables::{PARTS, TASKS, TASKS_MAX, key, part, span};
@@ -182,14 +182,6 @@ impl TaskRow {
     }
 }
 
-fn task(
-    table: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
-    task: TaskId,
-) -> Result<Option<TaskRow>, Error> {
-    let row = table.get(task.as_bytes())?;
-    row.map(|row| rows::decode("tasks", row.value())).transpose()
-}
-
 fn task_parts(
     table: &impl ReadableTable<&'static [u8; 32], &'static [u8]>,
     task: TaskId,
@@ -212,7 +204,7 @@ fn task_parts(
 impl Snapshot {
     /// A task.
     pub fn task(&self, name: TaskId) -> Result<Option<TaskRow>, Error> {
-        task(&self.transaction.open_table(TASKS)?, name)
+        read::row("tasks", &self.transaction.open_table(TASKS)?, name.as_bytes())
     }
 
     /// All tasks, the newest first.
@@ -234,7 +226,7 @@ impl Snapshot {
 
 impl Batch {
     pub(crate) fn task(&self, name: TaskId) -> Result<Option<TaskRow>, Error> {
-        task(&self.transaction.open_table(TASKS)?, name)
+        read::row("tasks", &self.transaction.open_table(TASKS)?, name.as_bytes())
     }
 
     /// Writes a task. When there are too many, the oldest goes, and what was noted in it.
@@ -259,9 +251,8 @@ impl Batch {
 
     /// What an entry was in a task; nothing, if the two have not met.
     pub(crate) fn task_part(&self, task: TaskId, entry: EntryId) -> Result<PartRow, Error> {
-        let table = self.transaction.open_table(PARTS)?;
-        let row = table.get(&key::<32>(&[task.as_bytes(), entry.as_bytes()]))?;
-        row.map_or(Ok(PartRow::default()), |row| rows::decode("parts", row.value()))
+        let at = key::<32>(&[task.as_bytes(), entry.as_bytes()]);
+        Ok(read::row("parts", &self.transaction.open_table(PARTS)?, &at)?.unwrap_or_default())
     }
 
     pub(crate) fn put_task_part(

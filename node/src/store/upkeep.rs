@@ -6,6 +6,7 @@
 
 use super::batch::Batch;
 use super::error::Error;
+use super::read;
 use super::rows::{self, PairRow, Seq};
 use super::snapshot::Snapshot;
 use super::tables::{
@@ -186,14 +187,6 @@ fn subject(matter: Matter, entries: &[EntryId]) -> Option<[u8; 33]> {
     Some(key(&[&[matter.code()], one.as_bytes(), two.as_bytes()]))
 }
 
-fn row(
-    table: &impl ReadableTable<&'static [u8; 8], &'static [u8]>,
-    number: u64,
-) -> Result<Option<UpkeepRow>, Error> {
-    let row = table.get(&number.to_be_bytes())?;
-    row.map(|row| rows::decode("upkeep", row.value())).transpose()
-}
-
 /// A row of the journal with its number.
 fn numbered(at: &[u8; 8], row: &[u8]) -> Result<(u64, UpkeepRow), Error> {
     Ok((u64::from_be_bytes(*at), rows::decode("upkeep", row)?))
@@ -203,8 +196,7 @@ fn service(
     table: &impl ReadableTable<&'static [u8; 1], &'static [u8]>,
     of: Service,
 ) -> Result<ServiceRow, Error> {
-    let row = table.get(&[of.code()])?;
-    row.map_or(Ok(ServiceRow::default()), |row| rows::decode("services", row.value()))
+    Ok(read::row("services", table, &[of.code()])?.unwrap_or_default())
 }
 
 fn known(
@@ -305,7 +297,7 @@ impl Snapshot {
 
 impl Batch {
     pub(crate) fn upkeep_row(&self, number: u64) -> Result<Option<UpkeepRow>, Error> {
-        row(&self.transaction.open_table(UPKEEP)?, number)
+        read::row("upkeep", &self.transaction.open_table(UPKEEP)?, &number.to_be_bytes())
     }
 
     pub(crate) fn service(&self, of: Service) -> Result<ServiceRow, Error> {
@@ -429,8 +421,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Durability, MemoryMedium, Options, Store};
-    use klnode_crdt::ids::StoreId;
+    use crate::store::{Durability, Store};
 
     fn row(number: u8, matter: Matter, stage: Stage) -> UpkeepRow {
         UpkeepRow {
@@ -448,8 +439,7 @@ mod tests {
     #[test]
     fn what_is_stale_and_what_is_over_goes_before_what_was_made_or_proposed() {
         use Matter::{Contradiction, Sameness, Staleness};
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let store = Store::in_memory();
         let batch = store.batch(Durability::Durable).unwrap();
         let rows = [
             (Sameness, Stage::Made),

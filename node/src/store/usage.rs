@@ -178,13 +178,11 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Durability, MemoryMedium, Options, Store};
-    use klnode_crdt::ids::StoreId;
+    use crate::store::{Durability, Store};
 
     #[test]
     fn days_and_names_are_bounded_and_nothing_is_lost_but_the_name() {
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        let store = Store::open(Box::new(MemoryMedium), &options).unwrap();
+        let store = Store::in_memory();
         let batch = store.batch(Durability::Durable).unwrap();
         let one = Amount { answers: 1, tokens: 10, ..Amount::default() };
         let many = USAGE_NAMES_MAX + 10;

@@ -20,7 +20,6 @@ use klnode_config::units::Interval;
 use klnode_crdt::ids::{AuthorId, StoreId};
 use klnode_crdt::time::WallTime;
 use klnode_federation::{net, proto};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -140,7 +139,6 @@ fn open(home: &Home, config: &Config) -> Result<Engine, Failure> {
     let _ = query::scanner();
     let setup = Setup {
         key,
-        mine: BTreeSet::new(),
         entropy: Box::new(entropy),
         judge: Box::new(query::inspect),
         durability: Durability::Durable,

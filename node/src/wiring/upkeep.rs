@@ -7,6 +7,7 @@ use crate::engine::{Command, Handle};
 use crate::index::Index;
 use crate::query::upkeep::Upkeep;
 use crate::store::Error;
+use crate::store::rows::Seq;
 use crate::store::upkeep::Service;
 use klnode_config::sections as of;
 use klnode_crdt::time::WallTime;
@@ -21,6 +22,12 @@ const WHO: &str = "upkeep";
 const PAUSES_MAX: u32 = 10;
 /// After the store was written anew it is left alone for so many times as long as that took.
 const REWRITE_REST: u32 = 20;
+/// A store of so many entries is copied within a second or so: that may come between two questions.
+const SHORT_COPY_ENTRIES: u64 = 5_000;
+/// Whoever writes waits for a longer copy, so it waits until nobody has asked or written for so long,
+const CALM: Duration = Duration::from_secs(300);
+/// but no longer than this.
+const PUT_OFF_MAX: Duration = Duration::from_secs(3_600);
 /// How far apart attempts to write it anew are at most, after one that failed.
 const REWRITE_PAUSE_MAX: Duration = Duration::from_secs(3_600);
 
@@ -53,6 +60,7 @@ pub(super) fn start(setup: Setup, engine: &Handle, index: &Index, upkeep: &Arc<U
         index: index.clone(),
         upkeep: upkeep.clone(),
         pace: Pace::default(),
+        calm: Calm::default(),
     };
     let thread = std::thread::Builder::new()
         .name("klnode-upkeep".into())
@@ -77,6 +85,7 @@ struct Keeper {
     index: Index,
     upkeep: Arc<Upkeep>,
     pace: Pace,
+    calm: Calm,
 }
 
 /// When the store is written anew without anybody waiting for it: all of it is copied, and whoever
@@ -110,6 +119,36 @@ impl Pace {
     }
 }
 
+/// Since when nobody has asked or written, as far as was looked.
+#[derive(Debug, Default)]
+struct Calm {
+    /// Questions that were asked, and the last change.
+    seen: (u64, Seq),
+    since: Option<Instant>,
+    /// Since when something waits for a calm moment.
+    owed: Option<Instant>,
+}
+
+impl Calm {
+    fn look(&mut self, seen: (u64, Seq), is_owed: bool, now: Instant) {
+        if std::mem::replace(&mut self.seen, seen) != seen {
+            self.since = Some(now);
+        }
+        self.owed = self.owed.or(Some(now)).filter(|_| is_owed);
+    }
+
+    /// What waited is done: whatever was erased since waits anew.
+    fn done(&mut self) {
+        self.owed = None;
+    }
+
+    /// Whether this is the moment for what takes long.
+    fn is_now(&self, now: Instant) -> bool {
+        self.since.is_none_or(|since| since + CALM <= now)
+            || self.owed.is_some_and(|owed| owed + PUT_OFF_MAX <= now)
+    }
+}
+
 impl Keeper {
     fn run(&mut self, stopped: &Receiver<()>) {
         // A node that has just started has others to serve first.
@@ -128,9 +167,11 @@ impl Keeper {
     /// Has the store written anew if something was erased since, once nobody asks. False once it is
     /// told to stop.
     fn wipe(&mut self, stopped: &Receiver<()>) -> bool {
-        let has_erased = self.engine.store().snapshot().and_then(|snapshot| snapshot.has_erased());
-        if !has_erased.unwrap_or_default() || !self.pace.is_due(Instant::now()) || !self.has_room()
-        {
+        let (now, seen) = (Instant::now(), (self.index.questions(), *self.engine.head().borrow()));
+        let (has_erased, is_short) = self.erased().unwrap_or_default();
+        self.calm.look(seen, has_erased, now);
+        let is_time = self.pace.is_due(now) && (is_short || self.calm.is_now(now));
+        if !has_erased || !is_time || !self.has_room() {
             return true;
         }
         if !self.rest(stopped) {
@@ -138,13 +179,22 @@ impl Keeper {
         }
         let began = Instant::now();
         match self.engine.submit_blocking(Command::Rewrite) {
-            Ok(_) => self.pace.succeeded(Instant::now(), began.elapsed()),
+            Ok(_) => {
+                self.pace.succeeded(Instant::now(), began.elapsed());
+                self.calm.done();
+            }
             Err(error) => {
                 let pause = self.pace.failed(Instant::now(), self.setup.look_interval);
                 tracing::warn!(%error, ?pause, "the store could not be written anew for now");
             }
         }
         true
+    }
+
+    /// Whether something was erased since the store was last written, and whether that takes no time.
+    fn erased(&self) -> Result<(bool, bool), Error> {
+        let snapshot = self.engine.store().snapshot()?;
+        Ok((snapshot.has_erased()?, snapshot.entry_count()? <= SHORT_COPY_ENTRIES))
     }
 
     /// Whether there is room to write the store anew; says once if there is not.
@@ -239,6 +289,26 @@ mod tests {
         pace.succeeded(began, second * 6);
         assert!(!pace.is_due(began + second * 119) && pace.is_due(began + second * 120));
         assert_eq!(pace.failed(began, look), look, "it begins anew");
+    }
+
+    #[test]
+    fn what_takes_long_waits_for_a_calm_moment_but_not_for_ever() {
+        let (began, second) = (Instant::now(), Duration::from_secs(1));
+        let mut calm = Calm::default();
+        calm.look((1, Seq(1)), true, began);
+        assert!(!calm.is_now(began + second * 299), "somebody has just asked");
+        assert!(calm.is_now(began + second * 300));
+        // Somebody writes every minute.
+        for minute in 1..60_u32 {
+            let now = began + second * 60 * minute;
+            calm.look((1, Seq(1 + u64::from(minute))), true, now);
+            assert!(!calm.is_now(now));
+        }
+        calm.look((2, Seq(60)), true, began + second * 3_600);
+        assert!(calm.is_now(began + second * 3_600), "it has waited for an hour");
+        calm.done();
+        calm.look((3, Seq(60)), true, began + second * 3_601);
+        assert!(!calm.is_now(began + second * 3_602), "it was done, and the next waits as long");
     }
 
     /// How often the clock below was asked.

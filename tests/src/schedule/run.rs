@@ -406,7 +406,9 @@ pub(super) fn contains(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|part| part == text)
 }
 
-/// Whether a node holds all that another holds of an entry, or what came after it.
+/// Whether a node holds all that another holds of an entry, or what came after it. Of what was taken back
+/// the word that did so is enough: a header without its payload says no more, and is dropped where it
+/// comes before that word (seed 555746).
 pub(super) fn is_covered(nodes: &mut Cluster, from: usize, to: usize, entry: EntryId) -> bool {
     is_covered_but_for(nodes, &BTreeSet::new(), (from, to), entry)
 }
@@ -422,8 +424,10 @@ pub(super) fn is_covered_but_for(
     let there = nodes.snapshot(to).entry_records(entry).expect("readable");
     here.iter().filter(|one| !authors.contains(&one.author())).all(|one| {
         let place = |record: &Record| (record.author(), record.header().facet);
+        let is_bare = one.payload().is_none();
         there.iter().any(|new| {
             new.header().facet == Facet::Tombstone
+                || (is_bare && place(new) == (one.author(), Facet::Retraction))
                 || place(new) == place(one) && new.version().covers(&one.version())
         })
     })

@@ -44,8 +44,7 @@ impl Task {
                 self.closed(peer_id, connection_id);
             }
             SwarmEvent::OutgoingConnectionError { connection_id, peer_id, error } => {
-                let text = self.dials.remove(&connection_id);
-                self.undialled(peer_id, text, &error);
+                self.undialled(peer_id, connection_id, &error);
             }
             SwarmEvent::IncomingConnectionError { send_back_addr, error, .. } => {
                 tracing::debug!(from = %send_back_addr, %error, "A connection was not let in");
@@ -82,8 +81,8 @@ impl Task {
         };
         let line = Line { address, opened: Instant::now(), is_closing: false };
         self.book.connected(&peer, line.opened);
-        let was_asked_for = self.dials.remove(&id).is_some();
-        if was_asked_for || !self.lines.contains_key(&peer) {
+        let is_single = self.dials.remove(&id);
+        if is_single || !self.lines.contains_key(&peer) {
             self.outbox.push_back(line.connected(author));
         }
         self.lines.entry(peer).or_default().insert(id, line);
@@ -103,21 +102,17 @@ impl Task {
 
     /// A dial failed: a single one, which is reported, or one of an approved peer, which is
     /// reported unless the peer came by itself in the meantime.
-    pub(super) fn undialled(
-        &mut self,
-        peer: Option<PeerId>,
-        address: Option<String>,
-        error: &DialError,
-    ) {
+    pub(super) fn undialled(&mut self, peer: Option<PeerId>, id: ConnectionId, error: &DialError) {
+        let is_single = self.dials.remove(&id);
         let is_connected = peer.is_some_and(|peer| self.lines.contains_key(&peer));
-        if let Some(peer) = peer.filter(|_| address.is_none()) {
+        if let Some(peer) = peer.filter(|_| !is_single) {
             self.book.failed(&peer, Instant::now());
             self.recall(&peer);
         }
-        if address.is_some() || !is_connected {
+        if is_single || !is_connected {
             let peer = peer.and_then(|peer| address::author(&peer));
             let reason = reason::of_dial(error);
-            self.outbox.push_back(Event::DialFailed { peer, address, reason });
+            self.outbox.push_back(Event::DialFailed { peer, reason });
         }
     }
 

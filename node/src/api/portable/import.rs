@@ -529,9 +529,7 @@ fn conclude(
                 }
             }
             Err(Rejection::Forgotten(_)) => problem = Some(forgotten()),
-            Err(Rejection::Store(error)) if matches!(*error, Error::Damaged { .. }) => {
-                problem = Some(error.to_string());
-            }
+            Err(damage) if damage.is_damage() => problem = Some(damage.to_string()),
             Err(fault @ (Rejection::Store(_) | Rejection::Reopen(_) | Rejection::Stopping)) => {
                 return Err(fault.into());
             }

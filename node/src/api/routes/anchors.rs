@@ -5,7 +5,6 @@ use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body};
 use crate::api::server::Service;
-use crate::api::translate;
 use crate::api::types::{AnchorsCheck, AnchorsChecked, FlaggedAtom};
 use crate::engine::{Command, Looks};
 use crate::query::{Cancel, Found, Gate, GitCheckout, Looked};
@@ -37,20 +36,9 @@ pub(super) async fn check(
         let hint = "ask as the user that the node runs as";
         return Err(ApiError::new(Kind::Refused, message, Some(hint)));
     };
-    let workspace = match asked.workspace.as_deref() {
-        Some(name) => {
-            let id = service.workspace_for(Some(name))?;
-            Some(translate::workspace_named(&id)?)
-        }
-        None => None,
-    };
-    let after = asked.after.as_deref().map(|after| {
-        EntryId::from_hex(after).ok_or_else(|| {
-            let message = format!("go on after `{after}`: it is no entry's id");
-            ApiError::new(Kind::Invalid, message, None)
-        })
-    });
-    let after = after.transpose()?;
+    let named = asked.workspace.as_deref();
+    let workspace = named.map(|name| service.workspace_for(Some(name))).transpose()?;
+    let after = page_after(asked.after.as_deref())?;
     let (working, mut looks) = (service.clone(), service.looks());
     let (answer, looks) = apart(move |cancel| {
         let answer = page(&working, &folder, (workspace, after), &mut looks, cancel)?;
@@ -59,6 +47,17 @@ pub(super) async fn check(
     .await?;
     service.note_looks(looks);
     Ok(Answer(answer))
+}
+
+/// The entry after which a page begins, if one is named.
+pub(super) fn page_after(named: Option<&str>) -> Result<Option<EntryId>, ApiError> {
+    let after = named.map(|after| {
+        EntryId::from_hex(after).ok_or_else(|| {
+            let message = format!("go on after `{after}`: it is no entry's id");
+            ApiError::new(Kind::Invalid, message, None)
+        })
+    });
+    after.transpose()
 }
 
 /// The folder that a caller names, if it may; nothing for one that could not read it itself: for it

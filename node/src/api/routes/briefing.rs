@@ -7,7 +7,6 @@ use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::served::{Given, given, served};
 use crate::api::server::Service;
-use crate::api::translate;
 use crate::api::types::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
 use crate::query::{self, Briefed, BriefingQuestion, Caveat};
 use crate::store::rows::ServedRow;
@@ -36,7 +35,6 @@ pub(super) async fn briefing(
     }
     let is_named = workspace.is_some();
     let workspace = service.workspace_for(workspace.as_deref())?;
-    let workspace = translate::workspace_named(&workspace)?;
     let checkout = anchors::permitted(caller, checkout.as_deref())?;
     let mut question = BriefingQuestion { workspace, thread, tokens_max, checkout };
     let (start, working) = (Instant::now(), service.clone());

@@ -6,7 +6,6 @@ use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::server::Service;
-use crate::api::translate;
 use crate::api::types::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 use crate::engine::{self, CHAIN_TASKS_MAX, Command, FindingAct, FindingDone, Receipt};
 use crate::query::{Found, Reading, complaint};
@@ -36,7 +35,7 @@ pub(super) async fn record(
         clean("verify", step)?;
     }
     clean("dismiss", dismiss.as_deref().unwrap_or_default())?;
-    let workspace = translate::workspace_named(&service.workspace_for(workspace.as_deref())?)?;
+    let workspace = service.workspace_for(workspace.as_deref())?;
     let new = engine::NewFinding {
         text,
         severity,

@@ -36,7 +36,7 @@ fn counted(service: &Service, seats: &Seats) -> Result<String, ApiError> {
         (
             "klnode_quarantined_records",
             "Records that wait for the operator.",
-            snapshot.quarantine()?.count() as f64,
+            snapshot.quarantined_count()? as f64,
         ),
         (
             "klnode_writer_queue_commands",

@@ -13,8 +13,8 @@ use crate::api::types::peers::{
 };
 use crate::engine::{hears, is_apart, place};
 use crate::query::{Reference, cleaned};
-use crate::replicate::{Handle, Live};
-use crate::store::peers::rows::{Approval, PeerRow};
+use crate::replicate::{Handle, Live, PairError};
+use crate::store::peers::rows::PeerRow;
 use axum::extract::State;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
@@ -93,15 +93,21 @@ pub(super) async fn join(
     }))
 }
 
-fn all(service: &Service) -> Result<Vec<Peer>, ApiError> {
-    seen(service, &service.peers.as_ref().map(|peers| peers.live()).unwrap_or_default())
+fn live_of(service: &Service) -> Live {
+    service.peers.as_ref().map(|peers| peers.live()).unwrap_or_default()
 }
 
-fn seen(service: &Service, live: &Live) -> Result<Vec<Peer>, ApiError> {
+/// The peers that are meant. What passed between this node and each of them is counted row by row, so
+/// nobody else's rows are read, and whoever calls this does it apart.
+fn seen(
+    service: &Service,
+    live: &Live,
+    is_meant: impl Fn(&AuthorId) -> bool,
+) -> Result<Vec<Peer>, ApiError> {
     let snapshot = service.snapshot()?;
     let society = service.society(&snapshot)?;
-    let peers = society.peers.iter().map(|(key, row)| peer(&snapshot, &society, live, *key, row));
-    peers.collect()
+    let meant = society.peers.iter().filter(|(key, _)| is_meant(key));
+    meant.map(|(key, row)| peer(&snapshot, &society, live, *key, row)).collect()
 }
 
 /// Whether nothing is known of a key but that it was blocked once.
@@ -113,9 +119,10 @@ fn is_nobody(peer: &Peer) -> bool {
 impl Service {
     /// Peers that may talk, or wait for a word, and where this node can be reached.
     pub(super) fn peers_now(&self) -> Result<(Vec<String>, Vec<Peer>), ApiError> {
-        let addresses = self.peers.as_ref().map(|peers| peers.live().addresses);
-        let peers = all(self)?.into_iter().filter(|peer| peer.state != "refused").collect();
-        Ok((addresses.unwrap_or_default(), peers))
+        let live = live_of(self);
+        let mut peers = seen(self, &live, |_| true)?;
+        peers.retain(|peer| peer.state != "refused");
+        Ok((live.addresses, peers))
     }
 }
 
@@ -123,14 +130,14 @@ impl Service {
 #[utoipa::path(get, path = "/v1/peers", responses((status = 200, body = Peers)))]
 pub(super) async fn list(State(service): State<Service>) -> Answered<Peers> {
     apart(move |_| {
-        let live = service.peers.as_ref().map(|peers| peers.live()).unwrap_or_default();
+        let live = live_of(&service);
         let away = live.turned_away.iter().map(|(at, peer, reason)| TurnedAway {
             at: at.as_millis(),
             peer: peer.to_string(),
             reason: reason.clone(),
         });
         let turned_away = away.collect();
-        let mut peers = seen(&service, &live)?;
+        let mut peers = seen(&service, &live, |_| true)?;
         peers.retain(|peer| !is_nobody(peer));
         Ok(Peers { addresses: live.addresses, peers, turned_away })
     })
@@ -143,9 +150,13 @@ fn find(service: &Service, name: &str) -> Result<AuthorId, ApiError> {
     Ok(find_peer(&service.society(&snapshot)?, name)?)
 }
 
+fn unknown(key: AuthorId) -> ApiError {
+    PairError::NoSuchPeer(key.to_string()).into()
+}
+
 fn one(service: &Service, key: AuthorId) -> Result<Peer, ApiError> {
-    let found = all(service)?.into_iter().find(|peer| peer.peer == key.to_string());
-    found.ok_or_else(|| crate::replicate::PairError::NoSuchPeer(key.to_string()).into())
+    let found = seen(service, &live_of(service), |peer| *peer == key)?.pop();
+    found.ok_or_else(|| unknown(key))
 }
 
 /// Shows another node.
@@ -186,7 +197,7 @@ pub(super) async fn decide(
         Decision::Unblock => core.block(key, false),
     });
     decided.await??;
-    one(&service, key).map(Answer)
+    apart(move |_| one(&service, key)).await.map(Answer)
 }
 
 /// Sets what passes between this node and another, and says what changes by it.
@@ -236,10 +247,7 @@ fn weigh(
 ) -> Result<(Preview, Change, Change), ApiError> {
     let snapshot = service.snapshot()?;
     let society = Arc::new(service.society(&snapshot)?);
-    let row =
-        society.peers.get(&key).cloned().ok_or_else(|| {
-            ApiError::from(crate::replicate::PairError::NoSuchPeer(key.to_string()))
-        })?;
+    let row = society.peers.get(&key).cloned().ok_or_else(|| unknown(key))?;
     let unset = PeerRow { egress: None, ingress: None, ..row.clone() };
     let both = |of: &PeerRow| {
         (service.examiner.egress(of, &society), service.examiner.ingress(of, &society))
@@ -286,14 +294,14 @@ pub(super) async fn sync(
     Body(sync): Body<Sync>,
 ) -> Answered<Synced> {
     let before = service.snapshot()?.head().0;
-    let named = sync.peer.map(|name| one(&service, find(&service, &name)?)).transpose()?;
-    let handle = service.replication()?.clone();
     let society = service.society(&service.snapshot()?)?;
-    let may_talk = |key: &AuthorId| {
-        society.peers.get(key).is_some_and(|row| row.approval == Approval::Approved)
-    };
-    let is_named =
-        |key: &AuthorId| named.as_ref().is_none_or(|named| named.peer == key.to_string());
+    let named = sync.peer.map(|name| find_peer(&society, &name)).transpose()?;
+    if let Some(key) = named.filter(|key| !society.peers.contains_key(key)) {
+        return Err(unknown(key));
+    }
+    let handle = service.replication()?.clone();
+    let may_talk = |key: &AuthorId| society.is_approved(*key);
+    let is_named = |key: &AuthorId| named.is_none_or(|named| named == *key);
     let talking: Vec<AuthorId> = society.peers.keys().copied().filter(may_talk).collect();
     let live = handle.live();
     let is_wanted = |key: &AuthorId| is_named(key) && live.connected.contains_key(key);
@@ -304,19 +312,19 @@ pub(super) async fn sync(
     let _ = tokio::time::timeout(SYNC_PATIENCE, settled(&handle, &wanted, begun)).await;
     let received = service.snapshot()?.head().0.saturating_sub(before);
     let live = handle.live();
-    let mut peers = Vec::new();
-    for peer in seen(&service, &live)? {
-        let Some(key) = AuthorId::from_hex(&peer.peer) else { continue };
-        let is_meant = match named {
+    let peers = apart(move |_| {
+        let is_meant = |key: &AuthorId| match named {
             // Whoever waits, or was refused, is told of where it is named.
-            Some(_) => is_named(&key),
-            None => talking.contains(&key),
+            Some(named) => named == *key,
+            None => talking.contains(key),
         };
-        if is_meant {
-            peers.push(since(begun, live.states.get(&key), peer));
-        }
-    }
-    Ok(Answer(Synced { peers, received }))
+        let told = seen(&service, &live, is_meant)?.into_iter().map(|peer| {
+            let key = AuthorId::from_hex(&peer.peer);
+            since(begun, key.and_then(|key| live.states.get(&key)), peer)
+        });
+        Ok(told.collect::<Vec<Peer>>())
+    });
+    Ok(Answer(Synced { peers: peers.await?, received }))
 }
 
 /// A peer after a sync: what was equal before that began is no answer to it, and what was written after

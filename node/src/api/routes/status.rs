@@ -49,7 +49,7 @@ pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
             home: service.home.display().to_string(),
             entries: service.society(&snapshot)?.entries(&snapshot)?,
             head: snapshot.head().0,
-            quarantined: snapshot.quarantine()?.count() as u64,
+            quarantined: snapshot.quarantined_count()?,
             index: index(&service, snapshot.head()),
             addresses,
             clocks_ahead: most_ahead(peers.iter().filter_map(|peer| peer.clock_ahead).collect()),

@@ -1,16 +1,14 @@
 //! Whether what is held is in order, a page of entries at a time.
 
-use super::anchors::permitted;
+use super::anchors::{page_after, permitted};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
-use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::api::types::{Marked, SurveyCounts, SurveyLimits, SurveyPage, SurveyQuery};
 use crate::query::{GitCheckout, survey};
 use axum::extract::State;
-use klnode_crdt::ids::EntryId;
 
 /// Tells which entries break a rule, which have drifted, and what there is of everything.
 #[utoipa::path(get, path = "/v1/survey", params(SurveyQuery),
@@ -20,13 +18,7 @@ pub(super) async fn survey(
     caller: Caller,
     Params(asked): Params<SurveyQuery>,
 ) -> Answered<SurveyPage> {
-    let after = asked.after.as_deref().map(|after| {
-        EntryId::from_hex(after).ok_or_else(|| {
-            let message = format!("go on after `{after}`: it is no entry's id");
-            ApiError::new(Kind::Invalid, message, None)
-        })
-    });
-    let after = after.transpose()?;
+    let after = page_after(asked.after.as_deref())?;
     let folder = permitted(caller, asked.checkout.as_deref())?;
     let page = apart(move |cancel| {
         let opened = folder.as_deref().map(GitCheckout::open).transpose();

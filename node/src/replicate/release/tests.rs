@@ -37,6 +37,11 @@ fn society() -> Society {
     Society { own, mine: [own].into(), workspaces: [(TEAM, team)].into(), ..Society::default() }
 }
 
+/// What the peer is to this node.
+fn peer() -> Acquaintance {
+    society().acquaintance(key(2).author())
+}
+
 /// What is shown of an entry of which this is claimed.
 fn view(claims: &[Claim]) -> (View, EntryId) {
     let (key, own) = (key(OWN), Holding::default());
@@ -109,7 +114,7 @@ fn filter() -> Filter {
 
 #[test]
 fn a_release_opens_when_an_entry_passes_and_ends_only_by_rules_that_end_one() {
-    let (examiner, peer) = (examiner(&Config::default().filter), key(2).author());
+    let (examiner, peer) = (examiner(&Config::default().filter), peer());
     let of_other_type = Subject { kind: "norm".into(), ..subject() };
     let not_believed = Subject { confidence: 0.2, ..subject() };
     let of_other_status = Subject { status: "stale".into(), ..subject() };
@@ -126,12 +131,12 @@ fn a_release_opens_when_an_entry_passes_and_ends_only_by_rules_that_end_one() {
     for (of, expect) in &cases {
         for (way, expect) in [Way::Never, Way::Open, Way::Ended].into_iter().zip(expect) {
             let of = of.clone().map(examined);
-            let turn = examiner.turn(of.as_ref(), &filter(), &society(), peer, way);
+            let turn = examiner.turn(of.as_ref(), &filter(), &society(), &peer, way);
             assert_eq!(turn, *expect, "{of:?} {way:?}");
             // Where it is not known who belongs to the workspace, nothing opens or ends.
             let mut damaged = society();
             damaged.workspaces.entry(TEAM).or_default().is_damaged = true;
-            let turn = examiner.turn(of.as_ref(), &filter(), &damaged, peer, way);
+            let turn = examiner.turn(of.as_ref(), &filter(), &damaged, &peer, way);
             assert_eq!(turn, Turn::Stay(None), "{of:?} {way:?}");
         }
     }
@@ -139,7 +144,7 @@ fn a_release_opens_when_an_entry_passes_and_ends_only_by_rules_that_end_one() {
 
 #[test]
 fn an_entry_passes_as_it_is_shown_and_as_it_was_placed_or_not_at_all() {
-    let (examiner, peer) = (examiner(&Config::default().filter), key(2).author());
+    let (examiner, peer) = (examiner(&Config::default().filter), peer());
     let in_thread = Subject { thread: Some("fix".into()), ..subject() };
     let doubted = Subject { confidence: 0.2, ..subject() };
     let doubted_in_thread = Subject { confidence: 0.2, ..in_thread.clone() };
@@ -150,7 +155,7 @@ fn an_entry_passes_as_it_is_shown_and_as_it_was_placed_or_not_at_all() {
         (doubted_in_thread, doubted),
     ] {
         let of = Examined { shown, placed };
-        let turn = |way| examiner.turn(Some(&of), &filter(), &society(), peer, way);
+        let turn = |way| examiner.turn(Some(&of), &filter(), &society(), &peer, way);
         assert_eq!(turn(Way::Never), Turn::Stay(Some(Rule::Thread)), "{of:?}");
         assert_eq!(turn(Way::Open), Turn::End, "{of:?}");
     }
@@ -204,8 +209,7 @@ fn a_workspace_that_nothing_here_is_called_lets_nothing_pass() {
     filters.egress.workspaces = list(&["gone"]);
     let (examiner, society) = (examiner(&filters), society());
     let by = examiner.egress(&PeerRow::default(), &society);
-    let turn =
-        examiner.turn(Some(&examined(subject())), &by, &society, key(2).author(), Way::Never);
+    let turn = examiner.turn(Some(&examined(subject())), &by, &society, &peer(), Way::Never);
     assert_eq!(turn, Turn::Stay(Some(Rule::Workspace)));
 }
 

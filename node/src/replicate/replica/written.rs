@@ -2,7 +2,7 @@
 //! to ask again, and what this side did is done again.
 
 use super::{RETRY_MS, Replica, Writer};
-use crate::engine::{PeerAct, Rejection};
+use crate::engine::PeerAct;
 use crate::store::Error;
 use klnode_crdt::time::WallTime;
 use klnode_federation::proto::message::Answer;
@@ -28,7 +28,7 @@ impl<W: Writer> Replica<W> {
         };
         if let Err(rejection) = self.note(vec![act]) {
             tracing::warn!(%rejection, "what a peer brought about could not be written");
-            match (undone, is_damage(&rejection)) {
+            match (undone, rejection.is_damage()) {
                 // A damaged row stays damaged until somebody mends it: peers are read and answered all
                 // the same.
                 (None | Some(Input::NotReread(_)), true) => {}
@@ -56,8 +56,4 @@ fn put_off(outputs: &mut VecDeque<Output>) {
     if let Some(Output::Answer(_, frame)) = outputs.front_mut() {
         *frame = Answer::Later(RETRY_MS as u32).encode();
     }
-}
-
-fn is_damage(rejection: &Rejection) -> bool {
-    matches!(rejection, Rejection::Store(error) if matches!(**error, Error::Damaged { .. }))
 }

@@ -199,15 +199,19 @@ impl Batch {
                 same = Some((*at.value(), OutcomeRow { text: row.text, ..one }));
             }
         }
-        if let Some((at, row)) = same {
+        let next = held.last().map_or(0, |at| u64::from_be_bytes(part(at, 32)) + 1);
+        let next = key::<40>(&[author.as_bytes(), &next.to_be_bytes()]);
+        if let (Some((at, row)), Some(newest)) = (same, held.last()) {
             table.insert(&at, rows::encode(&row).as_slice())?;
+            // Whoever keeps what was read goes by the last number: the newest row takes the next one.
+            // The order stays.
+            let moved = table.remove(newest)?.map(|row| row.value().to_vec());
+            if let Some(moved) = moved {
+                table.insert(&next, moved.as_slice())?;
+            }
             return Ok(());
         }
-        let next = held.last().map_or(0, |at| u64::from_be_bytes(part(at, 32)) + 1);
-        table.insert(
-            &key::<40>(&[author.as_bytes(), &next.to_be_bytes()]),
-            rows::encode(row).as_slice(),
-        )?;
+        table.insert(&next, rows::encode(row).as_slice())?;
         if held.len() >= OUTCOMES_MAX {
             let gone = table.remove(&held[0])?;
             let gone = gone.map(|row| rows::decode::<OutcomeRow>("outcomes", row.value()));
@@ -239,22 +243,17 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Durability, MemoryMedium, Options, Store};
-    use klnode_crdt::ids::StoreId;
+    use crate::store::{Durability, Store};
+    use klnode_crdt::ids::Digest;
     use klnode_crdt::time::Day;
     use klnode_federation::proto::ticket::{Offer, Secret};
 
     const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    fn store() -> Store {
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        Store::open(Box::new(MemoryMedium), &options).unwrap()
-    }
-
     #[test]
     fn tickets_that_have_expired_go_when_the_next_is_made() {
-        let store = store();
+        let store = Store::in_memory();
         let ticket = |number: u8, expires: WallTime| Invitation {
             secret: Secret::from_bytes([number; 16]),
             offer: Offer::Mine,
@@ -277,17 +276,47 @@ mod tests {
         assert_eq!(kept, [false, true, true]);
     }
 
-    #[test]
-    fn a_damaged_outcome_costs_itself() {
-        let (store, author) = (store(), AuthorId::from_bytes([2; 32]));
-        let outcome = |number: u8| OutcomeRow {
+    /// Something that helped.
+    fn outcome(number: u8) -> OutcomeRow {
+        OutcomeRow {
             day: Day(20_000),
             is_success: true,
             entry: EntryId::from_bytes([number; 16]),
             task: None,
             text: None,
             is_joint: false,
+        }
+    }
+
+    #[test]
+    fn whatever_becomes_of_an_authors_outcomes_has_a_last_number_of_its_own() {
+        let (store, author) = (Store::in_memory(), AuthorId::from_bytes([2; 32]));
+        let of_text = |number, text| {
+            let text = Some(Digest::from_bytes([text; 32]));
+            OutcomeRow { text, ..outcome(number) }
         };
+        let put = |row: &OutcomeRow| {
+            let batch = store.batch(Durability::Durable).unwrap();
+            batch.put_outcome(author, row).unwrap();
+            batch.commit().unwrap();
+            let snapshot = store.snapshot().unwrap();
+            (snapshot.outcomes(author).unwrap(), snapshot.last_outcome(author).unwrap())
+        };
+        let [one, two, three] = [1, 2, 3].map(|number| of_text(number, 1));
+        assert_eq!(put(&one).1, Some(0));
+        assert_eq!(put(&two).1, Some(1));
+        let newer = of_text(1, 2);
+        let expect = (vec![newer.clone(), two], Some(2));
+        assert_eq!(put(&newer), expect, "it keeps its place");
+        assert_eq!(put(&newer), expect, "nothing has changed");
+        let last = of_text(2, 2);
+        assert_eq!(put(&last), (vec![newer.clone(), last.clone()], Some(3)));
+        assert_eq!(put(&three), (vec![newer, last, three], Some(4)));
+    }
+
+    #[test]
+    fn a_damaged_outcome_costs_itself() {
+        let (store, author) = (Store::in_memory(), AuthorId::from_bytes([2; 32]));
         let batch = store.batch(Durability::Durable).unwrap();
         batch.put_outcome(author, &outcome(1)).unwrap();
         let at = key::<40>(&[author.as_bytes(), &1_u64.to_be_bytes()]);

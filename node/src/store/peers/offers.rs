@@ -184,14 +184,9 @@ fn refused_name(peer: AuthorId) -> [u8; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Durability, MemoryMedium, Options, Store};
+    use crate::store::{Durability, Store};
     use klnode_crdt::ids::Digest;
     use klnode_crdt::key::Signature;
-
-    fn store() -> Store {
-        let options = Options::new(StoreId::from_bytes([1; 16]));
-        Store::open(Box::new(MemoryMedium), &options).unwrap()
-    }
 
     fn offer(peer: u8, store: u8) -> Offerer {
         Offerer { peer: AuthorId::from_bytes([peer; 32]), store: StoreId::from_bytes([store; 16]) }
@@ -233,7 +228,7 @@ mod tests {
 
     #[test]
     fn so_much_is_kept_of_what_was_refused_of_one_peer() {
-        let (store, peer) = (store(), offer(1, 1));
+        let (store, peer) = (Store::in_memory(), offer(1, 1));
         let batch = store.batch(Durability::Durable).unwrap();
         note(&batch, peer, 0..REFUSED.rows + 2, 1);
         assert_eq!(kept(&batch, peer), REFUSED.rows);
@@ -258,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_calls_its_store_something_else_has_no_more_room_for_it() {
-        let store = store();
+        let store = Store::in_memory();
         let batch = store.batch(Durability::Durable).unwrap();
         note(&batch, offer(1, 1), 0..5, 1);
         note(&batch, offer(2, 1), 0..5, 1);

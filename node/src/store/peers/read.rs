@@ -7,7 +7,7 @@ use super::super::rows::{self, QuarantineRow};
 use super::super::snapshot::Snapshot;
 use super::super::tables::{
     CURSORS, DISTANCES, HEADS, HeldKey, INVITATIONS, OUTCOMES, OUTGOING, OWED, PEERS, QUARANTINE,
-    QUEUED, RECEIPTS, REFUSALS, RELEASES, STRETCHES, WORKSPACES, key, part, span,
+    QUEUED, RECEIPTS, REFUSALS, STRETCHES, WORKSPACES, key, part, span,
 };
 use super::rows::{
     Cursor, OutcomeRow, PeerRow, QueuedRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow,
@@ -80,7 +80,8 @@ impl Snapshot {
         Ok(outcomes)
     }
 
-    /// The number of the newest outcome of an author's texts. Numbers are never given out again.
+    /// The number of the newest outcome of an author's texts. Numbers are never given out again, and
+    /// whatever changes any of these outcomes makes it a higher one.
     pub fn last_outcome(&self, author: AuthorId) -> Result<Option<u64>, Error> {
         let (first, last) = span::<40>(author.as_bytes());
         let table = self.transaction.open_table(OUTCOMES)?;
@@ -91,8 +92,7 @@ impl Snapshot {
     /// What passes of an entry between this node and a peer.
     pub fn release(&self, peer: AuthorId, entry: EntryId) -> Result<ReleaseRow, Error> {
         let at = key::<48>(&[peer.as_bytes(), entry.as_bytes()]);
-        let row = read::row("releases", &self.transaction.open_table(RELEASES)?, &at)?;
-        Ok(row.unwrap_or_default())
+        Ok(read::row("releases", self.release_rows()?, &at)?.unwrap_or_default())
     }
 
     /// Entries that pass, or have passed, between this node and a peer.
@@ -101,7 +101,7 @@ impl Snapshot {
         peer: AuthorId,
     ) -> Result<impl Iterator<Item = Result<(EntryId, ReleaseRow), Error>> + use<>, Error> {
         let (first, last) = span::<48>(peer.as_bytes());
-        let rows = self.transaction.open_table(RELEASES)?.range::<&[u8; 48]>(&first..=&last)?;
+        let rows = self.release_rows()?.range::<&[u8; 48]>(&first..=&last)?;
         Ok(rows.map(|row| {
             let (at, row) = row?;
             Ok((EntryId::from_bytes(part(at.value(), 32)), rows::decode("releases", row.value())?))
