@@ -16,7 +16,7 @@ class Refused(Exception):
     """The node said no: what kind of error, what could not be done, and a way out if there is one."""
 
     def __init__(self, kind, message, hint):
-        super().__init__(f"cannot {message}" + (f" ({hint})" if hint else ""))
+        super().__init__(message + (f" ({hint})" if hint else ""))
         self.kind, self.hint = kind, hint
 
 

@@ -72,6 +72,11 @@ impl Kind {
         self.row().3
     }
 
+    /// The sub-types of all types.
+    pub fn all_sub_types() -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().flat_map(|row| row.3).copied()
+    }
+
     /// The citation code of an entry of this type, such as `L-7F3KQ2MX`: easy to say and to
     /// search for. The letter is a hint; the eight characters are the first 40 bits of the id.
     pub fn code(self, entry: EntryId) -> String {

@@ -68,7 +68,9 @@ fn mistakes_are_answered_in_the_format_of_the_caller() {
     assert_eq!(answer.status, 400);
     let body: ErrorBody = rmp_serde::from_slice(&answer.body).expect("packed");
     assert_eq!(body.error.kind, Kind::Invalid);
-    assert!(body.error.message.starts_with("read the request: "), "{}", body.error.message);
+    assert!(body.error.message.starts_with("cannot read the request: "), "{}", body.error.message);
+    let hint = body.error.hint.expect("a way out");
+    assert!(hint.starts_with("/v1/openapi.json "), "{hint}");
     let path = node.ask("GET", "/v2", &[("Accept", "application/msgpack")], b"");
     let body: ErrorBody = rmp_serde::from_slice(&path.body).expect("packed");
     assert_eq!(body.error.kind, Kind::NotFound);
@@ -86,7 +88,7 @@ fn mistakes_are_answered_in_the_format_of_the_caller() {
     let answer =
         node.ask("POST", "/v1/entries", &[("Content-Type", "text/plain")], body.as_bytes());
     assert_eq!(answer.status, 415);
-    let expected = "read the request: its Content-Type is text/plain; \
+    let expected = "cannot read the request: its Content-Type is text/plain; \
                     it must be application/json or application/msgpack";
     assert_eq!(problem(&answer), expected);
     let parameters = [("Content-Type", "Application/JSON; charset=utf-8")];
@@ -153,7 +155,9 @@ fn every_route_is_described_with_its_errors_and_every_description_has_a_route() 
     for (method, path) in [("GET", "/v2"), ("DELETE", "/v1/status")] {
         let answer = node.ask(method, path, &[], b"");
         assert_eq!(answer.status, 404);
-        assert!(problem(&answer).starts_with("find that path"), "{answer:?}");
+        assert!(problem(&answer).starts_with("cannot find that path"), "{answer:?}");
+        let hint = answer.json()["error"]["hint"].to_string();
+        assert!(hint.contains("/v1/openapi.json"), "{hint}");
     }
 }
 
@@ -203,7 +207,8 @@ fn events_tell_what_comes_in_and_go_on_where_they_stopped() {
     assert_eq!(late.next().unwrap().0, seq, "what is gone is not told");
     let beyond = node.ask("GET", "/v1/events?since=99", &[], b"");
     assert_eq!(beyond.status, 400);
-    assert_eq!(problem(&beyond), format!("stream events: since is 99, but the feed ends at {seq}"));
+    let expected = format!("cannot stream events: since is 99, but the feed ends at {seq}");
+    assert_eq!(problem(&beyond), expected);
 }
 
 #[test]
@@ -244,7 +249,8 @@ fn what_upkeep_does_by_itself_is_told_to_those_who_follow() {
         let beyond = node.ask("GET", &format!("/v1/events?noted_since={noted}"), &[], b"");
         assert_eq!(beyond.status, 400, "{noted}");
         let told = problem(&beyond);
-        let start = format!("stream events: noted_since is {noted}, but the journal ends at ");
+        let start =
+            format!("cannot stream events: noted_since is {noted}, but the journal ends at ");
         let newest = told.strip_prefix(&start).unwrap_or_else(|| panic!("{told}"));
         newest.parse::<u64>().unwrap()
     };
@@ -511,8 +517,9 @@ fn a_listing_is_of_what_is_asked_for() {
     assert_eq!(titles("tag=auth&type=norm&status=candidate"), (200, "two".into()));
     assert_eq!(titles("workspace=main&type=lesson"), (200, "one three".into()));
     assert_eq!(titles("status=verified"), (200, String::new()));
-    for wrong in ["type=poem", "status=good"] {
+    for wrong in ["type=poem", "status=good", "limit=0", "limit=1001"] {
         assert_eq!(titles(wrong).0, 400, "{wrong}");
     }
+    assert_eq!(titles("limit=1000").0, 200);
     assert_eq!(titles("workspace=nowhere").0, 404);
 }

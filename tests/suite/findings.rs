@@ -2,7 +2,7 @@
 //! nothing is lost or done twice. Real processes.
 
 use crate::homes::lies_in;
-use crate::program::{Running, eventually, klnode, started, text, told};
+use crate::program::{Running, eventually, klnode, printed, started, text, told};
 use klnode_tests::served::{Answer, PATIENCE, ask};
 use serde_json::{Value, json};
 use std::os::unix::net::UnixStream;
@@ -445,4 +445,43 @@ fn findings_are_recorded_listed_and_dismissed_by_verbs() {
     assert!(shown.contains(&format!("(false positive {code})")), "{shown}");
     let wrong = klnode(&node.home).args(["task", "finding", &root, "--text", "x"]).output();
     assert_eq!(wrong.unwrap().status.code(), Some(2), "a finding needs its evidence");
+}
+
+#[test]
+fn a_finding_of_one_agent_is_kept_by_a_verb_and_confirmed_by_the_next() {
+    let mut node = Workplace::start(SOON);
+    let home = node.home.clone();
+    let run = |arguments: &[&str]| klnode(&home).args(arguments).output().unwrap();
+    let task = node.find("reviewer", None, &finding(LOCK[0]));
+    assert_eq!(node.settled(&task)["became"], "waiting");
+    let said = printed(&run(&["task", "keep", &task, "1"]));
+    let kept = node.settled(&task);
+    let code = text(&kept["code"]);
+    let line = format!("1 [high] {}  (kept {code}: the operator says so)\n", LOCK[0]);
+    assert_eq!(said, line);
+    let made = node.listed(&kept["entry"]);
+    assert_eq!((&made["status"], &made["type"]), (&json!("candidate"), &json!("finding")));
+    assert_eq!(made["sets"]["anchors"], json!(["path:src/report.go"]));
+    is_near(&made["alpha"], 5.0);
+
+    node.kill_and_start(SOON);
+    let again = printed(&run(&["task", "keep", &task, "1", "--json"]));
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!((&again["became"], &again["code"]), (&json!("kept"), &kept["code"]));
+    assert!(printed(&run(&["task", "findings", &task])).contains(line.trim_end()));
+    assert_eq!(node.made().len(), 1, "once");
+
+    let second = node.find("auditor", None, &finding(LOCK[1]));
+    let confirmed = node.settled(&second);
+    assert_eq!((&confirmed["became"], &confirmed["code"]), (&json!("confirmed"), &kept["code"]));
+    assert_eq!(node.listed(&kept["entry"])["status"], "active");
+    let same = run(&["task", "keep", &second, "1"]);
+    assert_eq!(same.status.code(), Some(2), "{}", told(&same));
+    assert!(told(&same).contains(&format!("entry {code} says the same")), "{}", told(&same));
+    // What nothing was compared with yet is: an entry says it already.
+    let open = node.begin("tester", None);
+    node.record(&open, &finding(LOCK[0]));
+    let same = run(&["task", "keep", &open, "1"]);
+    assert!(told(&same).contains(&format!("entry {code} says the same")), "{}", told(&same));
+    assert_eq!(node.made().len(), 1);
 }

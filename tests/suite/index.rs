@@ -211,6 +211,21 @@ fn a_question_waits_for_no_embedder_to_read_what_is_new() {
 }
 
 #[test]
+fn a_question_that_comes_before_the_first_vectors_is_told_that_they_are_being_made() {
+    let mut node = Node::start(1, 1);
+    node.create("amber lantern");
+    let model = Arc::new(Gated::default());
+    model.close("amber");
+    let held = Held::start(&node, &model);
+    model.wait_for("amber");
+    wait(&held.running.index(), "the job is told of", |state| state.rebuild.is_some());
+    let reason = held.ask(&node, "lantern").fallback.map(|fallback| fallback.reason);
+    assert_eq!(reason.as_deref(), Some("vectors are being made: 0 of 1"));
+    model.open("amber");
+    held.running.stop();
+}
+
+#[test]
 fn what_says_the_opposite_is_found_without_waiting_for_an_embedder() {
     let mut node = Node::start(1, 1);
     let model = Arc::new(Gated::default());

@@ -148,9 +148,17 @@ fn what_was_taken_back_is_listed_to_who_asks_for_it_and_what_is_hidden_alone() {
         let entries = list["entries"].as_array().cloned().unwrap();
         entries.iter().map(|entry| text(&entry["id"])).collect::<BTreeSet<String>>()
     };
-    assert_eq!(listed(&[]), BTreeSet::from([muted.clone(), plain]));
+    assert_eq!(listed(&[]), BTreeSet::from([muted.clone(), plain.clone()]));
     assert_eq!(listed(&["--status", "retracted"]), BTreeSet::from([gone]));
-    assert_eq!(listed(&["--hidden"]), BTreeSet::from([muted]));
+    assert_eq!(listed(&["--hidden"]), BTreeSet::from([muted.clone()]));
+    // Where nothing else is left, that is said, and not that nothing was ever written.
+    for entry in [&muted, &plain] {
+        place.done(&["retract", entry]);
+    }
+    assert_eq!(place.done(&["status"])["entries"], 3);
+    let said = printed(&type_in(&place.node, &place.here(), &["list"]));
+    let expected = "Nothing but what was taken back: `klnode list --status retracted` lists it.\n";
+    assert_eq!(said, expected);
 }
 
 #[test]

@@ -83,6 +83,8 @@ mod survey;
 mod tasks;
 mod tickets;
 mod tidy;
+mod together;
+mod typed;
 mod unheard;
 mod upkeep;
 mod upkeep_rules;

@@ -7,6 +7,7 @@ use crate::peer::Peer;
 use crate::program::{done, klnode, start};
 use klnode_tests::served::PATIENCE;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -227,6 +228,40 @@ fn what_an_agent_remembers_is_written_in_its_task_and_its_checkout() {
     let shown = ground::done(&node, &shop, &["show", &code]);
     let head = ground.git("shop", &["rev-parse", "HEAD"]);
     assert_eq!(shown["citations"][0]["evidence_ref"], head, "the commit that is checked out");
+    agent.close();
+}
+
+#[test]
+fn what_an_agent_says_for_and_against_a_thing_contradicts() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let mut agent = Agent::new(home.path(), &[]);
+    let said = |kind: &str, how: &str, polarity: &str| {
+        let content = format!("{how} POST requests to the billing service after a timeout.");
+        json!({
+            "title": "Retry POST requests", "content": content, "type": kind,
+            "tags": ["billing", "http"], "evidence": ["doc:notes"], "polarity": polarity,
+        })
+    };
+    let told = agent.refused("remember", &said("lesson", "Retry", "up"));
+    let known = "polarity is `up`; it must be one of positive, negative, neutral";
+    assert!(told.starts_with("cannot write the entry") && told.contains(known), "{told}");
+
+    let one = agent.done("remember", &said("lesson", "Retry", "positive"))["code"].clone();
+    let two = agent.done("remember", &said("lesson", "Do not retry", "negative"))["code"].clone();
+    done(home.path(), &["maintain", "contradictions"]);
+    let listed = done(home.path(), &["maintain", "list"])["contradictions"].clone();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    let entries = listed[0]["entries"].as_array().unwrap();
+    let codes: BTreeSet<&str> = entries.iter().filter_map(|named| named["code"].as_str()).collect();
+    let written = BTreeSet::from([&one, &two].map(|code| code.as_str().unwrap()));
+    assert_eq!(codes, written, "{listed}");
+
+    // Of norms, the second does not even come in.
+    let norm = agent.done("remember", &said("norm", "Do not retry", "negative"))["code"].clone();
+    let told = agent.refused("remember", &said("norm", "Retry", "positive"));
+    let opposite = format!("{} there says the opposite", norm.as_str().unwrap());
+    assert!(told.contains(&opposite), "{told}");
     agent.close();
 }
 

@@ -1,7 +1,7 @@
 //! Real processes on loopback: two commands pair two nodes, and knowledge travels.
 
 use crate::peer::Peer;
-use crate::program::{eventually, klnode, printed, told};
+use crate::program::{done, eventually, klnode, printed, started, text, told};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_federation::net;
@@ -283,7 +283,14 @@ fn a_node_that_knocks_waits_until_the_operator_says_yes() {
     let key = there.key();
     let listed = here.json(&["peer", "list"]);
     assert_eq!(listed["peers"][0]["state"], "waiting");
+    let status = printed(&here.type_in(&["status"]));
+    let waits = format!(" ({}) waits for `klnode peer approve`\n", &key[..8]);
+    assert!(status.contains("  health 1 thing wants your attention: "), "{status}");
+    assert!(status.contains(&waits) && !status.contains("compared"), "{status}");
+    let status = printed(&there.type_in(&["status"]));
+    assert!(status.contains("): asked, its operator has not said yes"), "{status}");
     here.json(&["peer", "approve", &key]);
+    assert_eq!(here.json(&["status"])["attention"], json!([]));
     let preview = here.json(&["peer", "preview", &key]);
     assert_eq!(preview["held"][0]["rule"], "workspace", "paired, and no member of anything");
     let set = here.json(&["peer", "filter", &key, "--workspace", "open"]);
@@ -297,6 +304,24 @@ fn a_node_that_knocks_waits_until_the_operator_says_yes() {
     let closed = here.type_in(&[&words[..], &["closed"]].concat());
     assert_eq!(closed.status.code(), Some(1), "there is no such workspace");
     assert_eq!(here.json(&[&words[..], &["open"]].concat())["taken"], 1);
+}
+
+#[test]
+fn the_log_tells_once_that_a_node_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, log) = (folder.path().join("home"), folder.path().join("log"));
+    let mut command = klnode(&home);
+    command.args(["--set", "network.listen=[\"/ip4/127.0.0.1/tcp/0\"]"]);
+    command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).unwrap());
+    let _node = started(command);
+    let there = Peer::start();
+    let address = text(&done(&home, &["peer", "list"])["addresses"][0]);
+    for _ in 0..2 {
+        there.json(&["join", &address]);
+    }
+    let log = std::fs::read_to_string(&log).unwrap();
+    let told = log.lines().filter(|line| line.contains("a node waits for `klnode peer approve`"));
+    assert_eq!(told.count(), 1, "{log}");
 }
 
 #[test]
@@ -436,6 +461,7 @@ fn a_peer_killed_in_mid_sync_ends_up_equal() {
     });
     let text = String::from_utf8(synced.stdout).unwrap();
     assert!(text.contains("not connected, last equal at "), "{text}");
+    assert!(text.ends_with("\n0 records came in, 0 went out.\n"), "{text}");
 }
 
 /// What a node prints of others.

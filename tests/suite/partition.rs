@@ -93,9 +93,15 @@ fn a_peer_that_stands_still_is_not_said_to_be_equal_by_what_was_so_before() {
         let listed = printed(&here.type_in(&["peer", "list"]));
         (!listed.contains("connected, equal at ")).then_some(())
     });
-    let synced = here.type_in(&["sync", "--json"]);
+    let mut syncing = klnode(&here.home);
+    syncing.args(["sync", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let syncing = syncing.spawn().unwrap();
+    here.add("written while the other is waited for", &[]);
+    let synced = syncing.wait_with_output().unwrap();
     assert_eq!(synced.status.code(), Some(1), "{}", told(&synced));
     let synced: serde_json::Value = serde_json::from_slice(&synced.stdout).unwrap();
     assert_eq!(synced["peers"][0]["sync"], "unanswered", "{synced}");
     assert!(synced["peers"][0]["sync_at"].is_u64(), "when it last was: {synced}");
+    assert_eq!(synced["received"], 0, "what is written here has not come in: {synced}");
+    assert_eq!(synced["sent"], 0, "{synced}");
 }

@@ -45,7 +45,7 @@ const EVERYBODYS: [&str; 28] = [
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 15] = [
+const OPERATORS: [&str; 16] = [
     "patch /v1/entries/{entry}/person",
     "patch /v1/workspaces/{name}",
     "post /v1/entries/person",
@@ -60,6 +60,7 @@ const OPERATORS: [&str; 15] = [
     "post /v1/quarantine/{digest}/reject",
     "post /v1/quarantine/{digest}/release",
     "post /v1/tasks/{task}/findings/{number}/dismiss",
+    "post /v1/tasks/{task}/findings/{number}/keep",
     "post /v1/workspaces",
 ];
 
@@ -208,7 +209,7 @@ fn with_a_key_a_running_node_opens_only_to_its_passphrase() {
     assert!(told(&again).contains("there is one in"), "{}", told(&again));
     let settings = home.folder.path().join("settings.toml");
     std::fs::write(&settings, "[weights]\nsemantic = 0.48\nthompson = 0.15\n").unwrap();
-    let verbs: [&[&str]; 11] = [
+    let verbs: [&[&str]; 13] = [
         &["invite", "--mine"],
         &["join", "klnode1"],
         &["peer", "approve", "ab"],
@@ -220,6 +221,8 @@ fn with_a_key_a_running_node_opens_only_to_its_passphrase() {
         &["workspace", "new", "team"],
         &["workspace", "members", "team", "--remove", "ab"],
         &["workspace", "settings", "team", settings.to_str().unwrap()],
+        &["task", "dismiss", "ab", "1", "--reason", "x"],
+        &["task", "keep", "ab", "1"],
     ];
     for verb in verbs {
         refused(&home.type_in(verb), "there is no terminal to ask for its passphrase on");

@@ -12,8 +12,10 @@ fn klnode_alone_starts_a_node_and_stops_when_told() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("new/home");
     let mut keys = Vec::new();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     for name in ["INT", "TERM"] {
         let (mut node, banner) = start(&home);
+        assert_eq!(mode(&home.join("klnode.sock")), 0o600, "nobody else's door");
         assert!(banner[0].starts_with("klnode ") && banner[0].ends_with(" is running."));
         let peers = banner.iter().filter(|line| line.starts_with("  peers  /ip")).count();
         assert!(peers > 0, "{banner:?}");
@@ -28,7 +30,6 @@ fn klnode_alone_starts_a_node_and_stops_when_told() {
         assert!(status.success(), "{name}: {status}");
     }
     assert_eq!(keys[0], keys[1], "the key stays");
-    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&home), 0o700);
     assert_eq!(mode(&home.join("node.key")), 0o600);
     assert_eq!(mode(&home.join("store.redb")), 0o600);
@@ -150,7 +151,9 @@ fn a_node_that_is_told_to_stop_has_stopped_when_that_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     let stop = || klnode(&home).arg("stop").output().unwrap();
-    assert_eq!(stop().status.code(), Some(3), "there is none");
+    let none = stop();
+    assert_eq!(none.status.code(), Some(3), "there is none");
+    assert!(!told(&none).contains("hint: "), "nobody starts one to stop it: {}", told(&none));
     // By whichever name it knows its home.
     let mut command = klnode(Path::new("home"));
     command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -160,6 +163,53 @@ fn a_node_that_is_told_to_stop_has_stopped_when_that_is_said() {
     // It is free at once.
     start(&home);
     assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_node_that_is_started_for_a_program_says_so_on_one_line() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = klnode(home.path());
+    command.args(["--json", "--set", "api.tcp=127.0.0.1:0"]);
+    let mut node = Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut lines = BufReader::new(node.0.stdout.take().expect("piped")).lines();
+    let mut line = || -> serde_json::Value {
+        let line = lines.next().expect("a line").expect("text");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    };
+    let begun = line();
+    assert_eq!(begun["home"], home.path().to_str().unwrap());
+    assert_eq!(begun["socket"], home.path().join("klnode.sock").to_str().unwrap());
+    assert_eq!(begun["node"].as_str().map(str::len), Some(64), "{begun}");
+    assert!(begun["addresses"][0].as_str().is_some_and(|at| at.starts_with("/ip")), "{begun}");
+    let tcp = begun["tcp"].as_str().expect("the port");
+    assert!(tcp.starts_with("http://127.0.0.1:") && !tcp.ends_with(":0"), "{begun}");
+    signal(&node.0, "TERM");
+    assert_eq!(line(), serde_json::json!({"stopped": true}));
+    assert!(lines.next().is_none(), "nothing else is said");
+    assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn what_is_mistyped_is_named_before_what_is_missing() {
+    let home = tempfile::tempdir().unwrap();
+    let (_node, _) = start(home.path());
+    let add = ["add", "--title", "t", "--content", "c"];
+    for (words, part) in [
+        (&[&add[..], &["--decay", "forever"]].concat()[..], "decay_class is `forever`; it must be"),
+        (&[&add[..], &["--polarity", "angry"]].concat()[..], "polarity is `angry`; it must be"),
+        (&[&add[..], &["--outcome", "confirmed"]].concat()[..], "only a spike has one"),
+        (&["list", "-n", "99999"], "cannot list 99999 entries: 1 to 1000 are possible"),
+        (&["add", "--title", "t", "--evidence", "doc:x"], "`klnode add -` reads it from standard"),
+    ] {
+        let output = klnode(home.path()).args(words).current_dir(home.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", told(&output));
+        assert!(told(&output).contains(part), "{words:?}: {}", told(&output));
+        assert!(!told(&output).contains("cannot cannot"), "{words:?}: {}", told(&output));
+    }
+    // Whoever reads it from there has said where it is.
+    let output = run(home.path(), &["add", "-", "--title", "t"]);
+    assert!(told(&output).contains("content is empty"), "{}", told(&output));
+    assert!(!told(&output).contains("hint: "), "{}", told(&output));
 }
 
 #[test]

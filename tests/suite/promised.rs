@@ -50,6 +50,7 @@ fn is_promised(command: &Command) -> bool {
         Command::Finding(act) => match **act {
             FindingAct::Record(..)
             | FindingAct::Dismiss(..)
+            | FindingAct::Keep { .. }
             | FindingAct::Show { .. }
             | FindingAct::Settle(_) => true,
         },
@@ -165,6 +166,7 @@ fn about_work(entry: EntryId, task: TaskId) -> Vec<Command> {
     ];
     let findings = [
         FindingAct::Record(task, found),
+        FindingAct::Keep { finding, same: None },
         FindingAct::Dismiss(finding, "reason".into()),
         FindingAct::Show { of: task, to: task },
         FindingAct::Settle(compared),

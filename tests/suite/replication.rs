@@ -2,6 +2,7 @@
 
 use klnode::engine::{Command, Judge, NewEntry, SourceKey};
 use klnode::query::inspect;
+use klnode::replicate::Moved;
 use klnode::store::peers::rows::{Approval, PeerRow};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
@@ -47,6 +48,42 @@ fn what_one_node_learns_is_on_the_persons_other_node_and_nothing_local_is() {
     nodes.pass(REST_MS);
     assert_eq!(nodes.digests(1, shared), nodes.digests(0, shared));
     assert_eq!(nodes.digests(0, shared).len(), 2);
+}
+
+#[test]
+fn what_came_in_at_one_node_went_out_at_the_other_and_what_is_written_here_did_neither() {
+    let mut nodes = Cluster::new(23, 2, Knobs::calm());
+    nodes.pair(0, 1, true);
+    nodes.create(0, lesson("known to both"));
+    nodes.pass(REST_MS);
+    let before = [nodes.moved(0, 1), nodes.moved(1, 0)];
+    assert_eq!(before[1], Moved { received: 1, sent: 0 });
+    let moved = |nodes: &mut Cluster| {
+        [(0, 1), (1, 0)].map(|(at, peer)| {
+            let (now, then) = (nodes.moved(at, peer), before[at]);
+            (now.received - then.received, now.sent - then.sent)
+        })
+    };
+    nodes.part(1);
+    for title in ["one", "two", "three"] {
+        nodes.create(1, lesson(title));
+    }
+    for title in ["four", "five"] {
+        nodes.create(0, lesson(title));
+    }
+    nodes.pass(REST_MS);
+    assert_eq!(moved(&mut nodes), [(0, 0); 2], "each by itself");
+    nodes.heal();
+    nodes.pass(REST_MS);
+    assert_eq!(moved(&mut nodes), [(3, 2), (2, 3)]);
+    // What was written just before somebody asks goes out meanwhile.
+    nodes.create(0, lesson("six"));
+    nodes.sync(0, 1);
+    nodes.pass(REST_MS);
+    assert_eq!(moved(&mut nodes), [(3, 3), (3, 3)]);
+    nodes.sync(0, 1);
+    nodes.pass(REST_MS);
+    assert_eq!(moved(&mut nodes), [(3, 3), (3, 3)], "equal nodes have nothing to bring");
 }
 
 #[test]

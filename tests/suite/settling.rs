@@ -13,6 +13,7 @@ use klnode::store::findings::{Became, FateRow, FindingKey};
 use klnode::store::rows::{CallerRow, Seq};
 use klnode_config::Config;
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
+use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_scoring::outcome::{Outcome, Verdict};
 use klnode_scoring::relevance::Calibration;
@@ -251,4 +252,143 @@ fn what_is_found_in_a_task_that_goes_on_does_not_speak_before_the_task_is_over()
     let [Some(fate)] = &fates[..] else { panic!("{fates:?}") };
     assert_eq!(fate.became, Became::New);
     assert!(!is_flagged(&node, fate.entry.unwrap()), "one of the two succeeded");
+}
+
+/// Has the operator keep the first finding of a task, beside an entry that says the same or none.
+fn keep(node: &mut Node, task: TaskId, same: Option<EntryId>) -> Result<FindingDone, String> {
+    let act = FindingAct::Keep { finding: FindingKey { task, number: 1 }, same };
+    match node.run(Command::Finding(Box::new(act))) {
+        Ok(Receipt::Finding(done)) => Ok(done),
+        Ok(other) => panic!("{other:?}"),
+        Err(rejection) => Err(rejection.to_string()),
+    }
+}
+
+/// The entry that it became.
+#[track_caller]
+fn kept(node: &mut Node, task: TaskId) -> EntryId {
+    match keep(node, task, None) {
+        Ok(FindingDone::Settled(Some(FateRow { became: Became::Kept, entry, .. }))) => {
+            entry.expect("an entry was made")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Lets time pass until what is listed is due, and settles that: what each became, with which entry.
+fn settled_later(
+    node: &mut Node,
+    embedder: &Arc<dyn Embedder>,
+) -> Vec<Option<(Became, Option<EntryId>)>> {
+    node.now = node.now.plus(Duration::from_secs(2));
+    let fates = settled(node, embedder).into_iter();
+    fates.map(|fate| fate.map(|fate| (fate.became, fate.entry))).collect()
+}
+
+#[test]
+fn what_the_operator_keeps_is_a_candidate_that_the_next_agent_confirms() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let task = find(&mut node, "reviewer", SQL[0], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [None], "one agent's word waits");
+    let entry = kept(&mut node, task);
+    assert_eq!(node.view(entry).text(Register::CONTENT), Some(SQL[0]));
+    assert_eq!(node.successes(entry), 0, "nobody else has found it");
+    assert_eq!(keep(&mut node, task, None), Ok(FindingDone::Noted), "once");
+    let is = |became| Some((became, Some(entry)));
+    assert_eq!(settled_later(&mut node, &embedder), [is(Became::Kept)]);
+    find(&mut node, "Reviewer", SQL[1], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [is(Became::Reinforced)], "an echo");
+    assert_eq!(node.successes(entry), 0);
+    find(&mut node, "auditor", SQL[1], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [is(Became::Confirmed)]);
+    assert_eq!(node.successes(entry), 1);
+    assert_eq!(keep(&mut node, task, Some(entry)), Ok(FindingDone::Noted));
+    let snapshot = node.engine.store().snapshot().unwrap();
+    assert_eq!(snapshot.entries().unwrap().count(), 1);
+    assert!(snapshot.unsettled().unwrap().next().is_none());
+    assert!(snapshot.check().unwrap().is_empty());
+    drop(snapshot);
+    node.run(Command::Forget { entry }).unwrap();
+    let gone = keep(&mut node, task, None).unwrap_err();
+    assert!(gone.contains("there is none, or it was forgotten"), "{gone}");
+}
+
+#[test]
+fn what_waits_when_the_same_is_kept_speaks_for_the_entry_unless_it_was_shown() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let open = find_and_leave(&mut node, "reviewer", SQL[0], WorkspaceId::MAIN);
+    find(&mut node, "auditor", SQL[1], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [None], "the other task goes on");
+    let entry = kept(&mut node, open);
+    let is = |became| Some((became, Some(entry)));
+    assert_eq!(settled_later(&mut node, &embedder), [is(Became::Kept)]);
+    assert_eq!(settled_later(&mut node, &embedder), [is(Became::Confirmed)], "it waited");
+    assert_eq!(node.successes(entry), 1);
+    // Whoever was shown what was kept finds nothing by itself, though that task goes on.
+    let told = begin(&mut node, "tester");
+    let show = FindingAct::Show { of: open, to: told };
+    let record = FindingAct::Record(told, finding(SQL[1], WorkspaceId::MAIN));
+    for act in [show, record] {
+        node.run(Command::Finding(Box::new(act))).unwrap();
+    }
+    finish(&mut node, told);
+    assert_eq!(settled_later(&mut node, &embedder), [is(Became::Reinforced)]);
+    finish(&mut node, open);
+    assert_eq!(settled_later(&mut node, &embedder), [], "it was settled when it was kept");
+    assert_eq!(node.successes(entry), 1);
+}
+
+#[test]
+fn what_is_an_entry_already_or_dismissed_or_an_echo_is_not_kept_and_says_so() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let lesson = node.create("says the same");
+    let waiting = find(&mut node, "reviewer", CACHE[0], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [None]);
+    let echo = find(&mut node, "reviewer", CACHE[1], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [Some((Became::Reinforced, None))]);
+    let one = find(&mut node, "reviewer", SQL[0], WorkspaceId::MAIN);
+    let two = find(&mut node, "auditor", SQL[1], WorkspaceId::MAIN);
+    let settled = settled_later(&mut node, &embedder);
+    let new = settled.iter().flatten().find_map(|(_, entry)| *entry).expect("two found it");
+    let dismissed = begin(&mut node, "tester");
+    let why = Some("it is checked".to_owned());
+    let no_fault = NewFinding { dismissal: why, ..finding(CACHE[0], WorkspaceId::MAIN) };
+    node.run(Command::Finding(Box::new(FindingAct::Record(dismissed, no_fault)))).unwrap();
+    let became = format!("it became entry {}", Kind::Finding.code(new));
+    let same = format!("entry {} says the same", Kind::Lesson.code(lesson));
+    let entries = |node: &Node| node.engine.store().snapshot().unwrap().entries().unwrap().count();
+    let before = entries(&node);
+    for (task, beside, problem) in [
+        (one, None, became.as_str()),
+        (two, None, became.as_str()),
+        (waiting, Some(lesson), same.as_str()),
+        (dismissed, None, "it was dismissed as a false positive"),
+        (echo, None, "says the same; keep that one"),
+        (begin(&mut node, "idle"), None, "there is none"),
+    ] {
+        let told = keep(&mut node, task, beside).unwrap_err();
+        assert!(told.contains(problem), "{told}, not {problem}");
+    }
+    assert_eq!(entries(&node), before, "nothing changes");
+    let same = format!("entry {} says the same", Kind::Finding.code(kept(&mut node, waiting)));
+    let told = keep(&mut node, echo, None).unwrap_err();
+    assert!(told.ends_with(&same), "{told}, not {same}");
+    assert_eq!(entries(&node), before + 1);
+}
+
+#[test]
+fn of_two_findings_that_echo_each_other_either_is_kept() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let [one, _] = CACHE.map(|said| find(&mut node, "reviewer", said, WorkspaceId::MAIN));
+    let echo = Some((Became::Reinforced, None));
+    assert_eq!(settled_later(&mut node, &embedder), [echo, echo], "compared at once");
+    let entry = kept(&mut node, one);
+    assert_eq!(settled_later(&mut node, &embedder), [Some((Became::Kept, Some(entry)))]);
+    let told = Some((Became::Reinforced, Some(entry)));
+    assert_eq!(settled_later(&mut node, &embedder), [told], "the other has an entry to echo");
+    assert_eq!(node.successes(entry), 0);
 }

@@ -1,8 +1,9 @@
 //! What is shown of an entry by several: of one person's machines the newest word, and in a contested
-//! field every value.
+//! field every value; and what is shown of one entry alone: what speaks for it.
 
+use crate::attacks::{ask_for_all, settled};
 use klnode::api::Limits;
-use klnode::engine::{Arrival, Command, PeerAct};
+use klnode::engine::{Arrival, Command, Confirmation, PeerAct};
 use klnode::store::peers::rows::PeerRow;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::gset::Presence;
@@ -16,7 +17,7 @@ use klnode_scoring::status::Status;
 use klnode_tests::node::{Node, exchange};
 use klnode_tests::served::{Doors, Served};
 use klnode_tests::society::paired;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 fn mine(name: &str) -> PeerRow {
@@ -81,6 +82,59 @@ fn an_entry_lists_what_else_is_said_in_a_contested_field() {
         "text": "Theirs", "at": at,
     });
     assert_eq!(shown["rivals"], json!([rival]));
+}
+
+#[test]
+fn an_entry_says_when_it_was_confirmed_and_in_how_many_tasks_nothing_spoke_for_it() {
+    let served = Served::start(Limits::default(), Doors::Socket);
+    let done = |method: &str, path: &str, body: &Value| {
+        let answer = served.json(method, path, body);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    };
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let new = json!({"title": "About zqidle", "content": "Rare words.", "evidence": ["doc:d"]});
+    let entry = text(&done("POST", "/v1/entries", &new)["id"]);
+    let shown = || {
+        let shown = done("GET", &format!("/v1/entries/{entry}"), &json!(null));
+        ["confirmed_days_ago", "idle_tasks", "archive_after"].map(|name| shown[name].clone())
+    };
+    assert_eq!(shown(), [json!(null), json!(0), json!(10)]);
+    let work = json!({"agent": "builder", "goal": "mend the build"});
+    let begin = || text(&done("POST", "/v1/tasks", &work)["task"]);
+    for number in 1..=3 {
+        let task = begin();
+        let search = json!({"query": "zqidle", "task": task, "limit": 1, "all": true});
+        assert_eq!(done("POST", "/v1/search", &search)["hits"][0]["id"], json!(entry));
+        done("POST", &format!("/v1/tasks/{task}/finish"), &json!({"outcome": "failure"}));
+        assert_eq!(shown(), [json!(null), json!(number), json!(10)]);
+    }
+    assert_eq!(served.confirm_as_another(&entry, &begin()), Confirmation::Independent);
+    assert_eq!(shown(), [json!(0), json!(0), json!(10)], "it was spoken for");
+    // A listing reads none of it.
+    let listed = done("GET", "/v1/entries", &json!(null))["entries"][0].clone();
+    for name in ["confirmed_days_ago", "idle_tasks", "archive_after"] {
+        assert!(listed.get(name).is_none(), "{listed}");
+    }
+}
+
+#[test]
+fn what_is_found_and_what_is_shown_were_confirmed_equally_long_ago() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("retry the billing gateway with backoff");
+    let never = node.create("the billing gateway needs a retry");
+    node.run(Command::ConfirmAsPerson { entry }).unwrap();
+    node.wait_days(12);
+    let index = settled(&node);
+    let hits = ask_for_all(&index, &node, "retry billing gateway").hits;
+    let snapshot = node.engine.store().snapshot().unwrap();
+    let reader = node.reader();
+    let reading = reader.at(&snapshot, node.now).unwrap();
+    for (entry, days) in [(entry, Some(12)), (never, None)] {
+        let hit = hits.iter().find(|hit| hit.found.entry == entry).expect("it is found");
+        assert_eq!(hit.confirmed.map(|day| node.now.day().days_since(day)), days);
+        assert_eq!(reading.confirmed_days_ago(&node.found(entry)).unwrap(), days);
+    }
 }
 
 #[test]

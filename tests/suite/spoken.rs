@@ -4,6 +4,7 @@
 use crate::agent::Agent;
 use crate::homes::settle;
 use crate::program::{json, klnode, printed, run, start, told};
+use crate::survey::contradict;
 use crate::tasks::{begin, end};
 use klnode::engine::{Command, NewEntry, Promotion, Receipt, TaskAct};
 use klnode::query::{Audience, BriefingQuestion, Cancel, Caveat};
@@ -16,6 +17,7 @@ use klnode_tests::checkout::Tree;
 use klnode_tests::node::{Node, START, lesson};
 use klnode_tests::society::{Indexed, Team};
 use serde_json::{Value, json as object};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -189,6 +191,67 @@ fn said_of(node: &Node, entry: EntryId) -> Vec<Caveat> {
     let reading = reader.at(&snapshot, node.now).unwrap();
     let found = reading.read(entry).unwrap().expect("it is held");
     reading.caveats(&found, None).unwrap()
+}
+
+/// Which way an entry speaks.
+fn speaks(way: &str) -> Claim {
+    Claim::Set(Register::POLARITY, way.into())
+}
+
+/// What is named as saying the opposite of an entry.
+fn named_against(node: &Node, entry: EntryId) -> BTreeSet<EntryId> {
+    let said = said_of(node, entry).into_iter().filter_map(|caveat| match caveat {
+        Caveat::ContradictedBy { entry, .. } => Some(entry),
+        _ => None,
+    });
+    said.collect()
+}
+
+#[test]
+fn whoever_may_not_speak_unasked_is_not_named_against_an_entry_until_it_was_tried_here() {
+    let mut team = Team::gather();
+    let own = team.node.create_in(team.shared.id, "retry the billing gateway with backoff: always");
+    let never = "retry the billing gateway with backoff: never";
+    let members = team.alice.create_in(team.shared.id, never);
+    let strangers = team.carol.create(never);
+    team.node.claim(own, speaks("positive"));
+    team.alice.claim(members, speaks("negative"));
+    team.carol.claim(strangers, speaks("negative"));
+    team.exchange();
+    for other in [members, strangers] {
+        contradict(&mut team.node, own, other);
+    }
+    assert_eq!(named_against(&team.node, own), BTreeSet::from([members]));
+    assert_eq!(named_against(&team.node, strangers), BTreeSet::from([own]));
+    let said = said_of(&team.node, own).iter().map(Caveat::to_string).collect::<Vec<_>>();
+    assert!(said.iter().all(|caveat| !caveat.contains("retry")), "no word of it: {said:?}");
+    let index = Indexed::start(&team.node);
+    for audience in [Audience::Gated, Audience::All] {
+        let answer = index.ask(&team.node, "retry billing gateway backoff", audience);
+        let hit = answer.hits.iter().find(|hit| hit.found.entry == own).expect("found");
+        let code = team.node.found(strangers).code();
+        assert!(hit.caveats.iter().all(|one| !one.to_string().contains(&code)), "{audience:?}");
+    }
+    team.node.succeed(strangers);
+    assert_eq!(named_against(&team.node, own), BTreeSet::from([members, strangers]));
+    team.node.run(Command::Retract { entry: own }).unwrap();
+    assert_eq!(named_against(&team.node, own), BTreeSet::new(), "it says nothing any more");
+}
+
+#[test]
+fn of_many_that_say_the_opposite_a_few_are_named_and_the_rest_is_counted() {
+    let mut node = Node::start(1, 1);
+    let own = node.create("always retry");
+    node.claim(own, speaks("positive"));
+    for number in 0..5 {
+        let other = node.create(&format!("never retry, {number}"));
+        node.claim(other, speaks("negative"));
+        contradict(&mut node, own, other);
+    }
+    let said = said_of(&node, own).iter().map(Caveat::to_string).collect::<Vec<_>>();
+    let said: Vec<&String> = said.iter().filter(|one| one.starts_with("contradicted")).collect();
+    assert_eq!((said.len(), said[3].as_str()), (4, "contradicted by 2 more"), "{said:?}");
+    assert_eq!(named_against(&node, own).len(), 3);
 }
 
 #[test]

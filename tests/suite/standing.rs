@@ -1,7 +1,7 @@
 //! Real processes that stand when what is around them fails: where they write to, the terminal that
 //! they were started in, a server that they wait for.
 
-use crate::program::{Running, eventually, klnode, signal, started, told};
+use crate::program::{Running, eventually, json as answered, klnode, run, signal, started, told};
 use klnode_tests::served::PATIENCE;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -149,4 +149,44 @@ fn a_node_stops_though_a_search_waits_for_an_embedder() {
     signal(&node.0, "TERM");
     let ended = eventually("the node ends", || node.0.try_wait().unwrap());
     assert!(ended.success(), "{ended}");
+}
+
+#[test]
+fn an_embedder_that_refuses_is_named_as_the_reason_and_no_index_is_to_be_deleted_for_it() {
+    // Nobody listens at this port, and no other test is given it.
+    const AWAY: &str = "reach the embedder at 127.0.0.1:1: ";
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let mut command = klnode(home);
+    for set in [
+        "embedder.kind=ollama",
+        "embedder.url=http://127.0.0.1:1",
+        "embedder.model=small",
+        "embedder.retries_max=0",
+    ] {
+        command.args(["--set", set]);
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let (_node, _) = started(command);
+    let words =
+        ["add", "--title", "Letters", "--content", "They come late.", "--evidence", "run:1"];
+    let added = run(home, &words);
+    assert!(added.status.success(), "{}", told(&added));
+    let reason = eventually("a search says why it goes by words", || {
+        let found = answered(home, &["search", "letters"]);
+        let reason = found["fallback"]["reason"].as_str()?.to_owned();
+        reason.contains(AWAY).then_some(reason)
+    });
+    assert!(reason.starts_with("the index cannot "), "{reason}");
+    let printed = |words: &[&str]| String::from_utf8(run(home, words).stdout).unwrap();
+    let found = printed(&["search", "letters"]);
+    assert!(found.contains(&format!("By keyword alone: the index cannot {AWAY}")), "{found}");
+    let status = printed(&["status"]);
+    assert!(status.contains(AWAY) && !status.contains("up to date"), "{status}");
+    let findings = answered(home, &["doctor"]);
+    let of_index = |finding: &&Value| finding["check"] == "index";
+    let found = findings.as_array().unwrap().iter().find(of_index).expect("the index is looked at");
+    let way_out = found["way_out"].as_str().unwrap_or_default();
+    assert!(way_out.starts_with("the embedding server at 127.0.0.1:1 does not answer"), "{found}");
+    assert!(way_out.contains("`klnode config embedder`") && !way_out.contains("delete"), "{found}");
 }

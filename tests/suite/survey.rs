@@ -6,16 +6,18 @@ use crate::tasks::{begin, end};
 use klnode::engine::{Command, NewEntry, Note, UpkeepAct};
 use klnode::query::Cancel;
 use klnode::query::survey::{Asked, Survey};
+use klnode::store::peers::rows::{Approval, PeerRow};
 use klnode::store::upkeep::{Matter, Service, ServiceRow, Stage};
 use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::writer::Claim;
+use klnode_federation::proto::ticket::Offer;
 use klnode_scoring::survey::Mark;
 use klnode_tests::checkout::Tree;
 use klnode_tests::node::{Node, lesson};
-use klnode_tests::society::{Shared, paired};
+use klnode_tests::society::{Shared, Stranger, paired};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -33,7 +35,7 @@ fn link(relation: Relation, to: EntryId) -> Claim {
 }
 
 /// What upkeep writes down where two entries say the opposite.
-fn contradict(node: &mut Node, one: EntryId, two: EntryId) {
+pub(super) fn contradict(node: &mut Node, one: EntryId, two: EntryId) {
     let snapshot = node.engine.store().snapshot().unwrap();
     let seen = [one, two].map(|entry| (entry, snapshot.text_seq(entry).unwrap()));
     let note = Note {
@@ -176,6 +178,23 @@ fn pages_of_a_survey_add_up_and_tell_the_rest_once() {
     assert_eq!((beside(&first), beside(&second)), ((Some(0), 1), (None, 0)));
     let main = Asked { workspace: Some(WorkspaceId::MAIN), after: None };
     assert_eq!(beside(&page(&node, main)), (None, 0), "that is of the whole node");
+}
+
+#[test]
+fn a_node_that_waits_to_be_approved_waits_for_a_decision_and_one_that_is_blocked_has_its_own() {
+    let mut node = Node::start(1, 1);
+    let (approval, is_blocked) = (Approval::Waiting, true);
+    let rows = [
+        PeerRow { approval, ..paired("knocks") },
+        PeerRow { offer: Some(Offer::Mine), ..paired("waits to be more") },
+        PeerRow { approval, is_blocked, ..paired("blocked") },
+        PeerRow { approval: Approval::Refused, ..paired("refused") },
+        paired("paired"),
+    ];
+    for (number, row) in (2..).zip(rows) {
+        node.meet(Stranger::new(number).author(), row);
+    }
+    assert_eq!(page(&node, Asked::default()).tally.waiting, Some(2));
 }
 
 #[test]

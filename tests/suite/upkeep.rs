@@ -1,5 +1,6 @@
 //! Upkeep as its operator meets it: real processes, what is merged, listed, undone and decided.
 
+use crate::agent::Agent;
 use crate::program::{Running, eventually, json, klnode, printed, run, start, started, text};
 use serde_json::{Value, json as object};
 use std::path::Path;
@@ -211,6 +212,112 @@ fn opposites_are_listed_and_neither_is_hidden() {
     let number = listed(home, "contradictions")[0]["number"].as_u64().unwrap().to_string();
     printed(&run(home, &["maintain", "dismiss", &number]));
     assert_eq!(listed(home, "contradictions"), [] as [Value; 0]);
+    drop(node);
+}
+
+/// What is said of an entry that something says the opposite of.
+fn against(entry: &Value) -> Vec<String> {
+    let caveats = entry["caveats"].as_array().into_iter().flatten().map(text);
+    caveats.filter(|caveat| caveat.starts_with("contradicted by ")).collect()
+}
+
+#[test]
+fn what_says_the_opposite_is_named_where_one_of_the_two_is_shown_without_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (node, _) = start(home);
+    let say = |content: &str, polarity: &str, kind: &str| {
+        let tags = ["--tag", "billing", "--tag", "http"];
+        let more = [&tags[..], &["--polarity", polarity, "--type", kind]].concat();
+        add(home, "Retry POST requests", content, &more)
+    };
+    let yes =
+        say("Retry POST requests to the billing service after a timeout.", "positive", "lesson");
+    let no = "Do not retry POST requests to the billing service after a timeout.";
+    let no = say(no, "negative", "experience");
+    let never = "Never retry POST requests to the billing service, not even after a timeout.";
+    let never = say(never, "negative", "experience");
+    let shown = |id: &str| against(&json(home, &["show", id]));
+    let code = |id: &str| text(&json(home, &["show", id])["code"]);
+    let named = |id: &str| format!("contradicted by {}", code(id));
+    assert_eq!(shown(&yes), [] as [&str; 0], "nobody has noticed yet");
+    assert_eq!(maintained(home, &["contradictions"])["contradicting"], 2);
+
+    let mut both = [named(&no), named(&never)];
+    both.sort();
+    let sorted = |mut said: Vec<String>| {
+        said.sort();
+        said
+    };
+    assert_eq!(sorted(shown(&yes)), both);
+    assert_eq!((shown(&no), shown(&never)), (vec![named(&yes)], vec![named(&yes)]));
+    let printed_said = printed(&run(home, &["show", &yes]));
+    assert!(both.iter().all(|caveat| printed_said.contains(caveat)), "{printed_said}");
+    let mut agent = Agent::new(home, &[]);
+    let read = agent.done("get", &object!({"code": code(&yes)}));
+    assert_eq!(sorted(against(&read["entry"])), both, "{read}");
+    agent.close();
+    let query = "retry POST requests billing";
+    for all in [&["--all"][..], &[]] {
+        let lessons = ["search", query, "--type", "lesson"];
+        let answer = json(home, &[&lessons[..], all].concat());
+        assert_eq!(answer["hits"].as_array().map(Vec::len), Some(1), "{answer}");
+        assert_eq!(sorted(against(&answer["hits"][0])), both, "{all:?}");
+    }
+    // Where both are listed, the one names the other once, whoever noticed it.
+    let answer = json(home, &["search", query, "--all"]);
+    let hits = answer["hits"].as_array().unwrap();
+    let hit = hits.iter().find(|hit| hit["id"] == no.as_str()).expect("it is found");
+    let code = code(&yes);
+    let names = |caveat: &&Value| text(caveat).contains(&code);
+    assert_eq!(hit["caveats"].as_array().unwrap().iter().filter(names).count(), 1, "{hit}");
+
+    let rows = listed(home, "contradictions");
+    let row = rows.iter().find(|row| row["entries"].to_string().contains(&no)).expect("listed");
+    let number = row["number"].to_string();
+    printed(&run(home, &["maintain", "dismiss", &number]));
+    assert_eq!(shown(&yes), [named(&never)], "what was dismissed is settled");
+    for (away, back) in [("archive", "unarchive"), ("mute", "mute --undo")] {
+        printed(&run(home, &[away, &never]));
+        assert_eq!(shown(&yes), [] as [&str; 0], "{away}");
+        let back: Vec<&str> = back.split(' ').chain([never.as_str()]).collect();
+        printed(&run(home, &back));
+        assert_eq!(shown(&yes), [named(&never)], "{back:?}");
+    }
+    printed(&run(home, &["forget", &never]));
+    assert_eq!(shown(&yes), [] as [&str; 0], "nothing of it is told");
+    drop(node);
+}
+
+#[test]
+fn a_contradiction_is_over_once_one_takes_the_others_place_or_speaks_of_something_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (node, _) = start(home);
+    let say = |content: &str, polarity: &str| {
+        let tags = ["--tag", "billing", "--tag", "http", "--polarity", polarity];
+        add(home, "Retry POST requests", content, &tags)
+    };
+    let yes = say("Retry POST requests to the billing service after a timeout.", "positive");
+    let no = "Do not retry POST requests to the billing service after a timeout.";
+    let never = say(no, "negative");
+    let shown = |id: &str| against(&json(home, &["show", id]));
+    assert_eq!(maintained(home, &["contradictions"])["contradicting"], 1);
+    assert_eq!(shown(&yes).len(), 1);
+    for undo in [&[][..], &["--undo"]] {
+        let supersede = ["supersede", never.as_str(), "--by", yes.as_str()];
+        printed(&run(home, &[&supersede[..], undo].concat()));
+        assert_eq!(shown(&yes).is_empty(), undo.is_empty(), "one has taken the other's place");
+    }
+    for (way, is_over) in [("neutral", true), ("negative", false)] {
+        printed(&run(home, &["edit", &never, "--field", &format!("polarity={way}")]));
+        assert_eq!(shown(&yes).is_empty(), is_over, "{way}");
+    }
+    let other = ["edit", &never, "--title", "Fridays", "--content", "The office closes at six."];
+    printed(&run(home, &other));
+    maintained(home, &["contradictions"]);
+    assert_eq!(shown(&yes), [] as [&str; 0], "it is about something else");
+    assert_eq!(listed(home, "contradictions").len(), 0, "nor is it listed any more");
     drop(node);
 }
 

@@ -2,24 +2,66 @@
 //! asked.
 
 use crate::homes::settle;
-use crate::program::{json, printed, run, start, told};
+use crate::program::{eventually, json, printed, run, start, told};
 use clap::Parser;
 use klnode::api::Client;
-use klnode::cli::{self, Around, Cli, Progress, Terminal, VerbError};
+use klnode::cli::{self, Around, Ask, Cli, Progress, Terminal, VerbError};
 use klnode::engine::{Source, Verdict};
 use klnode_crdt::record::Record;
 use klnode_tests::node::Node;
+use klnode_tests::served::PATIENCE;
 use klnode_tests::society::paired;
 use serde_json::json as object;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
 
 /// Shows nothing of how far something is.
 struct Silent;
 
 impl Progress for Silent {
-    fn tell(&mut self, _: &'static str, _: u64, _: Option<u64>) {}
+    fn tell(&mut self, _: &str, _: u64, _: Option<u64>) {}
 
     fn clear(&mut self) {}
+}
+
+/// Keeps what it is told of how far something is, and does something whenever it is.
+struct Recording<F> {
+    told: Vec<(String, u64, Option<u64>)>,
+    then: F,
+}
+
+impl<F: FnMut()> Recording<F> {
+    fn new(then: F) -> Self {
+        Self { told: Vec::new(), then }
+    }
+}
+
+impl<F: FnMut()> Progress for Recording<F> {
+    fn tell(&mut self, what: &str, done: u64, total: Option<u64>) {
+        self.told.push((what.to_owned(), done, total));
+        (self.then)();
+    }
+
+    fn clear(&mut self) {}
+}
+
+/// How a verb ends: its exit code, and what it prints.
+fn carried_out<'a>(
+    home: &'a Path,
+    words: &[&str],
+    ask: Ask<'a>,
+    progress: &'a mut dyn Progress,
+) -> Result<(u8, String), VerbError> {
+    let Cli { verb, global } = Cli::try_parse_from([&["klnode"][..], words].concat()).unwrap();
+    let client = Client::new(&home.join("klnode.sock"));
+    let (terminal, program) = (Terminal::Person, "klnode".to_owned());
+    let around = Around { terminal, ask, program, home, progress };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let reply = runtime.block_on(cli::run(verb.expect("one is typed"), &client, around));
+    reply.map(|reply| (reply.exit_code(), reply.render(&global)))
 }
 
 /// How a verb ends that is typed by somebody who gives the same answer to every question, and what was
@@ -29,23 +71,28 @@ fn typed(
     words: &[&str],
     answer: bool,
 ) -> (Result<(u8, String), VerbError>, Vec<String>) {
-    let Cli { verb, global } = Cli::try_parse_from([&["klnode"][..], words].concat()).unwrap();
-    let client = Client::new(&home.join("klnode.sock"));
     let mut asked = Vec::new();
     let mut ask = |question: &str| {
         asked.push(question.to_owned());
         answer
     };
-    let around = Around {
-        terminal: Terminal::Person,
-        ask: Some(&mut ask),
-        program: "klnode".to_owned(),
-        home,
-        progress: &mut Silent,
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let reply = runtime.block_on(cli::run(verb.expect("one is typed"), &client, around));
-    (reply.map(|reply| (reply.exit_code(), reply.render(&global))), asked)
+    let ended = carried_out(home, words, Some(&mut ask), &mut Silent);
+    (ended, asked)
+}
+
+/// Stands in for a node: answers one request with this, once it is told to or nobody is there who could.
+fn answering(home: &Path, body: String, told: Receiver<()>) {
+    let listener = UnixListener::bind(home.join("klnode.sock")).unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        // An answer to what was not asked yet would be none.
+        assert!(stream.read(&mut [0; 1_024]).unwrap() > 0);
+        let _ = told.recv_timeout(PATIENCE);
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all((head + &body).as_bytes()).unwrap();
+        // Whoever asked hangs up when it has read all.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
 }
 
 /// The code of a new entry.
@@ -83,7 +130,9 @@ fn a_person_is_asked_before_something_is_gone_for_good_and_told_what_it_was() {
     assert_eq!(ended.unwrap(), (0, format!("{two}  retracted: Second\n")));
     // Nothing is left to decide about what is gone.
     let (ended, asked) = typed(home, &["forget", &one, "--now"], false);
-    assert!(ended.unwrap().1.ends_with("  forgotten, and gone from every file here\n"));
+    let (code, said) = ended.unwrap();
+    assert_eq!(code, 0);
+    assert!(said.ends_with("  was forgotten before, and is gone from every file here\n"), "{said}");
     assert!(asked.is_empty(), "{asked:?}");
     let (ended, asked) = typed(home, &["forget", &three, "--yes"], false);
     assert_eq!(ended.unwrap(), (0, format!("{three}  forgotten: Third\n")));
@@ -120,17 +169,44 @@ fn an_edit_of_what_was_forgotten_ends_as_other_verbs_do() {
     let (_node, _) = start(home);
     let code = add(home, "Gone soon", &[]);
     printed(&run(home, &["forget", &code]));
-    let verbs: [&[&str]; 4] = [
+    let verbs: [&[&str]; 3] = [
         &["edit", &code, "--title", "Back again"],
         &["observe", &code, "--success"],
         &["show", &code],
-        &["forget", &code],
     ];
     for words in verbs {
         let output = run(home, words);
         assert_eq!(output.status.code(), Some(1), "{words:?}: {}", told(&output));
         assert!(told(&output).contains("it was forgotten"), "{words:?}: {}", told(&output));
     }
+    // What is asked for is so, and whoever asks again may wonder where it still lies.
+    let digits = code.split_once('-').expect("a letter").1;
+    let note = format!("`klnode forget {digits} --status` shows who has erased it.\n");
+    for (flag, more) in [("--yes", ""), ("--now", ", and is gone from every file here")] {
+        let output = run(home, &["forget", &code, flag]);
+        assert_eq!(printed(&output), format!("{digits}  was forgotten before{more}\n"));
+        assert_eq!(told(&output), note, "{flag}");
+    }
+    assert_eq!(json(home, &["forget", &code])["before"], true);
+    printed(&run(home, &["forget", digits, "--status"]));
+}
+
+#[test]
+fn what_was_taken_back_has_no_type_and_one_document_is_singular() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (_node, _) = start(home);
+    let code = add(home, "Said once", &[]);
+    let shown = printed(&run(home, &["show", &code]));
+    assert!(shown.contains("\ntype          lesson in main (semantic)\n"), "{shown}");
+    eventually("the index has it", || {
+        let looked = run(home, &["doctor"]);
+        String::from_utf8_lossy(&looked.stdout).contains("1 document is to be found").then_some(())
+    });
+    printed(&run(home, &["retract", &code]));
+    let shown = printed(&run(home, &["show", &code]));
+    assert!(shown.contains("\nworkspace     main (semantic)\n"), "{shown}");
+    assert!(!shown.contains("\ntype "), "{shown}");
 }
 
 #[test]
@@ -153,6 +229,64 @@ fn a_filter_that_nothing_fits_is_a_no_and_hints_stand_beside_the_answer() {
     let more = format!("More with: klnode --home {place} list -n 1 --tag auth --after {code}\n");
     assert_eq!(told(&page), more);
     assert_eq!(json(home, &["list"])["left_out"], 0);
+}
+
+#[test]
+fn a_sub_type_and_a_memory_are_listed_alone_and_a_sub_type_is_searched_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (_node, _) = start(home);
+    let mut bugs = ["Rotate logs", "Rotate backups"].map(|title| {
+        let bug = add(home, title, &["--type", "experience"]);
+        printed(&run(home, &["edit", &bug, "--field", "sub_type=bug"]));
+        bug
+    });
+    let norm = add(home, "Rotate on call", &["--type", "norm"]);
+    let raw = add(home, "Rotate failed", &["--type", "signal"]);
+    add(home, "Rotate keys", &[]);
+    let codes = |words: &[&str], of: &str| {
+        let answer = json(home, words);
+        let entries = answer[of].as_array().unwrap().iter();
+        let mut codes: Vec<String> =
+            entries.map(|entry| entry["code"].as_str().unwrap().to_owned()).collect();
+        codes.sort();
+        codes
+    };
+    bugs.sort();
+    assert_eq!(codes(&["list", "--sub-type", "bug"], "entries"), bugs);
+    assert_eq!(codes(&["list", "--memory", "procedural"], "entries"), [norm]);
+    assert_eq!(codes(&["list", "--memory", "episodic"], "entries"), [raw]);
+    assert_eq!(codes(&["list", "--memory", "semantic"], "entries").len(), 3);
+    assert_eq!(codes(&["search", "rotate", "--sub-type", "bug"], "hits"), bugs);
+    assert_eq!(codes(&["search", "rotate", "--sub-type=bug", "--sub-type=risk"], "hits"), bugs);
+    let page = run(home, &["list", "--memory", "semantic", "--sub-type", "bug", "-n", "1"]);
+    let more = told(&page);
+    assert!(more.contains(" list -n 1 --sub-type bug --memory semantic --after "), "{more}");
+    for (words, code, said) in [
+        (&["list", "--sub-type", "risk"][..], 1, "Nothing is like that.\n"),
+        (&["list", "--type", "lesson", "--sub-type", "bug"], 1, "Nothing is like that.\n"),
+        (
+            &["search", "rotate", "--sub-type", "risk"],
+            1,
+            "Nothing found: nothing that may answer is of sub-type `risk`.\n",
+        ),
+        (
+            &["list", "--sub-type", "poem"],
+            2,
+            "has the sub-type `poem`: it must be one of technique,",
+        ),
+        (&["list", "--memory", "long"], 2, "has the memory `long`: it must be one of semantic,"),
+        (
+            &["search", "x", "--sub-type", "poem"],
+            2,
+            "sub-type `poem`: it must be one of technique,",
+        ),
+    ] {
+        let output = run(home, words);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &told(&output);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {text}");
+        assert!(text.contains(said), "{words:?}: {text}");
+    }
 }
 
 #[test]
@@ -275,4 +409,74 @@ fn the_first_outcome_of_a_task_stands_and_whoever_says_another_is_told() {
     assert_eq!(String::from_utf8(other.stdout).unwrap(), expected);
     let other = json(home, &["task", "finish", task, "--failure"]);
     assert_eq!((&other["already"], &other["outcome"]), (&object!(true), &object!("success")));
+}
+
+#[test]
+fn whoever_waits_for_one_answer_is_told_what_is_waited_for() {
+    for (words, expected) in [
+        (&["sync", "vm"][..], "waiting for vm"),
+        (&["sync"], "waiting for every peer"),
+        (&["join", "/dns4/vm.example/tcp/4001/p2p/x"], "asking vm.example"),
+        (&["forget", "3f9a1c", "--yes", "--now"], "writing the store anew"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
+        let (tell, told) = mpsc::channel();
+        answering(home, "{}".to_owned(), told);
+        let mut progress = Recording::new(|| {
+            // It may have answered already.
+            let _ = tell.send(());
+        });
+        // What is answered makes no sense: here it counts what was told before.
+        let _ = carried_out(home, words, None, &mut progress);
+        let said: Vec<&str> = progress.told.iter().map(|(what, ..)| what.as_str()).collect();
+        assert!(!said.is_empty(), "{words:?}");
+        assert!(said.iter().all(|what| *what == expected), "{words:?}: {said:?}");
+    }
+}
+
+#[test]
+fn whoever_stops_a_node_is_told_that_it_is_not_over_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let lock = File::create(home.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let mut lock = Some(lock);
+    answering(home, object!({ "home": home }).to_string(), mpsc::channel().1);
+    let mut progress = Recording::new(|| drop(lock.take()));
+    let ended = carried_out(home, &["stop"], None, &mut progress);
+    assert_eq!(ended.unwrap(), (0, "The node has stopped.\n".to_owned()));
+    assert_eq!(progress.told[0], ("waiting until the home is free".to_owned(), 0, None));
+}
+
+#[test]
+fn an_import_and_a_backup_tell_how_far_they_are() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (home, other) = (folder.path(), other.path());
+    let (_node, _) = start(home);
+    let lines = other.join("lines.jsonl");
+    let text = "{\"title\": \"t\", \"content\": \"c\"}\n";
+    fs::write(&lines, text).unwrap();
+    let mut progress = Recording::new(|| {});
+    carried_out(home, &["import", lines.to_str().unwrap()], None, &mut progress).unwrap();
+    let length = text.len() as u64;
+    assert_eq!(progress.told, [("importing".to_owned(), length, Some(length))]);
+    // A small store is copied before there is anything to tell, so it is told for the node here.
+    let manifest = object!({
+        "node": "n", "store": "s", "created": 0, "klnode": "0", "schema": 1, "head": 1,
+        "entries": 1, "forgotten": 0, "records": 1, "has_key": true, "store_bytes": 4,
+        "store_digest": "d",
+    });
+    let news = [
+        object!({ "progress": { "done": 1, "total": 4 } }),
+        object!({ "progress": { "done": 3, "total": 4 } }),
+        object!({ "done": manifest }),
+    ];
+    let body: String = news.iter().map(|line| format!("{line}\n")).collect();
+    answering(other, body, mpsc::channel().1);
+    let mut progress = Recording::new(|| {});
+    let file = other.join("klnode.backup");
+    carried_out(other, &["backup", file.to_str().unwrap()], None, &mut progress).unwrap();
+    let told = [1_u64, 3].map(|done| ("backing up".to_owned(), done, Some(4_u64)));
+    assert_eq!(progress.told, told);
 }

@@ -2,10 +2,11 @@
 //! an edit. Real processes.
 
 use crate::agent::Agent;
-use crate::ground::{Ground, done, refused};
+use crate::ground::{Ground, done, refused, type_in};
+use crate::homes::settle;
 use crate::peer::Peer;
 use crate::person_key::write_key;
-use crate::program::{json as json_of, run, start, text, told};
+use crate::program::{eventually, json as json_of, run, start, text, told};
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command};
 use klnode_crdt::claims::TextSet;
@@ -13,7 +14,7 @@ use klnode_crdt::ids::EntryId;
 use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
 use klnode_tests::served::{Doors, Served};
-use klnode_tests::society::Stranger;
+use klnode_tests::society::{Stranger, Team};
 use serde_json::{Value, json};
 
 /// A node, and a folder to type in that is no checkout.
@@ -256,7 +257,8 @@ fn a_condition_that_nobody_can_check_is_told_when_it_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let (_node, _) = start(folder.path());
     let add = |depends_on: &str| {
-        let words = Desk::words("lesson", "It leaks.", &["--depends-on", depends_on]);
+        let content = format!("It leaks without {depends_on}.");
+        let words = Desk::words("lesson", &content, &["--depends-on", depends_on]);
         told(&run(folder.path(), &words))
     };
     let note = "Kept as words, not checked: pth:src/lib.rs; what is checked begins with path:, ";
@@ -265,4 +267,95 @@ fn a_condition_that_nobody_can_check_is_told_when_it_is_written() {
     let code = text(&json_of(folder.path(), &Desk::words("lesson", "It leaks.", &[]))["code"]);
     let edited = run(folder.path(), &["edit", &code, "--depends-on", "pth:src/lib.rs"]);
     assert!(told(&edited).starts_with(note), "{}", told(&edited));
+}
+
+/// What is said of an entry in which the same is written.
+fn named(entry: &Value) -> Value {
+    json!({"id": entry["id"], "code": entry["code"]})
+}
+
+#[test]
+fn whoever_writes_the_same_again_is_told_where_it_is_written() {
+    let desk = Desk::new();
+    let add = || desk.done(&Desk::words("lesson", LONG, &[]));
+    let first = add();
+    assert_eq!(first["same"], Value::Null);
+    // The index does not have it yet; later on nothing else knows it.
+    assert_eq!(add()["same"], named(&first));
+    eventually("the index has both", || {
+        let lag = desk.done(&["search", "streams", "--all"])["index_lag"].as_u64();
+        (lag == Some(0)).then_some(())
+    });
+    let (title, spaced) = ("Streams leak", LONG.replace(' ', "\n  ").to_uppercase());
+    let (is_same, is_not) = (named(&first), Value::Null);
+    for (title, content, more, expect) in [
+        (title, LONG, &[][..], &is_same),
+        ("streams  LEAK", spaced.as_str(), &[], &is_same),
+        ("Pipes leak", LONG, &[], &is_not),
+        (title, &LONG[..LONG.len() - 1], &[], &is_not),
+        (title, LONG, &["--workspace", "local"], &is_not),
+        (title, LONG, &["--memory", "procedural"], &is_not),
+    ] {
+        let words = ["add", "--title", title, "--content", content, "--evidence", "doc:d"];
+        let added = desk.done(&[&words[..], more].concat());
+        assert_eq!(&added["same"], expect, "{title}: {content} {more:?}");
+    }
+    let words = Desk::words("lesson", LONG, &[]);
+    let output = type_in(&desk.node, &desk.ground.path("."), &words);
+    let code = text(&first["code"]);
+    let said = format!("The same is written in {code} already: next time `klnode observe`");
+    assert!(told(&output).starts_with(&said), "{}", told(&output));
+    assert!(output.status.success());
+}
+
+#[test]
+fn what_was_put_away_or_is_gone_is_named_to_nobody_who_writes_it_again() {
+    let desk = Desk::new();
+    for away in
+        [&["forget", "--yes"][..], &["retract", "--yes"], &["archive"], &["mute"], &["invalidate"]]
+    {
+        let content = format!("It leaks after {}.", away[0]);
+        let add = || desk.done(&Desk::words("lesson", &content, &[]));
+        let code = text(&add()["code"]);
+        desk.done(&[away, &[code.as_str()]].concat());
+        let second = add();
+        assert_eq!(second["same"], Value::Null, "{away:?}");
+        assert_eq!(add()["same"], named(&second), "{away:?}");
+    }
+}
+
+#[test]
+fn an_agent_that_remembers_the_same_is_told_and_has_not_found_it_out() {
+    let desk = Desk::new();
+    let first = desk.done(&Desk::words("lesson", LONG, &[]));
+    let mut agent = Agent::new(&desk.node.home, &[]);
+    agent.done("task_begin", &json!({"goal": "mend the streams"}));
+    let lesson = json!({"title": "Streams leak", "content": LONG});
+    let told = agent.call("remember", &lesson);
+    let said = text(&told["content"][0]["text"]);
+    let code = text(&first["code"]);
+    assert!(said.contains(&format!("\nThe same is written in {code} already")), "{said}");
+    assert_eq!(told["structuredContent"]["same"], code.as_str(), "{told}");
+    let echoed = agent.done("observe", &json!({"code": code, "verdict": "confirm"}));
+    assert_eq!(echoed["class"], "primed", "{echoed}");
+    let other = json!({"title": "Streams leak", "content": "Elsewhere, too."});
+    assert_eq!(agent.done("remember", &other)["same"], Value::Null);
+    agent.close();
+}
+
+#[test]
+fn what_a_fellow_member_wrote_is_not_named_to_whoever_writes_the_same() {
+    let mut team = Team::gather();
+    team.alice.create_in(team.shared.id, "Streams leak");
+    team.exchange();
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    settle(&home, team.node, 1);
+    let (_node, _) = start(&home);
+    let content = "What we learned about Streams leak.";
+    let words = Desk::words("lesson", content, &["--workspace", "team"]);
+    let first = json_of(&home, &words);
+    assert!(first["id"].is_string(), "{first}");
+    assert_eq!(first["same"], Value::Null);
+    assert_eq!(json_of(&home, &words)["same"], named(&first));
 }

@@ -212,6 +212,16 @@ impl Ask {
 }
 
 impl Answer {
+    /// How many records it hands over. What it only names may never be asked for.
+    pub fn records(&self) -> u64 {
+        let is_whole = |item: &&Item| matches!(item, Item::Whole(..) | Item::First(..));
+        match self {
+            Self::Page(items, ..) => items.iter().filter(is_whole).count() as u64,
+            Self::Records(records) => records.len() as u64,
+            _ => 0,
+        }
+    }
+
     /// Its bytes.
     pub fn encode(&self) -> Vec<u8> {
         wire::encode(self)

@@ -66,6 +66,8 @@ pub enum Output {
     Ask(AuthorId, u64, Vec<u8>),
     /// Answer an exchange.
     Answer(u64, Vec<u8>),
+    /// So many records are in the answer just before, for this peer.
+    Served(AuthorId, u64),
     /// Judge and apply what a peer brought.
     Deliver(Delivery),
     /// Everything up to here of the peer's outbox is settled.

@@ -66,6 +66,10 @@ impl Step<'_> {
         }
         let answer = self.answer(frame).unwrap_or(Answer::Later(RETRY_MS as u32));
         self.out.push(Output::Answer(exchange, answer.encode()));
+        let records = answer.records();
+        if records > 0 {
+            self.out.push(Output::Served(self.peer, records));
+        }
     }
 
     fn answer(&mut self, frame: &[u8]) -> Result<Answer, Unreadable> {

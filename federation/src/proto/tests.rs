@@ -131,6 +131,8 @@ struct Bench {
     at: u64,
     asked: Vec<(u64, Ask)>,
     answers: Vec<Answer>,
+    /// Records that went out with answers.
+    served: u64,
     delivered: Vec<Delivery>,
     advanced: Vec<Cursor>,
     penalised: Vec<String>,
@@ -154,6 +156,7 @@ impl Bench {
             at: 1_000,
             asked: Vec::new(),
             answers: Vec::new(),
+            served: 0,
             delivered: Vec::new(),
             advanced: Vec::new(),
             penalised: Vec::new(),
@@ -190,6 +193,7 @@ impl Bench {
                 Output::Answer(_, frame) => {
                     self.answers.push(Answer::decode(&frame).expect("its own bytes"));
                 }
+                Output::Served(_, records) => self.served += records,
                 Output::Deliver(delivery) => {
                     assert!(self.ids.insert(delivery.id), "{} names something else", delivery.id);
                     self.delivered.push(delivery);

@@ -84,7 +84,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let told = runtime.block_on(apart(|_| broken_by_the_test())).unwrap_err().into_detail();
         assert_eq!(told.kind, Kind::Failed);
-        assert_eq!(told.message, "answer: something broke inside the node");
+        assert_eq!(told.message, "cannot answer: something broke inside the node");
         assert!(told.hint.unwrap().contains("klnode doctor"));
         assert_eq!(runtime.block_on(apart(|_| Ok(7))).unwrap(), 7);
     }

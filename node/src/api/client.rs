@@ -1,7 +1,7 @@
 //! The client's side of the socket: what every verb of the running node goes through.
 
 use super::caller::{CLIENT_HEADER, SESSION_HEADER};
-use super::errors::Kind;
+use super::errors::{CANNOT, Kind};
 use super::person;
 use super::types::{ErrorBody, ErrorDetail};
 use crate::store::Label;
@@ -48,7 +48,7 @@ pub enum ClientError {
         /// For how long.
         seconds: u64,
     },
-    /// The node said no.
+    /// The node said no; the message is here without the "cannot" that it begins with.
     #[error("{}", .0.message)]
     Refused(ErrorDetail),
     /// It was there, and ended what was being followed.
@@ -84,7 +84,16 @@ impl ClientError {
                 hint: None,
             },
         });
-        Self::Refused(body.error)
+        Self::no(body.error)
+    }
+
+    /// That the node said no. Its sentence begins as whoever prints one of these begins theirs, and
+    /// that is said once.
+    pub(super) fn no(mut detail: ErrorDetail) -> Self {
+        if detail.message.starts_with(CANNOT) {
+            detail.message.replace_range(..CANNOT.len(), "");
+        }
+        Self::Refused(detail)
     }
 }
 

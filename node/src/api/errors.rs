@@ -3,7 +3,7 @@
 use super::exchange::Answer;
 use super::types::{ErrorBody, ErrorDetail};
 use crate::engine::Rejection;
-use crate::query::{ReferenceError, SearchError, redacted};
+use crate::query::{CompareError, ReferenceError, SearchError, redacted};
 use crate::store;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -100,10 +100,10 @@ impl ApiError {
         Self { kind, message: redacted(&message), hint }
     }
 
-    /// As it travels.
+    /// As it travels: in a sentence, since whoever reads it may be no program of ours.
     pub(super) fn into_detail(self) -> ErrorDetail {
         let hint = self.hint.map(str::to_owned);
-        ErrorDetail { kind: self.kind, message: self.message, hint }
+        ErrorDetail { kind: self.kind, message: format!("{CANNOT}{}", self.message), hint }
     }
 
     /// What could not be done; fits after "cannot".
@@ -111,6 +111,12 @@ impl ApiError {
         &self.message
     }
 }
+
+/// What stands before every message, once: here where it leaves the node, and not where it came up.
+pub(super) const CANNOT: &str = "cannot ";
+
+/// The way out for whoever asks for what there is not, or sends what cannot be read.
+pub(super) const DESCRIPTION_HINT: &str = "/v1/openapi.json says what each path takes";
 
 /// Characters of a message. It may repeat what was typed, which may be long.
 const MESSAGE_CHARACTERS_MAX: usize = 2_000;
@@ -157,6 +163,9 @@ impl From<Rejection> for ApiError {
             Rejection::NoSuchTask(_) => (Kind::NotFound, Some(TASKS_HINT)),
             Rejection::NoSuchFinding { .. } => {
                 (Kind::NotFound, Some("`klnode task findings` shows those there are"))
+            }
+            Rejection::UnfitFinding { .. } => {
+                (Kind::Invalid, Some("`klnode task findings` says what became of each"))
             }
             Rejection::TaskEnded { .. } => {
                 (Kind::Invalid, Some("`klnode task begin` begins another"))
@@ -205,6 +214,19 @@ impl From<SearchError> for ApiError {
     }
 }
 
+impl From<CompareError> for ApiError {
+    fn from(error: CompareError) -> Self {
+        let message = error.to_string();
+        match error {
+            CompareError::Store(error) => error.into(),
+            CompareError::Embed(_) => {
+                Self::new(Kind::Failed, message, Some("try again once the embedder answers"))
+            }
+            CompareError::NotReady => Self::new(Kind::Busy, message, Some("try again in a moment")),
+        }
+    }
+}
+
 impl From<ReferenceError> for ApiError {
     fn from(error: ReferenceError) -> Self {
         let (kind, hint) = match &error {
@@ -227,12 +249,14 @@ impl From<BytesRejection> for ApiError {
 
 impl From<PathRejection> for ApiError {
     fn from(rejection: PathRejection) -> Self {
-        Self::new(Kind::Invalid, format!("read the request: {}", rejection.body_text()), None)
+        let message = format!("read the request: {}", rejection.body_text());
+        Self::new(Kind::Invalid, message, Some(DESCRIPTION_HINT))
     }
 }
 
 impl From<QueryRejection> for ApiError {
     fn from(rejection: QueryRejection) -> Self {
-        Self::new(Kind::Invalid, format!("read the request: {}", rejection.body_text()), None)
+        let message = format!("read the request: {}", rejection.body_text());
+        Self::new(Kind::Invalid, message, Some(DESCRIPTION_HINT))
     }
 }

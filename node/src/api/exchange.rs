@@ -3,7 +3,7 @@
 //! A handler takes a [`Body`] and gives an [`Answer`]; which of the two formats either of them is
 //! in, it never learns. MessagePack names its fields, so both formats carry the same types.
 
-use super::errors::{ApiError, Kind};
+use super::errors::{ApiError, DESCRIPTION_HINT, Kind};
 use super::token::Way;
 use axum::body::Bytes;
 use axum::extract::{self, FromRequest, FromRequestParts, Query, Request};
@@ -114,7 +114,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         })?;
         let bytes = Bytes::from_request(request, state).await?;
         let value = format.read(&bytes).map_err(|problem| {
-            ApiError::new(Kind::Invalid, format!("read the request: {problem}"), None)
+            let message = format!("read the request: {problem}");
+            ApiError::new(Kind::Invalid, message, Some(DESCRIPTION_HINT))
         })?;
         Ok(Self(value))
     }

@@ -53,7 +53,7 @@ impl Service {
         let (by, now) = (self.author.to_string(), (self.now)());
         let mut new = translate::new_entry(new, &by, now)?;
         // What it says comes before what it rests on.
-        engine::check_texts(&new.title, &new.content)?;
+        engine::check_said(&new)?;
         let needs_evidence = new.memory != Memory::Episodic && new.citations.is_empty();
         let mut cited = None;
         if needs_evidence {

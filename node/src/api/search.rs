@@ -58,6 +58,9 @@ pub struct Search {
     /// Only these types.
     #[serde(rename = "type", default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
+    /// Only these sub-types.
+    #[serde(rename = "sub_type", default, skip_serializing_if = "Vec::is_empty")]
+    pub sub_types: Vec<String>,
     /// Only with each of these tags, or one below it.
     #[serde(rename = "tag", default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
@@ -339,6 +342,9 @@ impl Search {
         let kinds = EntryKind::ALL.map(|row| (row.0, row.1));
         let kinds: Result<_, _> =
             self.kinds.iter().map(|name| named("type", name, &kinds)).collect();
+        let sub_types: Vec<_> = EntryKind::all_sub_types().map(|name| (name, name)).collect();
+        let sub_types: Result<_, _> =
+            self.sub_types.iter().map(|name| named("sub-type", name, &sub_types)).collect();
         let memories = [(Memory::Semantic, "semantic"), (Memory::Procedural, "procedural")];
         let memories: Result<_, _> =
             self.memories.iter().map(|name| named("memory", name, &memories)).collect();
@@ -347,6 +353,7 @@ impl Search {
         Ok(Filter {
             workspaces: workspaces?,
             kinds: kinds?,
+            sub_types: sub_types?,
             memories: memories?,
             tags: self.tags.iter().map(|tag| tag.trim_matches('/').to_owned()).collect(),
             thread: self.only_thread.clone(),
@@ -413,6 +420,7 @@ fn unfit(search: &Search) -> String {
     let mut asked = Vec::new();
     asked.extend(search.tags.iter().map(|tag| format!("has the tag {}", named(tag))));
     asked.extend(any(&search.kinds).map(|kinds| format!("is of type {kinds}")));
+    asked.extend(any(&search.sub_types).map(|names| format!("is of sub-type {names}")));
     asked.extend(any(&search.memories).map(|memories| format!("is of memory {memories}")));
     // By now they are ids, which nobody has typed.
     asked.extend((!search.workspaces.is_empty()).then(|| "is of that workspace".to_owned()));

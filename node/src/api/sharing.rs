@@ -143,12 +143,10 @@ pub(super) fn peer(
     Ok(Peer {
         peer: key.to_string(),
         name: cleaned(&row.name),
-        state: match row.approval {
-            // One that may talk already may still wait to be what it was offered.
-            Approval::Approved if row.offer.is_some() => "waiting",
-            Approval::Approved => "approved",
-            Approval::Waiting => "waiting",
-            Approval::Refused => "refused",
+        state: match (row.approval, row.is_waiting()) {
+            (Approval::Refused, _) => "refused",
+            (_, true) => "waiting",
+            (_, false) => "approved",
         }
         .to_owned(),
         asked: row.is_asked && !has_talked,

@@ -240,25 +240,16 @@ pub(super) fn entry(found: &Found) -> types::Entry {
             .filter(|(_, shown)| !shown.rivals.is_empty())
             .filter_map(|(register, _)| register.name().map(str::to_owned))
             .collect(),
-        rivals: Vec::new(),
         proposals: found.proposals().count(),
         merged: found.merged.iter().map(ToString::to_string).collect(),
         merged_into: found.merged_into.map(|entry| entry.to_string()),
-        caveats: Vec::new(),
-        contributions: Vec::new(),
         primed_confirmations: Some(found.judged.primed_confirmations).filter(|of| *of > 0),
-        of_others: Vec::new(),
-        proposed: Vec::new(),
-        links: Vec::new(),
-        promotion: None,
-        checked: None,
-        admission: None,
-        scan: None,
-        flags: Vec::new(),
         pinned: found.overlay.is_pinned,
         muted: found.overlay.is_muted,
         invalidated: found.overlay.is_invalidated,
         note: found.overlay.note.clone(),
+        // The rest takes further reading, and is told where one entry is shown.
+        ..types::Entry::default()
     }
 }
 

@@ -54,7 +54,7 @@ pub struct Status {
     pub version: String,
     /// Its home.
     pub home: String,
-    /// Entries held, without what was forgotten and without charters.
+    /// Entries held, also those that were taken back, without what was forgotten and without charters.
     pub entries: u64,
     /// The newest position of its feed.
     pub head: u64,
@@ -74,6 +74,10 @@ pub struct Status {
     pub clocks_ahead: Option<i64>,
     /// Whether nothing but the user's account protects this node: no person's key exists.
     pub is_unprotected: bool,
+    /// What wants the operator's attention, each in a few words; empty where all is in order. It is what
+    /// can be told at once: a survey looks at every entry.
+    #[serde(default)]
+    pub attention: Vec<String>,
     /// Milliseconds since 1970, by its clock.
     pub as_of: u64,
 }
@@ -189,7 +193,7 @@ pub struct Stopping {
 }
 
 /// An entry, read and judged.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Entry {
     /// Its id.
     pub id: String,
@@ -279,6 +283,16 @@ pub struct Entry {
     /// Confirmations by whoever may have it from here, where there are any: they are no evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primed_confirmations: Option<u32>,
+    /// Days since it was last confirmed independently, where one entry is shown; absent if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_days_ago: Option<u32>,
+    /// Finished root tasks in which it was served since something last spoke for it, where one entry is
+    /// shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_tasks: Option<u32>,
+    /// How many such tasks archive it, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive_after: Option<u32>,
     /// The newest of those claims, where one entry is shown; in a listing the title, where there is
     /// nothing but such claims.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -332,7 +346,7 @@ pub struct Citation {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
-    /// At most so many.
+    /// At most so many: 1 to 1000, and 50 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// Those after this id: `next` of the answer before.
@@ -344,6 +358,12 @@ pub struct ListQuery {
     /// Those of this type.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// Those of this sub-type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_type: Option<String>,
+    /// Those of this memory: `semantic`, `procedural` or `episodic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<String>,
     /// Those with this tag, or one below it: `auth` covers `auth/jwt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
@@ -511,6 +531,9 @@ pub struct Done {
     pub title: Option<String>,
     /// The newest position of the feed when it was.
     pub head: u64,
+    /// It had been forgotten before: nothing was left to decide.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub before: bool,
 }
 
 /// An error, as it travels: `{"error": {...}}`.
@@ -525,7 +548,7 @@ pub struct ErrorBody {
 pub struct ErrorDetail {
     /// For programs.
     pub kind: crate::api::Kind,
-    /// For people; fits after "cannot".
+    /// For people; it begins with "cannot".
     pub message: String,
     /// The way out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,10 @@
 //! `klnode add`: a new entry.
 
 use super::harmless::printable;
+use super::written::Written;
 use super::{Reply, VerbError, anchors, bounded, front_matter};
-use crate::api::Client;
 use crate::api::types::{Added, NewEntry};
+use crate::api::{Client, ClientError};
 use hyper::Method;
 use serde::de::IgnoredAny;
 use std::path::{Path, PathBuf};
@@ -94,8 +95,10 @@ impl Add {
 
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let path = if self.needs_person() { "/v1/entries/person" } else { "/v1/entries" };
+        let is_unsaid = self.file.is_none() && self.content.is_none();
         let new = self.into_entry()?;
-        let added: Added = client.send_json(Method::POST, path, &new).await?;
+        let sent: Result<Added, ClientError> = client.send_json(Method::POST, path, &new).await;
+        let added = sent.map_err(|error| if is_unsaid { hinting(error) } else { error })?;
         // Whoever writes elsewhere than in `main` may write for others, and is told every time.
         let place = match added.current && added.workspace == "main" {
             true => String::new(),
@@ -115,7 +118,14 @@ impl Add {
             format!("Others will have it: its {field} says {text} ({topic}).\n")
         });
         let unchecked = [anchors::unchecked(&new.depends_on)];
-        let notes = cited.chain(offered).chain(flags).chain(unchecked).collect();
+        let same = added.same.iter().map(|same| {
+            format!(
+                "The same is written in {} already: next time `klnode observe` or `klnode confirm` \
+                 that one; `klnode forget {}` removes this one.\n",
+                same.code, added.code
+            )
+        });
+        let notes = cited.chain(offered).chain(flags).chain(unchecked).chain(same).collect();
         Ok(Reply::new(&added, text).noting(notes))
     }
 
@@ -126,7 +136,9 @@ impl Add {
                 let text = read(path, ENTRY_BYTES_MAX)?;
                 let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
                 let read = match text.trim_start().as_bytes().first() {
-                    Some(b'{') => serde_json::from_str(text).map_err(|error| error.to_string()),
+                    Some(b'{') => serde_json::from_str(text)
+                        .map(|Written(new)| new)
+                        .map_err(|error| error.to_string()),
                     Some(b'[') if serde_json::from_str::<Vec<IgnoredAny>>(text).is_ok() => {
                         Err("it is a list; `klnode import` takes many, each on a line".to_owned())
                     }
@@ -158,6 +170,19 @@ impl Add {
         new.depends_on.extend(self.depends_on);
         new.checkout = anchors::here();
         Ok(new)
+    }
+}
+
+/// What standard input holds is not looked at unasked: it may be a terminal, or have no end. Whoever
+/// pipes a text and says nothing else is told how it is read.
+fn hinting(error: ClientError) -> ClientError {
+    match error {
+        ClientError::Refused(mut why) if why.message.contains("content is empty") => {
+            let hint = "say it with --content; `klnode add -` reads it from standard input";
+            why.hint = why.hint.or_else(|| Some(hint.to_owned()));
+            ClientError::Refused(why)
+        }
+        error => error,
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::harmless::printable;
 use super::read::{escape, path};
+use super::waiting::waiting;
 use super::when::moment;
-use super::{Ask, Reply, VerbError, anchors};
+use super::{Ask, Progress, Reply, VerbError, anchors};
 use crate::api::types::peers::{ReceiptOf, Receipts};
 use crate::api::types::{self, Confirmed, Done, Entry, Named, Observed, Outcome, Overlay};
 use crate::api::{Client, ClientError, Kind};
-use crate::query::Reference;
+use crate::query::{Reference, count};
 use hyper::Method;
 use std::collections::BTreeMap;
 
@@ -98,7 +99,12 @@ pub struct Forget {
 }
 
 impl Forget {
-    pub(super) async fn run(self, client: &Client, ask: Ask<'_>) -> Result<Reply, VerbError> {
+    pub(super) async fn run(
+        self,
+        client: &Client,
+        ask: Ask<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<Reply, VerbError> {
         if self.status {
             let receipts: Receipts = client.get(&path(&self.entry, "/receipts")?).await?;
             let text = erased(&receipts);
@@ -109,12 +115,22 @@ impl Forget {
             true => self.entry,
             false => agreed(("forget", question), self.entry, client, ask).await?,
         };
-        let (rest, what) = match self.now {
-            true => ("/forget?now=true", "forgotten, and gone from every file here"),
-            false => ("/forget", "forgotten"),
+        let (rest, under_way) = match self.now {
+            true => ("/forget?now=true", "writing the store anew"),
+            false => ("/forget", "forgetting"),
         };
-        let done: Done = client.send_json(Method::POST, &path(&entry, rest)?, &()).await?;
-        Ok(gone(&done, what))
+        let path = path(&entry, rest)?;
+        let asked = client.send_json(Method::POST, &path, &());
+        let done: Done = waiting(under_way, progress, asked).await?;
+        let what = match (done.before, self.now) {
+            (false, false) => "forgotten",
+            (false, true) => "forgotten, and gone from every file here",
+            (true, false) => "was forgotten before",
+            (true, true) => "was forgotten before, and is gone from every file here",
+        };
+        let reply = gone(&done, what);
+        let note = format!("`klnode forget {} --status` shows who has erased it.\n", done.code);
+        Ok(if done.before { reply.noting(note) } else { reply })
     }
 }
 
@@ -170,7 +186,10 @@ fn erased(receipts: &Receipts) -> String {
         };
         let told = match one.told {
             0 => String::new(),
-            told => format!("; told {told} others, {} erased it", one.acknowledged),
+            told => {
+                let others = count::counted(u64::from(told), "other", "others");
+                format!("; told {others}, {} erased it", one.acknowledged)
+            }
         };
         format!("{} ({})  {what}{told}\n", printable(&one.name), &one.peer[..8])
     };
@@ -379,4 +398,23 @@ async fn put(
     let named: Named = client.send_json(Method::PUT, &path, overlay).await?;
     let text = format!("{}  {what}\n", named.code);
     Ok(Reply::new(&named, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_told_one_other_told_one_other() {
+        let of = |told| ReceiptOf {
+            peer: "ab".repeat(32),
+            name: "vm".to_owned(),
+            erased: None,
+            told,
+            acknowledged: 0,
+        };
+        let text = erased(&Receipts { id: String::new(), peers: vec![of(1), of(2)] });
+        assert!(text.contains("; told 1 other, 0 erased it\n"), "{text}");
+        assert!(text.contains("; told 2 others, 0 erased it\n"), "{text}");
+    }
 }

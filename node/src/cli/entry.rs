@@ -118,6 +118,7 @@ fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
     let mut rows: Vec<_> = caveats.map(|caveat| ("caveat", caveat.clone())).collect();
     rows.extend(entry.rivals.iter().map(|of| ("rival", rival(of))));
     rows.extend(entry.contributions.iter().map(|of| ("counted by", counted(of))));
+    rows.extend(spoken_for(entry));
     rows.extend(entry.primed_confirmations.map(|of| {
         let of = count::counted(of.into(), "confirmation", "confirmations");
         ("primed", format!("{of} by whoever may have it from here: no evidence"))
@@ -132,6 +133,30 @@ fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// When it was last confirmed, and how near it is to the archive, where there is anything to say.
+fn spoken_for(entry: &Entry) -> Vec<(&'static str, String)> {
+    let confirmed = entry.confirmed_days_ago.map(|days| match days {
+        0 => "today".to_owned(),
+        days => format!("{} ago", count::counted(days.into(), "day", "days")),
+    });
+    let idle = entry.idle_tasks.zip(entry.archive_after).filter(|(tasks, _)| *tasks > 0);
+    let idle = idle.map(|(tasks, most)| {
+        format!("in {tasks} of {most} tasks without anything that speaks for it")
+    });
+    let rows = [("confirmed", confirmed), ("served", idle)];
+    rows.into_iter().filter_map(|(name, says)| Some((name, says?))).collect()
+}
+
+/// Of which type it is, and where it lies. What was taken back has no type any more.
+fn placed(entry: &Entry) -> (&'static str, String) {
+    let place = format!("{} ({})", entry.workspace, entry.memory);
+    match entry.kind.as_str() {
+        "" => ("workspace", place),
+        // Any other type is a word of whoever wrote the entry.
+        kind => ("type", format!("{} in {place}", Kind::parse(kind).map_or("entry", Kind::name))),
+    }
+}
+
 /// Everything.
 pub(super) fn whole(entry: &Entry) -> String {
     let mut text = String::new();
@@ -142,9 +167,8 @@ pub(super) fn whole(entry: &Entry) -> String {
     };
     put("code", format!("{}  ({})", entry.code, entry.id));
     put("title", printable(&entry.title));
-    // Any other type is a word of whoever wrote the entry.
-    let kind = Kind::parse(&entry.kind).map_or("entry", Kind::name);
-    put("type", format!("{kind} in {} ({})", entry.workspace, entry.memory));
+    let (name, place) = placed(entry);
+    put(name, place);
     put("tags", entry.tags.join(", "));
     for (name, value) in &entry.registers {
         put(name, value.clone());
@@ -303,6 +327,28 @@ mod tests {
         assert!(!whole(&entry).contains("primed"), "{}", whole(&entry));
         let told = whole(&Entry { primed_confirmations: Some(2), ..entry });
         let row = "\nprimed        2 confirmations by whoever may have it from here: no evidence\n";
+        assert!(told.contains(row), "{told}");
+    }
+
+    #[test]
+    fn confirmations_and_tasks_in_vain_are_told_where_there_are_any() {
+        let entry = serde_json::json!({
+            "id": "ab", "code": "L-7F3KQ2MX", "title": "Told", "content": "c", "type": "lesson",
+            "memory": "semantic", "workspace": "main", "tags": [], "sets": {}, "registers": {},
+            "citations": [], "alpha": 5.0, "beta": 5.0, "mean": 0.5, "observations": 0.0,
+            "status": "candidate", "status_reason": "", "author": "", "contested": [],
+            "idle_tasks": 0, "archive_after": 10,
+            "proposals": 0, "pinned": false, "muted": false, "invalidated": false,
+        });
+        let entry: Entry = serde_json::from_value(entry).unwrap();
+        let text = whole(&entry);
+        assert!(!text.contains("\nconfirmed") && !text.contains("\nserved"), "{text}");
+        for (days, says) in [(0, "today"), (1, "1 day ago"), (12, "12 days ago")] {
+            let told = whole(&Entry { confirmed_days_ago: Some(days), ..entry.clone() });
+            assert!(told.contains(&format!("\nconfirmed     {says}\n")), "{told}");
+        }
+        let told = whole(&Entry { idle_tasks: Some(3), ..entry });
+        let row = "\nserved        in 3 of 10 tasks without anything that speaks for it\n";
         assert!(told.contains(row), "{told}");
     }
 

@@ -1,4 +1,4 @@
-//! `klnode task finding`, `findings` and `dismiss`: what agents found, and what became of it.
+//! `klnode task finding`, `findings`, `dismiss` and `keep`: what agents found, and what became of it.
 
 use super::harmless::printable;
 use super::read::escape;
@@ -62,6 +62,15 @@ pub struct Dismissal {
     pub reason: String,
 }
 
+/// A finding to make an entry of.
+#[derive(Debug, clap::Args)]
+pub struct Keep {
+    /// The task, as `task begin` printed it.
+    pub task: String,
+    /// The number of the finding in it.
+    pub number: u32,
+}
+
 impl Record {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let Self { task, text, severity, confidence, anchors, verify, dismiss, workspace } = self;
@@ -91,6 +100,16 @@ impl Dismissal {
         let dismiss = Dismiss { reason };
         let found: TaskFinding =
             client.send_json(Method::POST, &path(&task, &rest)?, &dismiss).await?;
+        let text = format!("{}\n", line(&found));
+        Ok(Reply::new(&found, text))
+    }
+}
+
+impl Keep {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        let rest = format!("/findings/{}/keep", self.number);
+        let path = path(&self.task, &rest)?;
+        let found: TaskFinding = client.send_json(Method::POST, &path, &()).await?;
         let text = format!("{}\n", line(&found));
         Ok(Reply::new(&found, text))
     }
@@ -173,6 +192,9 @@ mod tests {
     #[test]
     fn a_finding_is_told_on_one_line_with_what_became_of_it() {
         assert_eq!(line(&found()), "2 [high] The token is logged.  (new entry F-7F3KQ2MX)");
+        let (became, reason) = ("kept".to_owned(), "the operator says so".to_owned());
+        let kept = line(&TaskFinding { became, reason, ..found() });
+        assert!(kept.ends_with("  (kept F-7F3KQ2MX: the operator says so)"), "{kept}");
         let waiting = TaskFinding {
             became: "waiting".into(),
             reason: "nobody else has found it yet".into(),

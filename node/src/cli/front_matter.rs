@@ -9,8 +9,10 @@
 //! Auth middleware swallows cancellation.
 //! ```
 //!
-//! Without a `title`, a heading that the text begins with is the title. Fields are those of the API.
+//! Without a `title`, a heading that the text begins with is the title. Fields are those of the API;
+//! what a flag calls otherwise may be called so here, too.
 
+use super::written::Written;
 use crate::api::types::NewEntry;
 
 /// Front matter is a few lines; more is a mistake.
@@ -75,7 +77,7 @@ fn fields(front: &str) -> Result<NewEntry, String> {
         }
     };
     // Lines are counted from the fence, as in the file.
-    serde_saphyr::from_str(&format!("\n{front}")).map_err(told)
+    serde_saphyr::from_str(&format!("\n{front}")).map(|Written(new)| new).map_err(told)
 }
 
 #[cfg(test)]
@@ -90,6 +92,19 @@ mod tests {
         assert_eq!(new.tags, ["auth", "go"]);
         assert_eq!(new.kind.as_deref(), Some("norm"));
         assert_eq!(new.evidence, ["commit:1a2b"]);
+    }
+
+    #[test]
+    fn a_field_may_have_the_name_of_its_flag() {
+        let text = "---\ntitle: t\ndecay: stable\nverify: [run it]\nanchor: [\"path:a\"]\n---\ny";
+        let new = read(text).unwrap();
+        assert_eq!(new.decay_class.as_deref(), Some("stable"));
+        assert_eq!((new.verify_steps, new.anchors), (vec!["run it".into()], vec!["path:a".into()]));
+        let told = read("---\ntitle: t\nanchors: [a]\nanchor: [b]\n---\ny").unwrap_err();
+        assert!(told.contains("duplicate field `anchors`"), "{told}");
+        let told = read("---\ntitel: x\n---\ny").unwrap_err();
+        assert!(!told.replace("anchors", "").contains("anchor"), "{told}");
+        assert!(told.contains("line 2"), "{told}");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use super::harmless::printable;
 use super::read::part;
+use super::waiting::waiting;
 use super::when::moment;
-use super::{Ask, Reply, VerbError};
+use super::{Ask, Progress, Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::peers::{Invite, Invited, Join, Joined, Workspaces};
 use crate::query::count::entries;
@@ -78,9 +79,15 @@ pub struct JoinArgs {
 }
 
 impl JoinArgs {
-    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+    pub(super) async fn run(
+        self,
+        client: &Client,
+        progress: &mut dyn Progress,
+    ) -> Result<Reply, VerbError> {
+        let what = asking(&self.target);
         let join = Join { target: self.target };
-        let joined: Joined = client.send_json(Method::POST, "/v1/join", &join).await?;
+        let asked = client.send_json(Method::POST, "/v1/join", &join);
+        let joined: Joined = waiting(&what, progress, asked).await?;
         let name = printable(&joined.name);
         let mut text = match (&joined.workspace, joined.mine, joined.waiting) {
             (Some(workspace), ..) => format!("Joined {name}, as a member of `{workspace}`.\n"),
@@ -103,8 +110,28 @@ impl JoinArgs {
     }
 }
 
+/// Who is asked to pair: an address names its host in its second part, a ticket shows nothing.
+fn asking(target: &str) -> String {
+    let host = target.trim().strip_prefix('/').and_then(|address| address.split('/').nth(1));
+    format!("asking {}", host.map_or_else(|| "the node that invited".to_owned(), printable))
+}
+
 /// The path of a peer.
 pub(super) fn path(peer: &str, rest: &str) -> Result<String, VerbError> {
     let name = part(peer, "a peer", "its name, or the beginning of its key is wanted")?;
     Ok(format!("/v1/peers/{name}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_asked_is_named_by_its_host_where_there_is_one() {
+        assert_eq!(asking(" /dns4/vm.example/tcp/4001/p2p/12D3"), "asking vm.example");
+        assert_eq!(asking("/ip6/::1/tcp/4001/p2p/12D3"), "asking ::1");
+        for target in ["klnode1abc", "/", "nowhere"] {
+            assert_eq!(asking(target), "asking the node that invited");
+        }
+    }
 }

@@ -49,9 +49,11 @@ mod survey;
 mod task;
 pub mod usage;
 mod verb;
+mod waiting;
 pub mod watch;
 mod when;
 mod workspace;
+mod written;
 
 pub use around::{Around, Ask};
 pub use harmless::harmless;
@@ -249,9 +251,9 @@ pub enum VerbError {
 /// Hears how far something is, and shows it if somebody looks and it takes long.
 pub trait Progress {
     /// So much is done, of so much if that is known.
-    fn tell(&mut self, what: &'static str, done: u64, total: Option<u64>);
+    fn tell(&mut self, what: &str, done: u64, total: Option<u64>);
 
-    /// Something else is about to be shown.
+    /// Something else is about to be shown, or to begin: it has its own time.
     fn clear(&mut self);
 }
 
@@ -277,7 +279,7 @@ pub async fn run(verb: Verb, client: &Client, around: Around<'_>) -> Result<Repl
         Verb::Watch(_) => unreachable!("this has no end to reply at"),
         Verb::Backup(args) => args.run(client, progress).await,
         Verb::Status => read::status(client).await,
-        Verb::Stop => stop::stop(client, home).await,
+        Verb::Stop => stop::stop(client, home, progress).await,
         Verb::Add(add) => add.run(client).await,
         Verb::Show(show) => show.run(client, terminal).await,
         Verb::List(list) => list.run(client, terminal, &program).await,
@@ -299,15 +301,15 @@ pub async fn run(verb: Verb, client: &Client, around: Around<'_>) -> Result<Repl
         Verb::Supersede(supersede) => supersede.run(client).await,
         Verb::Accept(accept) => accept.run(client).await,
         Verb::Retract(retract) => retract.run(client, ask).await,
-        Verb::Forget(forget) => forget.run(client, ask).await,
+        Verb::Forget(forget) => forget.run(client, ask, progress).await,
         Verb::Pin(mark) => mark.run(client, change::Marking::Pin).await,
         Verb::Mute(mark) => mark.run(client, change::Marking::Mute).await,
         Verb::Invalidate(mark) => mark.run(client, change::Marking::Invalidate).await,
         Verb::Annotate(note) => note.run(client).await,
         Verb::Invite(invite) => invite.run(client, ask).await,
-        Verb::Join(join) => join.run(client).await,
+        Verb::Join(join) => join.run(client, progress).await,
         Verb::Peer(verb) => verb.run(client).await,
-        Verb::Sync(sync) => sync.run(client).await,
+        Verb::Sync(sync) => sync.run(client, progress).await,
         Verb::Workspace(verb) => verb.run(client).await,
         Verb::Quarantine(verb) => verb.run(client, ask).await,
         Verb::Maintain(args) => args.run(client, progress).await,

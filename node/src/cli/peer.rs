@@ -3,17 +3,19 @@
 mod filter;
 mod told;
 
-pub(super) use told::{off_by, state};
+pub(super) use told::{off_by, standing};
 
+use super::harmless::printable;
 use super::invite::path;
-use super::{Reply, VerbError};
+use super::waiting::waiting;
+use super::{Progress, Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::peers::{Decide, Decision, Peer, Peers, Sync, Synced};
 use crate::query::count::records;
 use filter::{FilterArgs, PreviewArgs};
 use hyper::Method;
 use std::fmt::Write;
-use told::{called, list, whole};
+use told::{called, list, state, whole};
 
 /// What to do about other nodes.
 #[derive(Debug, clap::Subcommand)]
@@ -121,9 +123,15 @@ pub struct SyncArgs {
 }
 
 impl SyncArgs {
-    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+    pub(super) async fn run(
+        self,
+        client: &Client,
+        progress: &mut dyn Progress,
+    ) -> Result<Reply, VerbError> {
+        let whom = self.peer.as_deref().map_or_else(|| "every peer".to_owned(), printable);
         let sync = Sync { peer: self.peer };
-        let synced: Synced = client.send_json(Method::POST, "/v1/sync", &sync).await?;
+        let asked = client.send_json(Method::POST, "/v1/sync", &sync);
+        let synced: Synced = waiting(&format!("waiting for {whom}"), progress, asked).await?;
         let mut text = String::new();
         for peer in &synced.peers {
             let _ = writeln!(text, "{}  {}", called(peer), synced_as(peer));
@@ -131,10 +139,15 @@ impl SyncArgs {
         if synced.peers.is_empty() {
             text.push_str("Nobody to replicate with. `klnode invite --help` shows how to pair.\n");
         }
-        let _ = writeln!(text, "{} came in.", records(synced.received));
+        let _ = writeln!(text, "{}", moved(&synced));
         let is_equal = synced.peers.iter().all(|peer| peer.connected && peer.sync == "equal");
         Ok(Reply::new(&synced, text).ending(u8::from(!is_equal)))
     }
+}
+
+/// What moved during a sync.
+fn moved(synced: &Synced) -> String {
+    format!("{} came in, {} went out.", records(synced.received), synced.sent)
 }
 
 /// How a sync with a peer ended.
@@ -144,5 +157,18 @@ fn synced_as(peer: &Peer) -> String {
         // One that may talk already may still wait to be what it was offered.
         ("waiting", "unknown") => "waits for `klnode peer approve`".to_owned(),
         _ => state(peer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_ends_with_what_came_in_and_what_went_out() {
+        let told = |received, sent| moved(&Synced { peers: Vec::new(), received, sent });
+        assert_eq!(told(3, 2), "3 records came in, 2 went out.");
+        assert_eq!(told(1, 1), "1 record came in, 1 went out.");
+        assert_eq!(told(0, 0), "0 records came in, 0 went out.");
     }
 }

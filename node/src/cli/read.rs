@@ -1,7 +1,7 @@
 //! `klnode status`, `show` and `list`.
 
 use super::harmless::printable;
-use super::peer::{off_by, state};
+use super::peer::{off_by, standing};
 use super::{Reply, Terminal, VerbError, anchors, entry};
 use crate::api::Client;
 pub(super) use crate::api::escape;
@@ -14,13 +14,19 @@ use std::fmt::Write;
 
 pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
     let status: Status = client.get("/v1/status").await?;
+    let text = screen(&status);
+    Ok(Reply::new(&status, text))
+}
+
+/// The node on one screen.
+fn screen(status: &Status) -> String {
     let waiting = match status.quarantined {
         0 => String::new(),
         count => format!(", {} in quarantine", records(count)),
     };
     let peer = |peer: &Peer| {
         let (name, key) = (printable(&peer.name), &peer.peer[..8]);
-        format!("  peer   {name} ({key}): {}\n", state(peer))
+        format!("  peer   {name} ({key}): {}\n", standing(peer))
     };
     let peers: String = status.peers.iter().map(peer).collect();
     let addresses: String =
@@ -30,15 +36,25 @@ pub(super) async fn status(client: &Client) -> Result<Reply, VerbError> {
         false => "",
     };
     let clock = status.clocks_ahead.map(clock).unwrap_or_default();
-    let text = format!(
-        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {}{waiting}\n  index  {}\n{person}{clock}{addresses}{peers}",
+    format!(
+        "klnode {} is running.\n  node   {}\n  home   {}\n  store  {}{waiting}\n  index  {}\n  health {}\n{person}{clock}{addresses}{peers}",
         status.version,
         status.node,
         status.home,
         entries(status.entries),
         index(&status.index),
-    );
-    Ok(Reply::new(&status, text))
+        health(&status.attention),
+    )
+}
+
+/// Whether anything wants the operator's attention, and what.
+fn health(attention: &[String]) -> String {
+    let things = match attention.len() {
+        0 => return "in order".to_owned(),
+        1 => "1 thing wants".to_owned(),
+        many => format!("{many} things want"),
+    };
+    format!("{things} your attention: {}", printable(&attention.join("; ")))
 }
 
 /// That this clock disagrees with most: it is likelier than they to be wrong.
@@ -48,17 +64,19 @@ fn clock(ahead_millis: i64) -> String {
 }
 
 fn index(index: &IndexStatus) -> String {
-    let mut text = match index.lag {
-        0 => "up to date".to_owned(),
-        lag => format!("{} behind, which searches read from the store", records(lag)),
+    let mut parts = match (index.lag, &index.fault) {
+        // It may be that nothing is behind because nothing could be begun.
+        (0, Some(_)) => Vec::new(),
+        (0, None) => vec!["up to date".to_owned()],
+        (lag, _) => vec![format!("{} behind, which searches read from the store", records(lag))],
     };
     if let Some(rebuild) = &index.rebuild {
-        text.push_str(&format!("; making vectors: {} of {}", rebuild.done, rebuild.total));
+        parts.push(format!("making vectors: {} of {}", rebuild.done, rebuild.total));
     }
     if let Some(fault) = &index.fault {
-        text.push_str(&format!("; cannot {fault}; it tries again by itself"));
+        parts.push(format!("cannot {fault}; it tries again by itself"));
     }
-    text
+    parts.join("; ")
 }
 
 /// Which entry to show.
@@ -121,7 +139,7 @@ pub(super) fn may_speak(
 /// Which entries to list.
 #[derive(Debug, clap::Args)]
 pub struct List {
-    /// At most so many [default: 50].
+    /// At most so many, from 1 to 1000 [default: 50].
     #[arg(short = 'n', long)]
     pub limit: Option<usize>,
     /// Those after this entry.
@@ -133,6 +151,12 @@ pub struct List {
     /// Those of this type.
     #[arg(long = "type", value_name = "TYPE")]
     pub kind: Option<String>,
+    /// Those of this sub-type, such as bug.
+    #[arg(long)]
+    pub sub_type: Option<String>,
+    /// Those of this memory: semantic, procedural or episodic.
+    #[arg(long)]
+    pub memory: Option<String>,
     /// Those with this tag, or one below it.
     #[arg(long)]
     pub tag: Option<String>,
@@ -173,6 +197,8 @@ impl List {
         let which = [
             ("workspace", self.workspace),
             ("type", self.kind),
+            ("sub_type", self.sub_type),
+            ("memory", self.memory),
             ("tag", self.tag),
             ("thread", self.thread),
             ("status", self.status),
@@ -181,7 +207,8 @@ impl List {
         let mut query: Vec<(&str, String)> = Vec::new();
         for (name, value) in which {
             let Some(value) = value else { continue };
-            again.push_str(&format!(" --{name} {}", shell::word(&value)));
+            let flag = name.replace('_', "-");
+            again.push_str(&format!(" --{flag} {}", shell::word(&value)));
             query.push((name, value));
         }
         let flags = [("proposed", self.proposed), ("hidden", self.hidden)];
@@ -205,10 +232,8 @@ impl List {
             });
         }
         let mut text: String = list.entries.iter().map(entry::line).collect();
-        if count == 0 && is_chosen {
-            text.push_str("Nothing is like that.\n");
-        } else if count == 0 {
-            text.push_str("Nothing yet. `klnode add --help` shows how to write the first entry.\n");
+        if count == 0 {
+            text.push_str(nothing(client, is_chosen, is_first).await?);
         }
         let (left_out, mut notes) = (count - list.entries.len(), String::new());
         if left_out > 0 {
@@ -227,6 +252,25 @@ impl List {
         let reply = Reply::new(&Page { list, left_out }, text).noting(notes);
         Ok(if is_missed { reply.ending(1) } else { reply })
     }
+}
+
+/// What is said where nothing is listed.
+async fn nothing(
+    client: &Client,
+    is_chosen: bool,
+    is_first: bool,
+) -> Result<&'static str, VerbError> {
+    match (is_chosen, is_first) {
+        (true, _) => return Ok("Nothing is like that.\n"),
+        (false, false) => return Ok("Nothing comes after it.\n"),
+        (false, true) => {}
+    }
+    // What was taken back is held, and `status` counts it.
+    let gone: types::List = client.get("/v1/entries?status=retracted&limit=1").await?;
+    Ok(match gone.entries.is_empty() {
+        true => "Nothing yet. `klnode add --help` shows how to write the first entry.\n",
+        false => "Nothing but what was taken back: `klnode list --status retracted` lists it.\n",
+    })
 }
 
 /// The path of an entry.
@@ -254,6 +298,84 @@ pub(super) fn at_least_one(limit: Option<usize>) -> Result<Option<usize>, VerbEr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
+
+    fn peer(byte: &str, of: &Value) -> Value {
+        let mut all = json!({
+            "peer": byte.repeat(32), "name": "", "state": "approved", "mine": false,
+            "blocked": false, "connected": true, "addresses": [], "workspaces": [],
+            "sync": "unknown", "refused": 0, "released": 0, "offered": 0, "since": 0,
+        });
+        let fields = of.as_object().expect("fields");
+        all.as_object_mut().expect("fields").extend(fields.clone());
+        all
+    }
+
+    /// A node with a peer of each sort.
+    fn among_peers() -> Value {
+        let paired = json!({"name": "laptop", "mine": true, "sync": "equal", "sync_at": 0});
+        let waiting = json!({"name": "v\nm", "state": "waiting"});
+        let asked = json!({"name": "hub", "asked": true});
+        let gone =
+            json!({"name": "nas", "connected": false, "sync": "equal", "sync_at": 0, "refused": 2});
+        json!({
+            "node": "0f0f", "version": "1.2.3", "home": "/home/you/klnode", "entries": 2,
+            "head": 9, "quarantined": 3, "is_unprotected": true, "as_of": 0,
+            "index": {
+                "documents": 2, "vectors": 1, "lag": 4, "rebuild": {"done": 1, "total": 2},
+                "fault": "reach the embedder",
+            },
+            "addresses": ["/ip4/10.0.0.1/tcp/4600"],
+            "peers": [
+                peer("aa", &paired), peer("bb", &waiting), peer("cc", &asked), peer("dd", &gone),
+            ],
+            "attention": ["3 records in quarantine", "v\nm (bbbbbbbb) waits"],
+        })
+    }
+
+    #[test]
+    fn the_whole_status_is_one_line_for_each_thing_that_is_told() {
+        let status: Status = serde_json::from_value(among_peers()).expect("a status");
+        let told = "\
+klnode 1.2.3 is running.
+  node   0f0f
+  home   /home/you/klnode
+  store  2 entries, 3 records in quarantine
+  index  4 records behind, which searches read from the store; making vectors: 1 of 2; cannot reach the embedder; it tries again by itself
+  health 2 things want your attention: 3 records in quarantine; v m (bbbbbbbb) waits
+  person none: the node is unprotected; `klnode person new` changes that
+  reach  /ip4/10.0.0.1/tcp/4600
+  peer   laptop (aaaaaaaa): connected, equal at 1970-01-01 00:00:00 UTC
+  peer   v m (bbbbbbbb): waits for `klnode peer approve`
+  peer   hub (cccccccc): asked, its operator has not said yes
+  peer   nas (dddddddd): not connected, last equal at 1970-01-01 00:00:00 UTC, 2 records refused
+";
+        assert_eq!(screen(&status), told);
+    }
+
+    #[test]
+    fn the_status_of_a_node_that_is_in_order_says_so_and_nothing_that_is_not_the_case() {
+        let mut quiet = among_peers();
+        quiet["quarantined"] = json!(0);
+        quiet["index"] = json!({"documents": 2, "vectors": 2, "lag": 0});
+        quiet["is_unprotected"] = json!(false);
+        quiet["clocks_ahead"] = json!(3_600_000);
+        for name in ["addresses", "peers", "attention"] {
+            quiet[name] = json!([]);
+        }
+        let status: Status = serde_json::from_value(quiet).expect("a status");
+        let told = "\
+klnode 1.2.3 is running.
+  node   0f0f
+  home   /home/you/klnode
+  store  2 entries
+  index  up to date
+  health in order
+  clock  3600 s behind those of most peers: is it set right?
+";
+        assert_eq!(screen(&status), told);
+        assert!(health(&["one".to_owned()]).starts_with("1 thing wants your attention: one"));
+    }
 
     #[test]
     fn status_says_which_way_this_clock_is_off() {

@@ -35,6 +35,9 @@ pub struct Args {
     /// Only this type; may be given more than once.
     #[arg(long = "type", value_name = "TYPE")]
     pub kinds: Vec<String>,
+    /// Only this sub-type, such as bug; may be given more than once.
+    #[arg(long = "sub-type", value_name = "SUB_TYPE")]
+    pub sub_types: Vec<String>,
     /// Only with this tag or one below it; may be given more than once.
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
@@ -87,6 +90,7 @@ impl Args {
             role: self.role,
             deviating: self.deviating,
             kinds: self.kinds,
+            sub_types: self.sub_types,
             tags: self.tags,
             workspaces: self.workspaces,
             memories: self.memories,

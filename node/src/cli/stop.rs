@@ -1,6 +1,7 @@
 //! `klnode stop`: the running node ends in good order, also one that nobody can press Ctrl-C at.
 
-use super::{Reply, VerbError};
+use super::waiting::waiting;
+use super::{Progress, Reply, VerbError};
 use crate::api::Client;
 use crate::api::types::Stopping;
 use crate::store::Layout;
@@ -13,7 +14,11 @@ use std::time::{Duration, Instant};
 const STOP_TIME_MAX: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-pub(super) async fn stop(client: &Client, home: &Path) -> Result<Reply, VerbError> {
+pub(super) async fn stop(
+    client: &Client,
+    home: &Path,
+    progress: &mut dyn Progress,
+) -> Result<Reply, VerbError> {
     let stopping: Stopping = client.send_json(Method::POST, "/v1/stop", &()).await?;
     // The node has another home where only its socket was named. It tells its own as text, which a
     // folder's name need not be.
@@ -21,15 +26,21 @@ pub(super) async fn stop(client: &Client, home: &Path) -> Result<Reply, VerbErro
         true => Layout::new(home),
         false => Layout::new(&stopping.home),
     };
+    waiting("waiting until the home is free", progress, freed(&layout)).await?;
+    Ok(Reply::new(&stopping, "The node has stopped.\n".to_owned()))
+}
+
+/// Waits until the node no longer works on its home.
+async fn freed(layout: &Layout) -> Result<(), VerbError> {
     let since = Instant::now();
-    while is_claimed(&layout)? {
+    while is_claimed(layout)? {
         if since.elapsed() > STOP_TIME_MAX {
             let seconds = STOP_TIME_MAX.as_secs();
             return Err(VerbError::Failed(format!("see the node end within {seconds} s")));
         }
         tokio::time::sleep(LOOK_INTERVAL).await;
     }
-    Ok(Reply::new(&stopping, "The node has stopped.\n".to_owned()))
+    Ok(())
 }
 
 /// Whether the node still works on its home.

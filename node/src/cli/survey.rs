@@ -357,7 +357,7 @@ fn measured(measures: &[Measure], surveyed: &Surveyed) -> String {
             ),
             Aspect::Waiting => writeln!(
                 text,
-                "Much waits for you: `klnode quarantine list` and `klnode maintain list`."
+                "Much waits for you: `klnode quarantine list`, `maintain list` and `peer list`."
             ),
             Aspect::Failed => writeln!(
                 text,

@@ -55,6 +55,13 @@ pub enum TaskVerb {
     ///
     /// Example: klnode task dismiss 01a0c4506c00beeb8da1658eec67f893 2 --reason "checked upstream"
     Dismiss(finding::Dismissal),
+    /// Make an entry of a finding that waits for a second agent. It is a candidate, until another
+    /// agent finds the same independently.
+    ///
+    /// Where there is a person's key, this needs its passphrase.
+    ///
+    /// Example: klnode task keep 01a0c4506c00beeb8da1658eec67f893 2
+    Keep(finding::Keep),
 }
 
 /// A task to begin.
@@ -130,7 +137,7 @@ pub struct OneTask {
 
 impl TaskVerb {
     pub(super) fn needs_person(&self) -> bool {
-        matches!(self, Self::Dismiss(_))
+        matches!(self, Self::Dismiss(_) | Self::Keep(_))
     }
 
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
@@ -158,6 +165,7 @@ impl TaskVerb {
             Self::Finding(record) => record.run(client).await,
             Self::Findings(list) => list.run(client).await,
             Self::Dismiss(dismissal) => dismissal.run(client).await,
+            Self::Keep(keep) => keep.run(client).await,
         }
     }
 }

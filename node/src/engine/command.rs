@@ -154,7 +154,8 @@ impl Command {
         match self.act() {
             Self::Task(act) => matches!(**act, TaskAct::Finish(..)),
             Self::Finding(act) => {
-                matches!(**act, FindingAct::Record(..) | FindingAct::Dismiss(..))
+                use FindingAct::{Dismiss, Keep, Record};
+                matches!(**act, Record(..) | Dismiss(..) | Keep { .. })
             }
             _ => false,
         }
@@ -375,6 +376,16 @@ pub enum Rejection {
         task: TaskId,
         /// Which.
         number: u32,
+    },
+    /// What became of a finding does not allow for it.
+    #[error("keep finding {number} of task {task}: {problem}")]
+    UnfitFinding {
+        /// In which task.
+        task: TaskId,
+        /// Which.
+        number: u32,
+        /// Why not.
+        problem: String,
     },
     /// No row of that number.
     #[error("find number {0} of upkeep")]

@@ -1,5 +1,5 @@
-//! Findings: recorded in a task, handed on, dismissed, and settled once the task is over, whether
-//! somebody finished it or it expired.
+//! Findings: recorded in a task, handed on, dismissed or kept, and settled once the task is over,
+//! whether somebody finished it or it expired.
 //!
 //! Whoever compares texts says which are alike (`query::findings`); whether they are evidence for
 //! each other is decided in `settle`, in the transaction that writes what follows from it. So a finding is
@@ -35,6 +35,13 @@ pub enum FindingAct {
     Record(TaskId, NewFinding),
     /// Notes that the operator holds a finding to be a false positive.
     Dismiss(FindingKey, String),
+    /// Makes an entry of a finding that waits, by the operator's word.
+    Keep {
+        /// Which.
+        finding: FindingKey,
+        /// The entry that says the same, if there is one: then there is nothing to make.
+        same: Option<EntryId>,
+    },
     /// Notes that the findings of one task were shown in another.
     Show {
         /// Whose findings.
@@ -100,6 +107,7 @@ impl Ingest<'_> {
         let done = match act {
             FindingAct::Record(task, new) => self.record_finding(batch, *task, new)?,
             FindingAct::Dismiss(at, reason) => self.dismiss_finding(batch, *at, reason)?,
+            FindingAct::Keep { finding, same } => self.keep_finding(batch, *finding, *same)?,
             FindingAct::Show { of, to } => self.show_findings(batch, *of, *to)?,
             FindingAct::Settle(compared) => self.settle(batch, compared)?,
         };

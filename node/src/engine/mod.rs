@@ -52,4 +52,4 @@ pub use step::{Engine, Judge, Setup};
 pub(crate) use tasks::CHAIN_TASKS_MAX;
 pub use tasks::{Finish, Finished, NewTask, TaskAct, TaskDone, TaskParams};
 pub use upkeep::{Note, UpkeepAct, UpkeepDone};
-pub use validate::{check_texts, edited};
+pub use validate::{check_said, edited};

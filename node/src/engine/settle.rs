@@ -1,6 +1,7 @@
-//! What becomes of a finding that was compared, decided and written in one transaction.
+//! What becomes of a finding that was compared or that the operator keeps, decided and written in one
+//! transaction.
 //!
-//! Separate from the other acts on findings because this one alone leads to entries and counts.
+//! Separate from the other acts on findings because these alone lead to entries and counts.
 
 use super::command::{NewEntry, Receipt, Rejection};
 use super::confirm::is_confirmed;
@@ -22,6 +23,9 @@ use klnode_crdt::writer::Claim;
 use klnode_scoring::compounding::{self, Echo, Finder, Known, Primed, Settlement};
 use klnode_scoring::finding::{ANCHORS_MAX, VERIFY_STEPS_MAX, headline};
 use std::collections::BTreeSet;
+
+/// Why a finding became what it did, where the operator decided.
+const OPERATORS_WORD: &str = "the operator says so";
 
 /// Another finding that says the same.
 struct Other {
@@ -47,6 +51,10 @@ impl Ingest<'_> {
         if row.is_dismissed() != compared.is_dismissed {
             // It was dismissed since, and is to be compared as that.
             return Ok(FindingDone::Unchanged);
+        }
+        if row.is_kept() {
+            self.call_others(batch, &row, compared)?;
+            return Ok(FindingDone::Settled(row.fate));
         }
         if let Some(open) = batch.task(at.task)?.filter(|task| self.is_open(task))
             && !is_operators(&row)
@@ -77,6 +85,49 @@ impl Ingest<'_> {
         Ok(FindingDone::Settled(fate))
     }
 
+    /// Makes an entry of a finding that waits, by the operator's word. It is a candidate: nobody else
+    /// has found it, and nothing is counted. The finding stays listed, so that it is compared with
+    /// others that wait: they may speak for the entry.
+    pub(super) fn keep_finding(
+        &mut self,
+        batch: &Batch,
+        at: FindingKey,
+        same: Option<EntryId>,
+    ) -> Result<FindingDone, Rejection> {
+        let FindingKey { task, number } = at;
+        let missing = Rejection::NoSuchFinding { task, number };
+        let row = batch.finding(at)?.filter(|row| !row.is_forgotten()).ok_or(missing)?;
+        if row.is_kept() {
+            return Ok(FindingDone::Noted);
+        }
+        if let Some(problem) = unfit(batch, &row, same)? {
+            return Err(Rejection::UnfitFinding { task, number, problem });
+        }
+        let Some(entry) = self.entry_of(batch, &[(at, &row)])? else {
+            return Ok(FindingDone::Unchanged);
+        };
+        let (became, reason) = (Became::Kept, OPERATORS_WORD.to_owned());
+        let fate = Some(FateRow { became, entry: Some(entry), of: None, reason });
+        batch.put_finding(at, &with_fate(row, fate.clone()))?;
+        batch.put_unsettled(at, self.now)?;
+        Ok(FindingDone::Settled(fate))
+    }
+
+    /// Others that waited, or echoed each other, have an entry to speak for once one is kept.
+    fn call_others(
+        &self,
+        batch: &Batch,
+        row: &FindingRow,
+        compared: &Compared,
+    ) -> Result<(), Error> {
+        for other in self.others(batch, row, compared)? {
+            if other.row.fate.is_none_or(|fate| fate.entry.is_none()) {
+                batch.put_unsettled(other.at, self.now)?;
+            }
+        }
+        batch.drop_unsettled(compared.finding)
+    }
+
     /// What the operator dismissed is told as a false positive: by the entry that does so, else by a
     /// new one.
     fn tell(
@@ -89,11 +140,12 @@ impl Ingest<'_> {
         if known.is_none() {
             return self.compound(batch, (at, row), None, others);
         }
-        let reason = "the operator says so".to_owned();
+        let reason = OPERATORS_WORD.to_owned();
         Ok(Some(FateRow { became: Became::FalsePositive, entry: known, of: None, reason }))
     }
 
-    /// The others that say the same and may speak: those of tasks that are over.
+    /// The others that say the same and may speak: those of tasks that are over, and what is an entry
+    /// already, since the operator's word waits for no task.
     fn others(
         &self,
         batch: &Batch,
@@ -107,7 +159,8 @@ impl Ingest<'_> {
             let fits = other.is_dismissed() == row.is_dismissed()
                 && other.workspace == row.workspace
                 && !other.is_forgotten();
-            if fits && is_over {
+            let has_spoken = other.fate.as_ref().is_some_and(|fate| fate.entry.is_some());
+            if fits && (is_over || has_spoken) {
                 let finder = finder(batch, at.task, &other)?;
                 others.push(Other { at: *at, row: other, finder });
             }
@@ -186,24 +239,13 @@ impl Ingest<'_> {
     ) -> Result<Option<FateRow>, Rejection> {
         let mut sources = vec![(at, row)];
         sources.extend(with.map(|other| (other.at, &other.row)));
-        let mut new = new_entry(&sources);
-        if self.is_from_failed_work(batch, &sources)? {
-            new.registers.push((Register::FAILED_WORK, "true".to_owned()));
-        }
-        let entry = match self.create(batch, &new) {
-            Ok(Receipt::Created(entry)) => entry,
-            Ok(_) => return Ok(None),
+        let entry = match self.entry_of(batch, &sources) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return Ok(None),
             Err(refusal) => return refused(refusal).map(Some),
         };
         let became = if row.is_dismissed() { Became::FalsePositive } else { Became::New };
         let fate = FateRow { became, entry: Some(entry), of: None, reason: String::new() };
-        for (source, _) in &sources {
-            // Each root task has had its say about the entry.
-            let root = root(batch, source.task)?;
-            let part = batch.task_part(root, entry)?;
-            let part = PartRow { is_confirmed: true, is_counted: true, ..part };
-            batch.put_task_part(root, entry, &part)?;
-        }
         if let Some(other) = with {
             for of in [Observation::Confirmation, Observation::Success] {
                 let observed = self.observe(batch, entry, (of, Thousandths::ONE), Some(at.task));
@@ -223,6 +265,27 @@ impl Ingest<'_> {
         Ok(Some(fate))
     }
 
+    /// Writes the entry that findings make, and notes in each root task that it has had its say about
+    /// it.
+    fn entry_of(
+        &mut self,
+        batch: &Batch,
+        sources: &[(FindingKey, &FindingRow)],
+    ) -> Result<Option<EntryId>, Rejection> {
+        let mut new = new_entry(sources);
+        if self.is_from_failed_work(batch, sources)? {
+            new.registers.push((Register::FAILED_WORK, "true".to_owned()));
+        }
+        let Receipt::Created(entry) = self.create(batch, &new)? else { return Ok(None) };
+        for (source, _) in sources {
+            let root = root(batch, source.task)?;
+            let part = batch.task_part(root, entry)?;
+            let part = PartRow { is_confirmed: true, is_counted: true, ..part };
+            batch.put_task_part(root, entry, &part)?;
+        }
+        Ok(Some(entry))
+    }
+
     /// Whether every task that something was found in has failed, or was abandoned.
     fn is_from_failed_work(
         &self,
@@ -237,6 +300,40 @@ impl Ingest<'_> {
         }
         Ok(true)
     }
+}
+
+/// Why no entry is to be made of a finding, if so. An entry that there is instead is told by its code.
+fn unfit(batch: &Batch, row: &FindingRow, same: Option<EntryId>) -> Result<Option<String>, Error> {
+    let fate = row.fate.as_ref();
+    if let Some((became, entry)) = fate.and_then(|fate| Some((fate.became, fate.entry?))) {
+        let code = batch.entry(entry)?.code(entry);
+        return Ok(Some(match became {
+            Became::New => format!("it became entry {code}"),
+            Became::FalsePositive => format!("entry {code} tells it as a false positive"),
+            _ => format!("entry {code} says the same"),
+        }));
+    }
+    if row.is_dismissed() {
+        return Ok(Some("it was dismissed as a false positive".to_owned()));
+    }
+    let mut same = same;
+    if let Some(of) = fate.and_then(|fate| fate.of)
+        && let Some(other) = batch.finding(of)?.filter(|other| !other.is_dismissed())
+    {
+        let FindingKey { task, number } = of;
+        // Of two that were compared at once, each may be an echo of the other: then neither waits.
+        if other.fate.is_none() {
+            let problem = format!("finding {number} of task {task} says the same; keep that one");
+            return Ok(Some(problem));
+        }
+        same = other.fate.and_then(|fate| fate.entry).or(same);
+    }
+    let Some(entry) = same else { return Ok(None) };
+    if batch.view_row(entry)?.is_none_or(|row| row.is_forgotten) {
+        return Ok(None);
+    }
+    let code = batch.entry(entry)?.code(entry);
+    Ok(Some(format!("entry {code} says the same")))
 }
 
 /// What is known of an entry that says the same as a finding.

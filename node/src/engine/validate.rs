@@ -43,7 +43,7 @@ fn one_line(field: &'static str, text: &str) -> Result<(), Rejection> {
 }
 
 /// Refuses an entry that says nothing.
-pub fn check_texts(title: &str, content: &str) -> Result<(), Rejection> {
+fn check_texts(title: &str, content: &str) -> Result<(), Rejection> {
     if title.trim().is_empty() {
         return Err(invalid("title", "is empty; give it one line that says what it is about"));
     }
@@ -54,7 +54,9 @@ pub fn check_texts(title: &str, content: &str) -> Result<(), Rejection> {
     Ok(())
 }
 
-pub(super) fn new_entry(new: &NewEntry) -> Result<(), Rejection> {
+/// Refuses what an entry says of itself and cannot be so, whatever it rests on: a word that is
+/// mistyped is named before evidence is asked for.
+pub fn check_said(new: &NewEntry) -> Result<(), Rejection> {
     check_texts(&new.title, &new.content)?;
     for (at, text) in &new.registers {
         match *at {
@@ -64,16 +66,21 @@ pub(super) fn new_entry(new: &NewEntry) -> Result<(), Rejection> {
             _ => register(*at, text)?,
         }
     }
+    of_type(new)
+}
+
+pub(super) fn new_entry(new: &NewEntry) -> Result<(), Rejection> {
+    check_said(new)?;
     citations(&new.citations)?;
-    fits(new)?;
+    evidence(new)?;
     match new.kind {
         Kind::Finding => finding(new),
         _ => Ok(()),
     }
 }
 
-/// What the type of an entry asks for: the memory, the finer type, the outcome, what it rests on.
-fn fits(new: &NewEntry) -> Result<(), Rejection> {
+/// What the type of an entry asks for: the memory, the finer type, the outcome.
+fn of_type(new: &NewEntry) -> Result<(), Rejection> {
     if new.kind.is_raw() != (new.memory == Memory::Episodic) {
         let fits = if new.kind.is_raw() { "episodic" } else { "semantic or procedural" };
         return Err(invalid(
@@ -96,7 +103,7 @@ fn fits(new: &NewEntry) -> Result<(), Rejection> {
             _ => {}
         }
     }
-    evidence(new)
+    Ok(())
 }
 
 /// What a finding must hold, by whatever door it comes. A warning of a false positive says below its
@@ -177,7 +184,8 @@ fn is_retyping(claims: &[Claim]) -> bool {
 pub(super) fn edit(view: &View, claims: &[Claim]) -> Result<(), Rejection> {
     let Some(after) = edited(view, claims) else { return Ok(()) };
     if is_retyping(claims) {
-        fits(&after)?;
+        of_type(&after)?;
+        evidence(&after)?;
     }
     let is_unfit = |before: NewEntry| before.kind == Kind::Finding && finding(&before).is_err();
     match after.kind {

@@ -37,6 +37,8 @@ pub struct Scope {
     pub memory: Memory,
     /// Its type; none if this version does not know it.
     pub kind: Option<Kind>,
+    /// Its sub-type, if it has one.
+    pub sub_type: Option<String>,
     /// The thread it is scoped to.
     pub thread: Option<String>,
     /// Its tags.
@@ -105,6 +107,7 @@ impl Document {
             workspace: WorkspaceId::MAIN,
             memory: Memory::Semantic,
             kind: None,
+            sub_type: None,
             thread: None,
             tags: Vec::new(),
         };
@@ -119,11 +122,13 @@ impl Scope {
     pub fn of(view: &View) -> Option<Self> {
         let origin = view.origin.as_ref()?;
         let tags = view.texts.get(&TextSet::TAGS);
+        let named = |of| view.text(of).map(str::to_owned).filter(|name| !name.is_empty());
         Some(Self {
             workspace: origin.workspace(),
             memory: origin.memory(),
             kind: view.kind(),
-            thread: view.text(Register::THREAD).map(str::to_owned).filter(|name| !name.is_empty()),
+            sub_type: named(Register::SUB_TYPE),
+            thread: named(Register::THREAD),
             tags: tags.map_or(Vec::new(), |tags| tags.keys().cloned().collect()),
         })
     }
@@ -136,6 +141,8 @@ pub struct Filter {
     pub workspaces: Vec<WorkspaceId>,
     /// Of one of these types.
     pub kinds: Vec<Kind>,
+    /// Of one of these sub-types.
+    pub sub_types: Vec<&'static str>,
     /// Of one of these memories.
     pub memories: Vec<Memory>,
     /// With each of these tags, or one below it: `auth` finds `auth/jwt`.
@@ -150,8 +157,10 @@ impl Filter {
         let of = |wanted: bool, empty: bool| empty || wanted;
         let has =
             |tag: &String| scope.tags.iter().flat_map(|own| lineage(own)).any(|own| own == tag);
+        let has_type = |name: &str| self.sub_types.contains(&name);
         of(self.workspaces.contains(&scope.workspace), self.workspaces.is_empty())
             && of(scope.kind.is_some_and(|kind| self.kinds.contains(&kind)), self.kinds.is_empty())
+            && of(scope.sub_type.as_deref().is_some_and(has_type), self.sub_types.is_empty())
             && of(self.memories.contains(&scope.memory), self.memories.is_empty())
             && self.tags.iter().all(has)
             && self.thread.as_ref().is_none_or(|thread| scope.thread.as_ref() == Some(thread))
@@ -177,7 +186,8 @@ mod tests {
         Scope {
             workspace: WorkspaceId::MAIN,
             memory: Memory::Semantic,
-            kind: Some(Kind::Lesson),
+            kind: Some(Kind::Experience),
+            sub_type: Some("bug".into()),
             thread: Some("fix-login".into()),
             tags: vec!["auth/jwt".into(), "go".into()],
         }
@@ -206,8 +216,10 @@ mod tests {
             (all.clone(), true),
             (Filter { workspaces: vec![WorkspaceId::MAIN], ..all.clone() }, true),
             (Filter { workspaces: vec![WorkspaceId::LOCAL], ..all.clone() }, false),
-            (Filter { kinds: vec![Kind::Spike, Kind::Lesson], ..all.clone() }, true),
+            (Filter { kinds: vec![Kind::Spike, Kind::Experience], ..all.clone() }, true),
             (Filter { kinds: vec![Kind::Spike], ..all.clone() }, false),
+            (Filter { sub_types: vec!["risk", "bug"], ..all.clone() }, true),
+            (Filter { sub_types: vec!["risk"], ..all.clone() }, false),
             (Filter { memories: vec![Memory::Procedural], ..all.clone() }, false),
             (Filter { thread: Some("fix-login".into()), ..all.clone() }, true),
             (Filter { thread: Some("other".into()), ..all }, false),

@@ -96,7 +96,9 @@ pub(super) fn follow(mut follower: Follower, mut stop: oneshot::Receiver<()>) {
             break;
         }
         tracing::error!("the index has fallen over and will try again");
-        follower.shared.state.send_modify(|state| state.fault = Some(FALLEN.to_owned()));
+        follower.shared.state.send_modify(|state| {
+            (state.fault, state.embedder_fault) = (Some(FALLEN.to_owned()), None);
+        });
         first = Instant::now() + RETRY_TIME;
     }
     if let Some(job) = follower.job.take() {
@@ -132,18 +134,35 @@ impl Follower {
                 }
             }
             wake = match self.turn() {
-                Ok(next) => {
-                    self.shared.state.send_if_modified(|state| state.fault.take().is_some());
-                    next
-                }
+                Ok(next) => self.go_on(next),
                 Err(error) => {
                     tracing::warn!(error = %error, "the index stands still and will try again");
-                    let fault = Some(error.to_string());
-                    self.shared.state.send_modify(|state| state.fault = fault);
+                    let embedder = error.of_embedder().cloned();
+                    self.shared.state.send_modify(|state| {
+                        (state.fault, state.embedder_fault) = (Some(error.to_string()), embedder);
+                    });
                     Some(Instant::now() + RETRY_TIME)
                 }
             };
         }
+    }
+
+    /// A turn went well, so there is no fault any more. Only an embedder that failed has yet to show
+    /// that it is back: while it has not been asked again, or a new job has had nothing of it, whoever
+    /// looks is told of the fault and not of vectors in the making. Returns when to look again.
+    fn go_on(&self, next: Option<Instant>) -> Option<Instant> {
+        let is_untried = self.gather_until.is_some()
+            || self.due_since.is_some()
+            || self.job.as_ref().is_some_and(|job| job.progress().done == 0);
+        if is_untried && self.shared.state.borrow().embedder_fault.is_some() {
+            let again = Instant::now() + RETRY_TIME;
+            return Some(next.map_or(again, |next| next.min(again)));
+        }
+        self.shared.state.send_if_modified(|state| {
+            state.embedder_fault = None;
+            state.fault.take().is_some()
+        });
+        next
     }
 
     /// Does what is due; returns when to look again even if nothing happens.

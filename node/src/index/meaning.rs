@@ -267,6 +267,7 @@ fn facts(document: &Document) -> Facts {
         scope.memory,
         scope.tags.iter().map(String::as_str),
     )
+    .of_sub_type(scope.sub_type.as_deref().unwrap_or_default())
 }
 
 fn read_note(note: &[u8]) -> Option<(Mark, Option<u64>)> {

@@ -80,6 +80,16 @@ pub enum IndexError {
     },
 }
 
+impl IndexError {
+    /// What the embedder could not do, where the failure is the embedder's.
+    fn of_embedder(&self) -> Option<&embed::EmbedError> {
+        match self {
+            Self::Meaning(MeaningError::Embed(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// How far the index is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
@@ -95,6 +105,8 @@ pub struct State {
     pub is_settled: bool,
     /// Why it stands still, if it does. It tries again by itself.
     pub fault: Option<String>,
+    /// What the embedder could not do, where that is the fault: then nothing of the index is damaged.
+    pub embedder_fault: Option<embed::EmbedError>,
 }
 
 /// What the index is made with.

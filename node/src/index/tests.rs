@@ -258,6 +258,36 @@ fn what_is_forgotten_leaves_the_vectors_though_the_embedder_is_away() {
 }
 
 #[test]
+fn an_embedder_that_is_away_stays_the_fault_until_it_has_made_a_vector() {
+    let (folder, feed, model) = begin();
+    model.set(Mood::Away);
+    feed.say(1, "first");
+    let ((publish, _introduce), wakes) = wakes(1);
+    let running = start(feed.setup(&folder, &model), feed.store.clone(), wakes).unwrap();
+    let index = running.index();
+    wait_for(&index, |state| state.fault.is_some());
+    let (server, why) = ("test".to_owned(), "it is away".to_owned());
+    let away = Some(EmbedError::Unreachable { server, why });
+    assert_eq!(index.state().embedder_fault, away);
+    // Words are gathered and taken in, and a new job is begun: all of that goes well.
+    feed.say(2, "second");
+    publish.send_replace(Seq(2));
+    let mut is_lost = false;
+    wait_for(&index, |state| {
+        is_lost |= state.fault.is_none();
+        state.keyword == Seq(2)
+    });
+    assert!(!is_lost, "it was said that vectors are being made");
+    assert_eq!(index.state().embedder_fault, away);
+    model.set(Mood::Well);
+    feed.say(3, "third");
+    publish.send_replace(Seq(3));
+    wait_for(&index, |state| state.vectors == Some(Seq(3)) && state.fault.is_none());
+    assert_eq!(index.state().embedder_fault, None);
+    running.stop();
+}
+
+#[test]
 fn vectors_that_no_embedder_keeps_up_are_deleted_when_they_are_met() {
     for identity in ["another model", "moody"] {
         let (folder, feed, model) = begin();

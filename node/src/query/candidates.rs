@@ -144,9 +144,12 @@ fn meaning_of(index: &Index, question: &Question) -> (Option<Meant>, Option<Fall
         return (None, None);
     }
     let Some(meaning) = index.meaning() else {
-        let reason = match index.state().rebuild {
-            Some(job) => format!("vectors are being made: {} of {}", job.done, job.total),
-            None => "there are no vectors yet".to_owned(),
+        let state = index.state();
+        let reason = match (state.fault, state.rebuild) {
+            // As long as the index stands still, none are being made.
+            (Some(fault), _) => format!("the index cannot {fault}"),
+            (None, Some(job)) => format!("vectors are being made: {} of {}", job.done, job.total),
+            (None, None) => "there are no vectors yet".to_owned(),
         };
         return fallback(reason);
     };
@@ -351,6 +354,9 @@ fn vector_filter(filter: &Filter) -> vectors::Filter {
     }
     if !filter.kinds.is_empty() {
         narrowed = narrowed.kinds(filter.kinds.iter().copied());
+    }
+    if !filter.sub_types.is_empty() {
+        narrowed = narrowed.sub_types(filter.sub_types.iter().copied());
     }
     if !filter.memories.is_empty() {
         narrowed = narrowed.memories(filter.memories.iter().copied());

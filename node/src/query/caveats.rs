@@ -20,7 +20,9 @@ impl Reading<'_> {
         let unseen = Looked::unseen(&found.view);
         let looked = looked.unwrap_or(&unseen);
         let freshness = self.freshness(looked.check, self.vouched(found)?, found);
-        Ok(own_caveats(found, &freshness, looked, &self.successors(found)?))
+        let mut caveats = own_caveats(found, &freshness, looked, &self.successors(found)?);
+        caveats.extend(self.contradictions(&[found])?.beside(found.entry, &[]));
+        Ok(caveats)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::caveats::own_caveats;
 use super::gate::Gate;
+use super::opposites::Contradictions;
 use super::question::{Answer, Audience, Caveat, Hit, Question};
 use super::rivals::{self, Named, Rivalry};
 use super::search::Read;
@@ -30,10 +31,11 @@ impl Bonus {
     }
 }
 
-/// What hits are to each other.
+/// What hits are to each other, and to what says the opposite elsewhere.
 pub(super) struct Beside<'a> {
     pub(super) rivalries: &'a [Rivalry],
     pub(super) successions: &'a Successions,
+    pub(super) contradictions: &'a Contradictions,
 }
 
 impl Reading<'_> {
@@ -85,8 +87,7 @@ impl Reading<'_> {
         let competing = rivals::caveats(&order, rivalries, &named);
         let tokens = |entry: EntryId, form: budget::Form| {
             let Some(read) = read.get(&entry) else { return 0 };
-            let mut said = caveats(read, beside.successions);
-            said.extend(competing.get(&entry).into_iter().flatten().cloned());
+            let said = caveats(read, beside, competing.get(&entry).cloned().unwrap_or_default());
             excerpt::tokens(&read.found, form, &said, numbers)
         };
         let fitted = budget::fit(&items, &pairs, (form, tokens_max), &params, tokens);
@@ -99,19 +100,22 @@ impl Reading<'_> {
         for (shown, tokens) in fitted.shown.into_iter().zip(costs) {
             let place = ranking.placed.iter().find(|placed| placed.candidate.entry == shown.entry);
             let Some((placed, read)) = place.zip(read.remove(&shown.entry)) else { continue };
-            let mut caveats = caveats(&read, beside.successions);
-            caveats.extend(competing.remove(&shown.entry).unwrap_or_default());
+            let competing = competing.remove(&shown.entry).unwrap_or_default();
+            let caveats = caveats(&read, beside, competing);
             let hit = hit(*placed, read, shown.form, bonus(shown.entry), caveats);
             answer.hits.push(Hit { tokens, ..hit });
         }
     }
 }
 
-/// What must be said along with a hit, whatever is shown beside it.
-fn caveats(read: &Read, successions: &Successions) -> Vec<Caveat> {
-    let successors = successions.of(read.found.entry);
+/// What must be said along with a hit: of itself, of its rivals in the answer, and of what else says the
+/// opposite.
+fn caveats(read: &Read, beside: &Beside<'_>, competing: Vec<Caveat>) -> Vec<Caveat> {
+    let successors = beside.successions.of(read.found.entry);
     let mut caveats = own_caveats(&read.found, &read.freshness, &read.looked, successors);
     caveats.extend(excerpt::left_out(&read.found));
+    let opposed = beside.contradictions.beside(read.found.entry, &competing);
+    caveats.extend(competing.into_iter().chain(opposed));
     caveats
 }
 
@@ -166,7 +170,7 @@ fn hit(
 pub(super) fn nearest(
     ranking: &Ranking,
     read: &mut BTreeMap<EntryId, Read>,
-    successions: &Successions,
+    beside: &Beside<'_>,
 ) -> Vec<Hit> {
     let of = |candidate: &rank::Candidate| {
         let read = read.remove(&candidate.entry)?;
@@ -178,7 +182,7 @@ pub(super) fn nearest(
             pin_bonus: 0.0,
             put_below: None,
         };
-        let caveats = caveats(&read, successions);
+        let caveats = caveats(&read, beside, Vec::new());
         Some(hit(placed, read, budget::Form::Line, Bonus::default(), caveats))
     };
     ranking.nearest.iter().take(NEAREST_MAX).filter_map(of).collect()

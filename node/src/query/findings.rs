@@ -101,19 +101,8 @@ impl Comparer {
         if due.findings.is_empty() {
             return Ok(Pass { commands: Vec::new(), next: due.next });
         }
-        // How far the vectors are is asked first: they only know more by the time they are read.
-        let known = index.state().vectors;
-        let meaning: Option<Arc<Meaning>> = index.meaning();
-        let (Some(known), Some(meaning)) = (known, meaning) else {
-            return Err(CompareError::NotReady);
-        };
-        let lens = Lens {
-            embedder: &*meaning.embedder,
-            calibration: meaning.calibration,
-            vectors: Some(&meaning.vectors),
-            known,
-        };
-        self.settle(reader, &lens, snapshot, now, due)
+        let (known, meaning) = ready(index)?;
+        self.settle(reader, &lens(&meaning, known), snapshot, now, due)
     }
 
     /// The same through any lens: a simulator needs no index.
@@ -201,6 +190,41 @@ impl Comparer {
         let others = others.into_iter().map(|(_, other)| other).collect();
         Ok(Compared { finding: at, is_dismissed, entry, others })
     }
+}
+
+/// The vectors of a running node, and how much of the feed they know.
+fn ready(index: &Index) -> Result<(Seq, Arc<Meaning>), CompareError> {
+    // How far they are is asked first: they only know more by the time they are read.
+    let known = index.state().vectors;
+    known.zip(index.meaning()).ok_or(CompareError::NotReady)
+}
+
+fn lens(meaning: &Meaning, known: Seq) -> Lens<'_> {
+    Lens {
+        embedder: &*meaning.embedder,
+        calibration: meaning.calibration,
+        vectors: Some(&meaning.vectors),
+        known,
+    }
+}
+
+/// The entry that says the same as a finding, if there is one, for whoever decides about the finding by
+/// hand. Other findings are left to the next pass.
+pub fn entry_like(
+    reader: &Reader,
+    index: &Index,
+    snapshot: &Snapshot,
+    finding: &FindingRow,
+    now: WallTime,
+) -> Result<Option<EntryId>, CompareError> {
+    let (known, meaning) = ready(index)?;
+    let lens = lens(&meaning, known);
+    let mut vectors = lens.embedder.embed(&[finding.text.as_str()])?;
+    let Some(vector) = vectors.pop() else { return Ok(None) };
+    let reading = reader.at(snapshot, now)?;
+    let tail = tail(&reading, &lens, snapshot)?;
+    let found = same_entry(&reading, &lens, &vector, finding.is_dismissed(), &tail)?;
+    Ok(found.map(|(entry, _)| entry))
 }
 
 /// What is to be compared now, and when there is more.

@@ -58,6 +58,8 @@ pub struct Numbers {
     pub(super) longer_text_factor: f64,
     /// A task that is not finished by then never is.
     task_expires_after: Duration,
+    /// Root tasks after which what nothing speaks for is archived.
+    archive_after: u32,
     /// Names of customers and organisations that are not to be shared.
     pub(super) organisation_names: Vec<String>,
     /// The thread where none is named.
@@ -103,6 +105,7 @@ impl Numbers {
             preview_characters_max: config.retrieval.tiers.preview_characters_max.as_usize(),
             longer_text_factor: config.duplicates.longer_text_factor.get(),
             task_expires_after: config.provenance.task_expires_after.get(),
+            archive_after: config.provenance.archive_after_root_tasks.get(),
             organisation_names: {
                 let names = config.scan.organisation_names.as_slice().iter();
                 names.map(|name| name.as_str().to_owned()).collect()
@@ -140,6 +143,11 @@ impl Numbers {
     /// How long a task may go unfinished.
     pub fn task_expires_after(&self) -> Duration {
         self.task_expires_after
+    }
+
+    /// In how many root tasks an entry is served with nothing that speaks for it before it is archived.
+    pub fn archive_after(&self) -> u32 {
+        self.archive_after
     }
 
     /// The thread of a caller who names none, on this branch.
@@ -357,3 +365,6 @@ fn weights(of: &of::RetrievalWeights) -> Weights {
     };
     Weights::new(weights).expect("the configuration was checked to sum to one")
 }
+
+#[cfg(test)]
+mod tests;

@@ -156,6 +156,15 @@ pub enum Caveat {
         /// Why this one is listed where it is.
         why: String,
     },
+    /// Upkeep has found that another entry says the opposite, and nobody has settled it.
+    ContradictedBy {
+        /// Which.
+        entry: EntryId,
+        /// Its citation code. A caveat stands outside what is quoted: no word of the other is in it.
+        code: String,
+    },
+    /// So many more say the opposite.
+    MoreContradict(usize),
     /// Another entry takes its place.
     SupersededBy {
         /// Which.
@@ -214,6 +223,8 @@ impl fmt::Display for Caveat {
             Self::FailedWork => out.write_str("from work that failed"),
             Self::AbandonedWork => out.write_str("from work that was abandoned"),
             Self::CompetesWith { code, why, .. } => write!(out, "competes with {code}: {why}"),
+            Self::ContradictedBy { code, .. } => write!(out, "contradicted by {code}"),
+            Self::MoreContradict(count) => write!(out, "contradicted by {count} more"),
             Self::SupersededBy { code, .. } => write!(out, "superseded by {code}"),
             Self::Merged(count) => write!(out, "stands for {count} more that say the same"),
             Self::Proposals(1) => out.write_str("1 proposal by others"),

@@ -8,6 +8,7 @@ use super::gate::{Corroboration, Gate};
 use super::judge::{self, Judged};
 use super::numbers::Numbers;
 use super::standing::{Kept, Standing};
+use super::twice::Latest;
 use crate::store::peers::Society;
 use crate::store::peers::rows::OutcomeRow;
 use crate::store::rows::{OverlayRow, ProvenRow, UseRow, ViewRow};
@@ -32,6 +33,7 @@ pub struct Reader {
     pub(super) scanned: Scanned,
     pub(super) roots: Roots,
     pub(super) rows: KeptRows,
+    pub(super) latest: Latest,
     pub(super) border: OnceLock<Border>,
 }
 
@@ -151,7 +153,8 @@ impl Reader {
     pub fn new(own: AuthorId, numbers: Numbers) -> Self {
         let kept = Kept::new(numbers.confidence.lower_quantile);
         let (scanned, roots, rows) = (Scanned::default(), Roots::default(), KeptRows::default());
-        Self { own, numbers, kept, scanned, roots, rows, border: OnceLock::new() }
+        let (latest, border) = (Latest::default(), OnceLock::new());
+        Self { own, numbers, kept, scanned, roots, rows, latest, border }
     }
 
     /// Begins a reading.

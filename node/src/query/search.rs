@@ -106,7 +106,9 @@ impl Reading<'_> {
         let placed = ranking.placed.iter().map(|placed| placed.candidate.entry);
         let near = ranking.nearest.iter().take(NEAREST_MAX).map(|near| near.entry);
         let found = placed.chain(near).filter_map(|entry| read.get(&entry));
-        let successions = self.successions(found.map(|read| &read.found))?;
+        let found: Vec<&Found> = found.map(|read| &read.found).collect();
+        let successions = self.successions(found.iter().copied())?;
+        let contradictions = self.contradictions(&found)?;
         ranking.placed = successions.order(ranking.placed);
         if question.audience == Audience::Gated {
             put_untried_last(&mut ranking, &read);
@@ -121,8 +123,9 @@ impl Reading<'_> {
         if read.is_empty() && held()? == Some(0) {
             answer.abstained = Some(Abstained::Empty);
         }
-        answer.nearest = nearest(&ranking, &mut read, &successions);
-        let beside = Beside { rivalries: &rivalries, successions: &successions };
+        let (successions, contradictions) = (&successions, &contradictions);
+        let beside = Beside { rivalries: &rivalries, successions, contradictions };
+        answer.nearest = nearest(&ranking, &mut read, &beside);
         self.fill(&mut answer, question, &ranking, read, &bonuses, &beside);
         answer.is_weak = is_weak(&answer.hits, score_min);
         Ok(answer)
@@ -236,7 +239,7 @@ impl Reading<'_> {
 
     /// Whether nobody who counts can have tried an entry, told without reading it: this person has
     /// said nothing about it, and beside whoever wrote it too few others have.
-    fn is_surely_untried(&self, entry: EntryId) -> Result<bool, store::Error> {
+    pub(super) fn is_surely_untried(&self, entry: EntryId) -> Result<bool, store::Error> {
         let authors = self.snapshot.authors(entry)?;
         let is_mine = authors.iter().any(|author| self.society.mine.contains(author));
         let are_few = authors.len() <= self.reader.numbers.gate.members_min as usize;

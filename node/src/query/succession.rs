@@ -138,8 +138,8 @@ impl Successions {
     }
 }
 
-/// Whether an entry is there to take another's place.
-fn is_standing(found: &Found) -> bool {
+/// Whether an entry is there to take another's place, or to speak against it.
+pub(super) fn is_standing(found: &Found) -> bool {
     let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
     let status = found.judged.standing.status;
     found.view.state == State::Live

@@ -8,11 +8,12 @@
 use super::anchors::Looked;
 use super::caveats::contested;
 use super::gate::Gate;
+use super::opposites::Opposites;
 use super::{Cancel, Found, GitCheckout, Reading, cut, upkeep};
 use crate::store::Error;
 use crate::store::rows::ViewRow;
 use crate::store::tasks::TaskState;
-use crate::store::upkeep::{Matter, Stage};
+use crate::store::upkeep::Stage;
 use klnode_crdt::charter;
 use klnode_crdt::claims::{Relation, TextSet};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
@@ -80,9 +81,6 @@ pub struct Marked {
     pub why: String,
 }
 
-/// Which entries say the opposite of which, as far as upkeep has noticed.
-type Opposites = BTreeMap<EntryId, BTreeSet<EntryId>>;
-
 impl Reading<'_> {
     /// One page of a survey; predicates are looked at where a checkout is given.
     pub fn survey(
@@ -95,7 +93,7 @@ impl Reading<'_> {
         if asked.after.is_none() && asked.workspace.is_none() {
             self.count_beside(&mut survey.tally)?;
         }
-        let opposites = self.opposites()?;
+        let opposites = self.opposites(|_| true)?;
         let first = asked.after.map_or([0; 16], |after| {
             u128::from_be_bytes(*after.as_bytes()).saturating_add(1).to_be_bytes()
         });
@@ -162,7 +160,9 @@ impl Reading<'_> {
 
     /// What waits for a decision, and how tasks have gone.
     fn count_beside(&self, tally: &mut Tally) -> Result<(), Error> {
-        let mut waiting = self.snapshot.quarantined_count()?;
+        // About whom you have blocked you have decided.
+        let nodes = self.society.peers.values().filter(|row| row.is_waiting() && !row.is_blocked);
+        let mut waiting = self.snapshot.quarantined_count()? + nodes.count() as u64;
         for row in self.snapshot.upkeep()? {
             let Some((_, row)) = Error::unless_damaged(row)? else { continue };
             waiting += u64::from(row.stage == Stage::Proposed);
@@ -182,25 +182,6 @@ impl Reading<'_> {
             }
         }
         Ok(())
-    }
-
-    fn opposites(&self) -> Result<Opposites, Error> {
-        let mut opposites = Opposites::new();
-        // Seldom is there any: the journal may be long.
-        if self.snapshot.open_notes(Matter::Contradiction, 1)? == 0 {
-            return Ok(opposites);
-        }
-        for row in self.snapshot.upkeep()? {
-            let Some((_, row)) = Error::unless_damaged(row)? else { continue };
-            if (row.matter, row.stage) != (Matter::Contradiction, Stage::Open) {
-                continue;
-            }
-            for one in &row.entries {
-                let others = row.entries.iter().filter(|other| *other != one);
-                opposites.entry(*one).or_default().extend(others);
-            }
-        }
-        Ok(opposites)
     }
 
     fn take_stock(
@@ -238,9 +219,8 @@ impl Reading<'_> {
     /// Entries that say the opposite of one, or of what is the same, and may speak themselves.
     fn against(&self, found: &Found, opposites: &Opposites) -> Result<Vec<Found>, Error> {
         let mut against = BTreeMap::new();
-        let of = found.merged.iter().chain([&found.entry]).filter_map(|entry| opposites.get(entry));
-        for other in of.flatten() {
-            let other = Error::unless_damaged(self.read_whole(*other))?.flatten();
+        for other in opposites.of(found) {
+            let other = Error::unless_damaged(self.read_whole(other))?.flatten();
             against.extend(other.filter(is_surveyed).map(|other| (other.entry, other)));
         }
         against.remove(&found.entry);

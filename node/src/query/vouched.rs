@@ -24,6 +24,12 @@ impl Reading<'_> {
         Ok(Vouched { confirmed: self.confirmed(found)?, cited: self.cited(found)? })
     }
 
+    /// Days since an entry was last confirmed independently by somebody who counts here; none if it
+    /// never was.
+    pub fn confirmed_days_ago(&self, found: &Found) -> Result<Option<u32>, Error> {
+        Ok(self.confirmed(found)?.map(|day| self.now.day().days_since(day)))
+    }
+
     fn confirmed(&self, found: &Found) -> Result<Option<Day>, Error> {
         let mut newest: Option<Day> = None;
         let today = self.now.day();

@@ -385,6 +385,15 @@ fn refuse_newer(offer: Offerer, raw: &RawRecord, reason: String) -> PeerAct {
     )
 }
 
+/// What became of each record that the writer got to, in their order.
+pub(super) fn ingested(answers: &[Result<Receipt, Rejection>]) -> impl Iterator<Item = &Ingested> {
+    let ingested = answers.iter().filter_map(|answer| match answer {
+        Ok(Receipt::Ingested(ingested)) => Some(ingested),
+        _ => None,
+    });
+    ingested.flatten()
+}
+
 impl Sorted {
     /// What became of the records, from the writer's answers; and what it refused, to be kept.
     pub(super) fn outcomes(
@@ -394,12 +403,8 @@ impl Sorted {
     ) -> (Vec<Outcome>, Vec<PeerAct>) {
         let mut outcomes = vec![Outcome::Settled; self.settled];
         outcomes.extend(std::iter::repeat_n(Outcome::Faulty, self.faults));
-        let ingested = answers.iter().filter_map(|answer| match answer {
-            Ok(Receipt::Ingested(ingested)) => Some(ingested),
-            _ => None,
-        });
         let (mut acts, mut unknown) = (Vec::new(), self.unknown.clone());
-        for (record, what) in self.arrivals.iter().zip(ingested.flatten()) {
+        for (record, what) in self.arrivals.iter().zip(ingested(answers)) {
             let is_new = matches!(what, Ingested::Merged(_)) && unknown.remove(&record.entry());
             outcomes.push(if is_new { Outcome::New } else { Outcome::Settled });
             match what {

@@ -29,5 +29,5 @@ mod workspaces;
 
 pub use pairing::{Joined, PairError};
 pub use release::{Examiner, Held, Preview};
-pub use replica::{Action, Event, Replica, Setup, Writer};
+pub use replica::{Action, Event, Moved, Replica, Setup, Traffic, Writer};
 pub use run::{Core, Handle, Live, Options, Running, start};

@@ -1,6 +1,9 @@
 //! A node's side of replication, whole, without threads, clocks or sockets.
 
+mod traffic;
 mod written;
+
+pub use traffic::{Moved, Traffic};
 
 use super::deliver;
 use super::release::{Examiner, Turn};
@@ -126,6 +129,7 @@ pub struct Replica<W> {
     /// The machine was not told of something, or what it said was lost: the store could not be read.
     has_missed: bool,
     room: Room,
+    traffic: Traffic,
 }
 
 impl<W: Writer> Replica<W> {
@@ -152,6 +156,7 @@ impl<W: Writer> Replica<W> {
             connected: BTreeSet::new(),
             has_missed: false,
             room: Room::new(),
+            traffic: Traffic::default(),
         }
     }
 
@@ -168,6 +173,11 @@ impl<W: Writer> Replica<W> {
     /// Decides what passes.
     pub fn examiner(&self) -> &Examiner {
         &self.examiner
+    }
+
+    /// What has passed between this node and its peers.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     /// Whether something was put out for a peer since the comparison began by which both were last
@@ -346,6 +356,10 @@ impl<W: Writer> Replica<W> {
                     actions.push(Action::Answer(exchange, frame));
                     continue;
                 }
+                Output::Served(peer, records) => {
+                    self.traffic.send(peer, records);
+                    continue;
+                }
                 Output::Disconnect(peer, ms) => {
                     tracing::warn!(%peer, ms, "a peer is sent away");
                     actions.push(Action::Disconnect(peer, ms));
@@ -404,6 +418,7 @@ impl<W: Writer> Replica<W> {
                 break;
             }
         }
+        self.traffic.receive(peer, deliver::ingested(&answers));
         let (mut outcomes, acts) = sorted.outcomes(Offerer { peer, store }, &answers);
         if !acts.is_empty() && self.note(acts).is_err() {
             outcomes.push(proto::Outcome::Deferred);

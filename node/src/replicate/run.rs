@@ -9,7 +9,7 @@ mod turn;
 
 use super::pairing::{Joined, Joining, PairError};
 use super::release::Examiner;
-use super::replica::{Action, Event, Replica, Setup};
+use super::replica::{Action, Event, Replica, Setup, Traffic};
 use crate::engine::{self, PeerAct};
 use crate::store::Error;
 use crate::store::peers::Society;
@@ -61,6 +61,8 @@ pub struct Live {
     /// How far the clocks of connected peers were ahead of this one's when they greeted, in
     /// milliseconds.
     pub clocks: BTreeMap<AuthorId, i64>,
+    /// How many records have passed between this node and its peers.
+    pub traffic: Traffic,
     /// Nodes that were turned away lately, and why.
     pub turned_away: Vec<(WallTime, AuthorId, String)>,
 }
@@ -454,6 +456,7 @@ impl Core {
             addresses,
             connected: self.connected.clone(),
             turned_away: self.turned_away.clone(),
+            traffic: self.replica.traffic().clone(),
             ..Live::default()
         };
         let Ok(society) = self.society() else { return live };

@@ -134,6 +134,9 @@ pub enum Became {
     /// An entry it went into was forgotten, and its texts with it.
     #[serde(rename = "f")]
     Forgotten,
+    /// The operator made an entry of it alone.
+    #[serde(rename = "k")]
+    Kept,
 }
 
 impl FindingRow {
@@ -145,6 +148,11 @@ impl FindingRow {
     /// Whether its texts were forgotten.
     pub fn is_forgotten(&self) -> bool {
         self.fate.as_ref().is_some_and(|fate| fate.became == Became::Forgotten)
+    }
+
+    /// Whether the operator made an entry of it.
+    pub fn is_kept(&self) -> bool {
+        self.fate.as_ref().is_some_and(|fate| fate.became == Became::Kept)
     }
 
     fn forget(self) -> Self {

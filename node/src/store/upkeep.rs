@@ -277,6 +277,23 @@ impl Snapshot {
         Ok(open)
     }
 
+    /// Entries that say the opposite, two by two, as far as that is the case now. They are told by their
+    /// names alone: the journal, which may be long, is not read.
+    pub fn opposites(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<[EntryId; 2], Error>> + use<>, Error> {
+        let (first, last) = span::<33>(&[Matter::Contradiction.code()]);
+        let rows = self.transaction.open_table(SUBJECTS)?.range::<&[u8; 33]>(&first..=&last)?;
+        Ok(rows.filter_map(|row| match row {
+            Ok((at, noted)) => {
+                let is_open = noted.value()[0] == Stage::Open.code();
+                let ends = [1, 17].map(|from| EntryId::from_bytes(part(at.value(), from)));
+                is_open.then_some(Ok(ends))
+            }
+            Err(fault) => Some(Err(fault.into())),
+        }))
+    }
+
     /// Pairs that belong together, by their first entry, after one.
     pub fn pairs_after(
         &self,
@@ -465,5 +482,37 @@ mod tests {
         assert_eq!((noted(3), noted(6)), (None, Some((Stage::Open, 6))), "it may be told again");
         batch.shorten_upkeep(4, 2).unwrap();
         assert_eq!(left(), [2, 4, 7], "the oldest, where nothing else is left to go");
+    }
+
+    #[test]
+    fn what_says_the_opposite_is_told_by_its_names_as_the_journal_tells_it() {
+        let entry = |number: u8| EntryId::from_bytes([number; 16]);
+        let store = Store::in_memory();
+        let batch = store.batch(Durability::Durable).unwrap();
+        let pairs = [
+            (Matter::Contradiction, Stage::Open, [2, 1]),
+            (Matter::Contradiction, Stage::Dismissed, [1, 3]),
+            (Matter::Sameness, Stage::Open, [1, 4]),
+            (Matter::Contradiction, Stage::Open, [1, 5]),
+            (Matter::Contradiction, Stage::Open, [6, 7]),
+            (Matter::Contradiction, Stage::Open, [8, 9]),
+        ];
+        for (matter, stage, ends) in pairs {
+            let entries = ends.map(entry).to_vec();
+            batch.append_upkeep(&UpkeepRow { entries, ..row(0, matter, stage) }).unwrap();
+        }
+        let over = batch.upkeep_row(5).unwrap().unwrap();
+        batch.put_upkeep(5, &UpkeepRow { stage: Stage::Over, ..over }).unwrap();
+        batch.forget_upkeep(&BTreeSet::from([entry(9)])).unwrap();
+        batch.commit().unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let told: Vec<[EntryId; 2]> = snapshot.opposites().unwrap().map(Result::unwrap).collect();
+        assert_eq!(told, [[1, 2], [1, 5]].map(|ends| ends.map(entry)));
+        let rows = snapshot.upkeep().unwrap().map(|row| row.unwrap().1);
+        let open = rows
+            .filter(|row| (row.matter, row.stage) == (Matter::Contradiction, Stage::Open))
+            .map(|row| row.entries.into_iter().collect::<BTreeSet<EntryId>>());
+        let told = told.into_iter().map(BTreeSet::from);
+        assert_eq!(told.collect::<BTreeSet<_>>(), open.collect::<BTreeSet<_>>());
     }
 }

@@ -182,12 +182,16 @@ pub fn main() -> ExitCode {
     };
     let Cli { verb, mut global } = cli;
     global.home = global.home.or_else(home::in_environment);
-    match run(verb.unwrap_or(Verb::Serve), &global, started) {
+    let verb = verb.unwrap_or(Verb::Serve);
+    // Nobody starts a node in order to stop it.
+    let is_stop = matches!(verb, Verb::Stop);
+    match run(verb, &global, started) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             let (code, hint) = failure.way_out();
             let start = || format!("start one with `{}`", start_command::of(&global));
-            let hint = hint.map(str::to_owned).or_else(|| failure.wants_node().then(start));
+            let wants_node = failure.wants_node() && !is_stop;
+            let hint = hint.map(str::to_owned).or_else(|| wants_node.then(start));
             let told = told(&failure, hint.as_deref(), &global);
             say(&told);
             ExitCode::from(code)
@@ -263,7 +267,7 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
             }
             let terminal =
                 if io::stdout().is_terminal() { Terminal::Person } else { Terminal::Pipe };
-            let (mut bar, mut ask) = (Bar::default(), offline::ask);
+            let (mut bar, mut ask) = (Bar::of(global), offline::ask);
             let around = Around {
                 terminal,
                 ask: if offline::is_attended(global) { Some(&mut ask) } else { None },

@@ -253,3 +253,21 @@ pub(super) fn now() -> WallTime {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     WallTime::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::limits;
+    use klnode_config::Layers;
+
+    #[test]
+    fn the_writer_has_the_limits_that_are_set() {
+        let set = [
+            "engine.queue_commands_max=11",
+            "engine.group_commands_max=12",
+            "engine.group_bytes_max=13 B",
+        ];
+        let layered = Layers::new().flags(set.map(|one| ("--set", one))).resolve();
+        let of = limits(layered.expect("they are valid").config());
+        assert_eq!((of.queue_max, of.group_max, of.group_bytes_max), (11, 12, 13));
+    }
+}

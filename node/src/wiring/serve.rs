@@ -7,6 +7,7 @@ use super::{Failure, print, start_command};
 use crate::api::{self, Bound, Service, Token};
 use crate::cli::Global;
 use crate::index::IndexError;
+use crate::query::characters::harmless_json;
 use crate::query::count;
 use crate::store::OpenError;
 use crate::store::peers::Society;
@@ -14,6 +15,7 @@ use klnode_config::Config;
 use klnode_config::units::LocalTcp;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,9 +39,12 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     let lines = guarded(home, || Lines::of(home, &node))?;
     let (service, running) = guarded(home, || node.start(home, config, Network::Real))?;
     let addresses = runtime.block_on(addresses(&service));
-    let program = start_command::program(global);
+    let begun = match global.json {
+        true => lines.line(&addresses, bound.tcp_address(), &home.socket(config)),
+        false => lines.banner(&addresses, bound.tcp_address(), &start_command::program(global)),
+    };
     // Whoever cannot be told is served all the same.
-    let _ = print(&lines.banner(&addresses, bound.tcp_address(), &program));
+    let _ = print(&begun);
     let tcp = bound.tcp_address().map(tracing::field::display);
     tracing::info!(home = %home.path().display(), tcp, "started");
     let (told, index) = (Arc::clone(&service.stop), service.index.clone());
@@ -56,7 +61,10 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     running.stop();
     tracing::info!("stopped");
     served?;
-    let _ = print("Stopped; everything that was acknowledged is on disk.\n");
+    let _ = print(match global.json {
+        true => "{\"stopped\":true}\n",
+        false => "Stopped; everything that was acknowledged is on disk.\n",
+    });
     Ok(())
 }
 
@@ -134,6 +142,19 @@ impl Lines {
         let entries = society.entries(&snapshot)?;
         let home = home.path().display().to_string();
         Ok(Self { node: node.engine().author().to_string(), home, entries })
+    }
+
+    /// What a program is told, on one line.
+    fn line(&self, addresses: &[String], tcp: Option<SocketAddr>, socket: &Path) -> String {
+        let Self { node, home, entries } = self;
+        let mut begun = serde_json::json!({
+            "version": env!("CARGO_PKG_VERSION"), "node": node, "home": home,
+            "socket": socket.display().to_string(), "entries": entries, "addresses": addresses,
+        });
+        if let Some(address) = tcp {
+            begun["tcp"] = format!("http://{address}").into();
+        }
+        harmless_json(begun.to_string()) + "\n"
     }
 
     fn banner(&self, addresses: &[String], tcp: Option<SocketAddr>, program: &str) -> String {

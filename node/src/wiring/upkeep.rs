@@ -278,6 +278,13 @@ mod tests {
     use std::sync::{Condvar, Mutex};
 
     #[test]
+    fn upkeep_pauses_and_looks_as_the_configuration_says() {
+        let setup = Setup::new(&Config::default().upkeep, now);
+        assert_eq!(setup.pause, Duration::from_millis(200));
+        assert_eq!(setup.look_interval, Duration::from_secs(30));
+    }
+
+    #[test]
     fn failures_come_further_and_further_apart_and_a_long_copy_is_followed_by_a_long_rest() {
         let (began, look, second) =
             (Instant::now(), Duration::from_secs(30), Duration::from_secs(1));

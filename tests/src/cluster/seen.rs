@@ -2,7 +2,7 @@
 
 use super::Cluster;
 use klnode::query::{Numbers, Reader};
-use klnode::replicate::Preview;
+use klnode::replicate::{Moved, Preview};
 use klnode::store::peers::rows::Way;
 use klnode_config::Config;
 use klnode_crdt::header::SignedHeader;
@@ -22,6 +22,12 @@ impl Cluster {
     /// Whether a node knows that a peer holds the same.
     pub fn is_equal(&mut self, at: usize, peer: usize) -> bool {
         matches!(self.state(at, peer), SyncState::Equal(_))
+    }
+
+    /// How many records have come to a node from a peer, and have gone to it, since the node runs.
+    pub fn moved(&mut self, at: usize, peer: usize) -> Moved {
+        let peer = self.author(peer);
+        self.replica(at).traffic().with(peer)
     }
 
     /// What an author's word weighs at a node.

@@ -172,6 +172,24 @@ fn a_small_record_travels_in_the_page_and_a_larger_one_is_named() {
 }
 
 #[test]
+fn what_is_handed_over_counts_as_served_and_what_is_only_named_does_not() {
+    let mut shelf = Shelf::default();
+    let (small, large) = (of_size(INLINE_BYTES_MAX, 1), of_size(INLINE_BYTES_MAX + 1, 2));
+    shelf.outbox.push(Outgoing::Opened(EntryId::from_bytes(1_u128.to_be_bytes())));
+    shelf.offer(&small);
+    shelf.offer(&large);
+    shelf.offer(&record(3));
+    let mut bench = Bench::met(shelf);
+    bench.ask(&Ask::Changes(None, 10));
+    assert_eq!(bench.served, 2, "one with the word that its entry is open, one by itself");
+    bench.ask(&Ask::Fetch(vec![large.digest(), record(9).digest()]));
+    assert_eq!(bench.served, 3, "what is not held is not served");
+    bench.ask(&Ask::Notify(1));
+    bench.ask(&Ask::Compare(true, vec![0x61]));
+    assert_eq!(bench.served, 3);
+}
+
+#[test]
 fn a_page_and_a_fetch_bring_as_many_records_as_fit_into_a_frame() {
     let mut shelf = Shelf::default();
     let fitting = PAGE_BYTES_MAX / INLINE_BYTES_MAX;

@@ -6,6 +6,8 @@ use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::Body;
 use crate::api::server::Service;
+use crate::index::embed::EmbedError;
+use crate::query::count;
 use crate::query::doctor::{self, Finding};
 use crate::store::backup::{self, About, BackupError};
 use crate::store::{Existing, Layout};
@@ -101,15 +103,34 @@ fn index(service: &Service) -> Vec<Finding> {
     let state = service.index.state();
     let documents = service.index.words().documents();
     let finding = match (state.fault, state.rebuild) {
-        (Some(fault), _) => Finding::warn(
-            "index",
-            format!("it cannot {fault}"),
-            "it tries again by itself; stop the node and delete `index` in its home to build it anew",
-        ),
+        (Some(fault), _) => {
+            let way_out = way_out(state.embedder_fault.as_ref());
+            Finding::warn("index", format!("it cannot {fault}"), way_out)
+        }
         (None, Some(job)) => {
             Finding::ok("index", format!("vectors are being made: {} of {}", job.done, job.total))
         }
-        (None, None) => Finding::ok("index", format!("{documents} documents are to be found")),
+        (None, None) => {
+            let documents = count::counted(documents, "document is", "documents are");
+            Finding::ok("index", format!("{documents} to be found"))
+        }
     };
     vec![finding]
+}
+
+/// What to do about an index that stands still. Building it anew brings no embedder back.
+fn way_out(embedder: Option<&EmbedError>) -> String {
+    let set = "`klnode config embedder` shows what is set, and where";
+    match embedder {
+        // Of the address no more than name and port.
+        Some(EmbedError::Unreachable { server, .. }) => format!(
+            "the embedding server at {server} does not answer; once it does, the node goes on by \
+             itself; {set}"
+        ),
+        Some(_) => format!("{set}; a change counts from the node's next start"),
+        None => {
+            let anew = "stop the node and delete `index` in its home to build it anew";
+            format!("it tries again by itself; {anew}")
+        }
+    }
 }

@@ -391,7 +391,7 @@ impl Line {
             checkout: None,
         };
         let mut new = translate::new_entry(new, &cited_by, now)
-            .map_err(|error| error.into_detail().message)?;
+            .map_err(|error| error.message().to_owned())?;
         new.registers.extend(failed_work);
         new.claims.extend(external_keys.into_iter().map(|k| Claim::Add(TextSet::EXTERNAL_KEYS, k)));
         for link in links {

@@ -54,7 +54,7 @@ impl Client {
                 match serde_json::from_slice(&line).map_err(garbled)? {
                     News::Progress(progress) => tell(progress),
                     News::Done(done) => result = Some(done),
-                    News::Failed(detail) => return Err(ClientError::Refused(detail)),
+                    News::Failed(detail) => return Err(ClientError::no(detail)),
                 }
             }
             match waiting.len() > NEWS_BYTES_MAX {

@@ -85,19 +85,33 @@ async fn created(
     let Receipt::Created(entry) = receipt else {
         return Err(ApiError::new(Kind::Failed, "tell which entry was created", None));
     };
-    let flags = if is_shared { share_flags(service, entry).await } else { Vec::new() };
+    let Beside { flags, same } = beside(service.clone(), entry, is_shared).await;
+    // Whoever is told of an entry has not found it out: their confirmation is no evidence.
+    service.note_read(caller, same.iter().map(|(other, _)| *other).collect()).await;
+    let same = same.map(|(other, code)| Named { id: other.to_string(), code });
     let (id, code) = (entry.to_string(), kind.code(entry));
     let current = is_current;
-    Ok(Answer(Added { id, code, workspace, current, thread, cited, offered, flags }))
+    Ok(Answer(Added { id, code, workspace, current, thread, cited, offered, flags, same }))
 }
 
-/// What to look at before others have an entry that was just written: it is, whatever can be told.
-async fn share_flags(service: Service, entry: EntryId) -> Vec<ShareFlag> {
+/// What there is to say beside an entry that was just written.
+#[derive(Default)]
+struct Beside {
+    /// What to look at before others have it.
+    flags: Vec<ShareFlag>,
+    /// Where the same is written already, and its code.
+    same: Option<(EntryId, String)>,
+}
+
+/// It is written, whatever can be told of it.
+async fn beside(service: Service, entry: EntryId, is_shared: bool) -> Beside {
     let told = apart(move |_| {
         let snapshot = service.snapshot()?;
         let reading = service.reader.at(&snapshot, (service.now)())?;
-        let flags = reading.read(entry)?.map(|found| reading.share_flags(&found)).transpose()?;
-        Ok(translate::flags(flags.unwrap_or_default()))
+        let same = reading.written_before(&service.index, entry).ok().flatten();
+        let found = if is_shared { reading.read(entry).ok().flatten() } else { None };
+        let flags = found.and_then(|found| reading.share_flags(&found).ok());
+        Ok(Beside { flags: translate::flags(flags.unwrap_or_default()), same })
     });
     told.await.unwrap_or_default()
 }
@@ -416,9 +430,10 @@ pub(super) async fn forget(
 ) -> Answered<Done> {
     let entry = resolve_for_change(&service, &entry).await?;
     let is_forgotten = service.snapshot()?.tombstone(entry)?.is_some();
-    let forgotten = if is_forgotten && now {
-        // Nothing is left to decide, only to wait for.
-        told(&service, entry, kind::code_digits(entry), None)?
+    let forgotten = if is_forgotten {
+        // Nothing is left to decide: what is asked for is so.
+        let Answer(done) = told(&service, entry, kind::code_digits(entry), None)?;
+        Answer(Done { before: true, ..done })
     } else {
         done(&service, caller, entry, Command::Forget { entry }).await?
     };
@@ -506,5 +521,6 @@ async fn title(service: Service, entry: EntryId) -> Option<String> {
 }
 
 fn told(service: &Service, entry: EntryId, code: String, title: Option<String>) -> Answered<Done> {
-    Ok(Answer(Done { id: entry.to_string(), code, title, head: service.snapshot()?.head().0 }))
+    let (id, head) = (entry.to_string(), service.snapshot()?.head().0);
+    Ok(Answer(Done { id, code, title, head, before: false }))
 }

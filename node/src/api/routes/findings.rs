@@ -1,4 +1,4 @@
-//! Findings: recorded in a task, listed, handed down, dismissed.
+//! Findings: recorded in a task, listed, handed down, dismissed, kept.
 
 use super::tasks::{find, open_task, task_named};
 use crate::api::apart::apart;
@@ -8,12 +8,12 @@ use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::server::Service;
 use crate::api::types::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 use crate::engine::{self, CHAIN_TASKS_MAX, Command, FindingAct, FindingDone, Receipt};
-use crate::query::{Found, Reading, complaint};
+use crate::query::{Found, Reading, complaint, entry_like};
 use crate::store::Snapshot;
 use crate::store::findings::{Became, FindingKey, FindingRow};
 use crate::store::tasks::TaskState;
 use axum::extract::State;
-use klnode_crdt::ids::TaskId;
+use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::time::WallTime;
 
 /// Records what was found in a task. What becomes of it is decided after the task has ended.
@@ -98,13 +98,31 @@ pub(super) async fn dismiss(
 ) -> Answered<TaskFinding> {
     let task = task_named(&task)?;
     clean("reason", &reason)?;
-    let number = number.parse().map_err(|_| {
-        let message = format!("find finding `{number}`: it is no number");
-        ApiError::new(Kind::Invalid, message, Some("findings are numbered from 1"))
-    })?;
-    let at = FindingKey { task, number };
+    let at = FindingKey { task, number: numbered(&number)? };
     service.about_finding(caller, FindingAct::Dismiss(at, reason)).await?;
     told(service, at).await
+}
+
+/// Makes an entry of a finding that waits, by the operator's word: a candidate, since nobody else has
+/// found it. Keeping it again changes nothing.
+#[utoipa::path(post, path = "/v1/tasks/{task}/findings/{number}/keep",
+    responses((status = 200, body = TaskFinding)))]
+pub(super) async fn keep(
+    State(service): State<Service>,
+    caller: Caller,
+    Path((task, number)): Path<(String, String)>,
+) -> Answered<TaskFinding> {
+    let finding = FindingKey { task: task_named(&task)?, number: numbered(&number)? };
+    let same = service.entry_like(finding).await?;
+    service.about_finding(caller, FindingAct::Keep { finding, same }).await?;
+    told(service, finding).await
+}
+
+fn numbered(number: &str) -> Result<u32, ApiError> {
+    number.parse().map_err(|_| {
+        let message = format!("find finding `{number}`: it is no number");
+        ApiError::new(Kind::Invalid, message, Some("findings are numbered from 1"))
+    })
 }
 
 /// A finding passes the same border as an entry: nothing that the scan refuses is kept.
@@ -225,10 +243,27 @@ fn name(became: Became) -> &'static str {
         Became::FalsePositive => "false_positive",
         Became::Refused => "refused",
         Became::Forgotten => "forgotten",
+        Became::Kept => "kept",
     }
 }
 
 impl Service {
+    /// The entry that says the same as a finding that waits. Of any other the writer says what became
+    /// of it, and nothing is compared.
+    async fn entry_like(&self, at: FindingKey) -> Result<Option<EntryId>, ApiError> {
+        let service = self.clone();
+        apart(move |_| {
+            let snapshot = service.snapshot()?;
+            let Some(row) = snapshot.finding(at)? else { return Ok(None) };
+            if row.is_dismissed() || row.fate.as_ref().is_some_and(|fate| fate.entry.is_some()) {
+                return Ok(None);
+            }
+            let now = (service.now)();
+            Ok(entry_like(&service.reader, &service.index, &snapshot, &row, now)?)
+        })
+        .await
+    }
+
     /// Has the writer do something about a finding.
     async fn about_finding(
         &self,

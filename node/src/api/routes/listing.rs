@@ -16,6 +16,7 @@ use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::kind::Kind as EntryKind;
 use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Memory;
 use klnode_crdt::view::State as Shown;
 use klnode_federation::proto::filter::{STATUSES, covers};
 
@@ -35,7 +36,12 @@ pub(super) async fn list(
 
 /// One page of a listing. Nobody reads it where it was cancelled.
 fn page(service: &Service, query: &ListQuery, cancel: &Cancel) -> Result<List, ApiError> {
-    let limit = query.limit.unwrap_or(LIST_LIMIT_DEFAULT).clamp(1, LIST_LIMIT_MAX);
+    let limit = query.limit.unwrap_or(LIST_LIMIT_DEFAULT);
+    if !(1..=LIST_LIMIT_MAX).contains(&limit) {
+        let message = format!("list {limit} entries: 1 to {LIST_LIMIT_MAX} are possible");
+        let hint = "the rest is on the next pages: `--after`, or `after` over the API";
+        return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
+    }
     let snapshot = service.snapshot()?;
     let first = match &query.after {
         None => [0; 16],
@@ -52,7 +58,8 @@ fn page(service: &Service, query: &ListQuery, cancel: &Cancel) -> Result<List, A
         let (entry, row) = row?;
         let is_charter = row.workspace.is_some_and(|id| charter::entry(id) == entry);
         let is_elsewhere = wanted.workspace.is_some_and(|id| row.workspace != Some(id));
-        if row.is_forgotten || row.is_parked() || is_charter || is_elsewhere {
+        let is_other = wanted.memory.is_some_and(|of| row.memory() != Some(of));
+        if row.is_forgotten || row.is_parked() || is_charter || is_elsewhere || is_other {
             continue;
         }
         if cancel.is_cancelled() {
@@ -73,6 +80,8 @@ fn page(service: &Service, query: &ListQuery, cancel: &Cancel) -> Result<List, A
 struct Wanted<'a> {
     workspace: Option<WorkspaceId>,
     kind: Option<EntryKind>,
+    sub_type: Option<&'a str>,
+    memory: Option<Memory>,
     tag: Option<&'a str>,
     thread: Option<&'a str>,
     status: Option<&'a str>,
@@ -95,13 +104,24 @@ impl<'a> Wanted<'a> {
                 unknown("type", name, EntryKind::ALL.iter().map(|row| row.1).collect())
             })?),
         };
+        let sub_type = query.sub_type.as_deref();
+        let sub_types: Vec<&str> = EntryKind::all_sub_types().collect();
+        if let Some(name) = sub_type.filter(|name| !sub_types.contains(name)) {
+            return Err(unknown("sub-type", name, sub_types));
+        }
+        let memory = match query.memory.as_deref() {
+            None => None,
+            Some(name) => Some(Memory::parse(name).ok_or_else(|| {
+                unknown("memory", name, Memory::ALL.iter().map(|row| row.1).collect())
+            })?),
+        };
         let (tag, status) = (query.tag.as_deref(), query.status.as_deref());
         if let Some(name) = status.filter(|name| !STATUSES.contains(name)) {
             return Err(unknown("status", name, STATUSES.to_vec()));
         }
         let (is_proposed, is_hidden) = (query.proposed, query.hidden);
         let thread = query.thread.as_deref();
-        Ok(Self { workspace, kind, tag, thread, status, is_proposed, is_hidden })
+        Ok(Self { workspace, kind, sub_type, memory, tag, thread, status, is_proposed, is_hidden })
     }
 
     fn is_met_by(&self, found: &Found) -> bool {
@@ -111,6 +131,7 @@ impl<'a> Wanted<'a> {
         // Nothing of it is left to be read: only who asks for such entries gets them.
         let is_taken_back = found.view.state == Shown::Retracted && !found.is_only_proposed();
         self.kind.is_none_or(|kind| found.view.kind() == Some(kind))
+            && self.sub_type.is_none_or(|name| found.view.text(Register::SUB_TYPE) == Some(name))
             && self.tag.is_none_or(has_tag)
             && self.thread.is_none_or(|name| found.view.text(Register::THREAD) == Some(name))
             && self.status.is_none_or(|status| found.judged.standing.status.name() == status)

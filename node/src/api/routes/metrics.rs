@@ -29,7 +29,7 @@ fn counted(service: &Service, seats: &Seats) -> Result<String, ApiError> {
     let mut given = vec![
         (
             "klnode_entries",
-            "Entries that say something: no forgotten ones, no charters of workspaces.",
+            "Entries held, taken back ones included: no forgotten ones, no charters of workspaces.",
             service.society(&snapshot)?.entries(&snapshot)? as f64,
         ),
         ("klnode_feed_head_position", "The newest position of the feed.", snapshot.head().0 as f64),

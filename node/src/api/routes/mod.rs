@@ -66,6 +66,7 @@ fn operator() -> OpenApiRouter<Service> {
         .routes(routes!(peers::decide))
         .routes(routes!(peers::set_filter))
         .routes(routes!(findings::dismiss))
+        .routes(routes!(findings::keep))
         .routes(routes!(quarantine::release))
         .routes(routes!(quarantine::reject))
         .routes(routes!(quarantine::reject_from))
@@ -131,7 +132,8 @@ pub(super) fn router(service: Service) -> Router {
     let (router, _) = open().merge(operator().route_layer(guard)).split_for_parts();
     router
         .fallback(async || {
-            ApiError::new(Kind::NotFound, "find that path", Some("paths begin with /v1"))
+            let hint = "paths begin with /v1; /v1/openapi.json lists them";
+            ApiError::new(Kind::NotFound, "find that path", Some(hint))
         })
         .method_not_allowed_fallback(async || {
             let hint = "/v1/openapi.json says which methods there are";
@@ -218,6 +220,10 @@ impl Service {
         anchors::add_look(looks, entry, looked.as_ref().map_or(Check::Nothing, |one| one.check));
         let mut read = translate::whole_entry(&found, &reading, looked.as_ref())?;
         read.flags = translate::flags(reading.share_flags(&found)?);
+        read.confirmed_days_ago = reading.confirmed_days_ago(&found)?;
+        // The rule counts for each entry apart, whatever it is read as one with.
+        read.idle_tasks = Some(snapshot.uses(entry)?.idle_tasks);
+        read.archive_after = Some(self.reader.numbers.archive_after());
         read.promotion = snapshot.promotion(entry)?.map(|row| PromotionOf {
             source: row.source.to_string(),
             at: row.at.as_millis(),

@@ -13,7 +13,7 @@ use crate::api::types::peers::{
 };
 use crate::engine::{hears, is_apart, place};
 use crate::query::{Reference, cleaned};
-use crate::replicate::{Handle, Live, PairError};
+use crate::replicate::{Handle, Live, Moved, PairError};
 use crate::store::peers::rows::PeerRow;
 use axum::extract::State;
 use klnode_crdt::ids::AuthorId;
@@ -293,7 +293,6 @@ pub(super) async fn sync(
     State(service): State<Service>,
     Body(sync): Body<Sync>,
 ) -> Answered<Synced> {
-    let before = service.snapshot()?.head().0;
     let society = service.society(&service.snapshot()?)?;
     let named = sync.peer.map(|name| find_peer(&society, &name)).transpose()?;
     if let Some(key) = named.filter(|key| !society.peers.contains_key(key)) {
@@ -303,15 +302,15 @@ pub(super) async fn sync(
     let may_talk = |key: &AuthorId| society.is_approved(*key);
     let is_named = |key: &AuthorId| named.is_none_or(|named| named == *key);
     let talking: Vec<AuthorId> = society.peers.keys().copied().filter(may_talk).collect();
-    let live = handle.live();
-    let is_wanted = |key: &AuthorId| is_named(key) && live.connected.contains_key(key);
+    let before = handle.live();
+    let is_wanted = |key: &AuthorId| is_named(key) && before.connected.contains_key(key);
     let wanted: Vec<AuthorId> = talking.iter().copied().filter(is_wanted).collect();
     let asked = wanted.clone();
     let begun = handle.call(move |core| core.sync(&asked)).await?;
     // What takes longer goes on by itself, and the answer says how far it is.
     let _ = tokio::time::timeout(SYNC_PATIENCE, settled(&handle, &wanted, begun)).await;
-    let received = service.snapshot()?.head().0.saturating_sub(before);
     let live = handle.live();
+    let Moved { received, sent } = live.traffic.since(&before.traffic, &wanted);
     let peers = apart(move |_| {
         let is_meant = |key: &AuthorId| match named {
             // Whoever waits, or was refused, is told of where it is named.
@@ -324,7 +323,7 @@ pub(super) async fn sync(
         });
         Ok(told.collect::<Vec<Peer>>())
     });
-    Ok(Answer(Synced { peers: peers.await?, received }))
+    Ok(Answer(Synced { peers: peers.await?, received, sent }))
 }
 
 /// A peer after a sync: what was equal before that began is no answer to it, and what was written after

@@ -101,7 +101,10 @@ async fn wait_for_index(service: &Service) {
     let head = *service.engine.head().borrow();
     let mut index = service.index.watch();
     let is_near = |at: Seq| head.0.saturating_sub(at.0) <= TAIL_RECORDS_MAX;
-    let near = index.wait_for(|state| is_near(state.keyword) || state.fault.is_some());
+    let near = index.wait_for(|state| {
+        // Words go on without an embedder.
+        is_near(state.keyword) || (state.fault.is_some() && state.embedder_fault.is_none())
+    });
     // Late or not, the answer says how far behind the index was.
     let _ = tokio::time::timeout(TAIL_WAIT_MAX, near).await;
 }

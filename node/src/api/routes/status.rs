@@ -3,7 +3,11 @@
 use crate::api::apart::apart;
 use crate::api::exchange::{Answer, Answered};
 use crate::api::server::Service;
+use crate::api::types::peers::Peer;
 use crate::api::types::{IndexStatus, Rebuild, Status, Stopping};
+use crate::query::cleaned;
+use crate::query::count::records;
+use crate::store::peers::Society;
 use crate::store::rows::Seq;
 use axum::extract::State;
 use klnode_crdt::time::FUTURE_SKEW_MAX;
@@ -36,6 +40,37 @@ fn most_ahead(mut each: Vec<i64>) -> Option<i64> {
     }
 }
 
+/// What wants the operator's attention, of what is read for the status anyway. What upkeep proposes is
+/// not: its journal may be long. That there is no person's key has a line of its own, and may be meant.
+fn attention(status: &Status, society: &Society) -> Vec<String> {
+    let mut wants = Vec::new();
+    if status.quarantined > 0 {
+        wants.push(format!("{} in quarantine", records(status.quarantined)));
+    }
+    // About whom you have blocked you have decided.
+    let is_waiting = |peer: &&Peer| peer.state == "waiting" && !peer.blocked;
+    let waiting: Vec<&Peer> = status.peers.iter().filter(is_waiting).collect();
+    match waiting.as_slice() {
+        [] => {}
+        [one] => {
+            let name = if one.name.is_empty() { "a node" } else { one.name.as_str() };
+            wants.push(format!("{name} ({}) waits for `klnode peer approve`", &one.peer[..8]));
+        }
+        many => wants.push(format!("{} nodes wait for `klnode peer approve`", many.len())),
+    }
+    if let Some(fault) = &status.index.fault {
+        wants.push(format!("the index stands still: it cannot {fault}"));
+    }
+    if status.clocks_ahead.is_some() {
+        wants.push("the clock differs from those of most peers".to_owned());
+    }
+    for shared in society.workspaces.values().filter(|shared| shared.is_damaged) {
+        let name = cleaned(&shared.name);
+        wants.push(format!("the charter of {name} is damaged: see `klnode doctor`"));
+    }
+    wants
+}
+
 /// Says how the node is.
 #[utoipa::path(get, path = "/v1/status", responses((status = 200, body = Status)))]
 pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
@@ -43,11 +78,12 @@ pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
     apart(move |_| {
         let snapshot = service.snapshot()?;
         let (addresses, peers) = service.peers_now()?;
-        Ok(Status {
+        let society = service.society(&snapshot)?;
+        let status = Status {
             node: service.author.to_string(),
             version: env!("CARGO_PKG_VERSION").into(),
             home: service.home.display().to_string(),
-            entries: service.society(&snapshot)?.entries(&snapshot)?,
+            entries: society.entries(&snapshot)?,
             head: snapshot.head().0,
             quarantined: snapshot.quarantined_count()?,
             index: index(&service, snapshot.head()),
@@ -55,8 +91,10 @@ pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
             clocks_ahead: most_ahead(peers.iter().filter_map(|peer| peer.clock_ahead).collect()),
             peers,
             is_unprotected: service.person.is_absent(),
+            attention: Vec::new(),
             as_of: (service.now)().as_millis(),
-        })
+        };
+        Ok(Status { attention: attention(&status, &society), ..status })
     })
     .await
     .map(Answer)
@@ -73,6 +111,64 @@ pub(super) async fn stop(State(service): State<Service>) -> Answered<Stopping> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::peers::Workspace;
+    use klnode_crdt::ids::WorkspaceId;
+    use serde_json::{Value, json};
+
+    fn peer(of: &Value) -> Value {
+        let mut all = json!({
+            "peer": "ab".repeat(32), "name": "vm", "state": "approved", "mine": false,
+            "blocked": false, "connected": true, "addresses": [], "workspaces": [],
+            "sync": "unknown", "refused": 0, "released": 0, "offered": 0, "since": 0,
+        });
+        let fields = of.as_object().expect("fields");
+        all.as_object_mut().expect("fields").extend(fields.clone());
+        all
+    }
+
+    fn status(of: &Value) -> Status {
+        let mut all = json!({
+            "node": "", "version": "", "home": "", "entries": 0, "head": 0, "quarantined": 0,
+            "index": {"documents": 0, "vectors": 0, "lag": 0}, "is_unprotected": true, "as_of": 0,
+        });
+        let fields = of.as_object().expect("fields");
+        all.as_object_mut().expect("fields").extend(fields.clone());
+        serde_json::from_value(all).expect("a status")
+    }
+
+    #[test]
+    fn what_wants_attention_is_told_and_what_was_chosen_or_decided_is_not() {
+        let nobody = Society::default();
+        let told = |of: &Value| attention(&status(of), &nobody);
+        let (plain, waits) = (peer(&json!({})), peer(&json!({"state": "waiting"})));
+        let nameless = peer(&json!({"state": "waiting", "name": ""}));
+        let blocked = peer(&json!({"state": "waiting", "blocked": true}));
+        let index = json!({"documents": 0, "vectors": 0, "lag": 3, "fault": "reach it"});
+        let cases: [(Value, &[&str]); 7] = [
+            (json!({"peers": [plain, blocked]}), &[]),
+            (json!({"quarantined": 1}), &["1 record in quarantine"]),
+            (json!({"peers": [waits]}), &["vm (abababab) waits for `klnode peer approve`"]),
+            (json!({"peers": [nameless]}), &["a node (abababab) waits for `klnode peer approve`"]),
+            (json!({"peers": [waits, nameless]}), &["2 nodes wait for `klnode peer approve`"]),
+            (json!({"index": index}), &["the index stands still: it cannot reach it"]),
+            (
+                json!({"quarantined": 3, "clocks_ahead": 3_600_000}),
+                &["3 records in quarantine", "the clock differs from those of most peers"],
+            ),
+        ];
+        for (of, expect) in cases {
+            assert_eq!(told(&of), expect, "{of}");
+        }
+        let shared = |name: &str, is_damaged| {
+            let name = name.to_owned();
+            Workspace { name, is_damaged, ..Workspace::default() }
+        };
+        let ids = [7, 8].map(|byte| WorkspaceId::from_bytes([byte; 16]));
+        let workspaces = ids.into_iter().zip([shared("team", true), shared("whole", false)]);
+        let society = Society { workspaces: workspaces.collect(), ..Society::default() };
+        let told = attention(&status(&json!({})), &society);
+        assert_eq!(told, ["the charter of team is damaged: see `klnode doctor`"]);
+    }
 
     #[test]
     fn a_clock_disagrees_with_most_peers_and_not_with_half_of_them() {

@@ -50,7 +50,7 @@ pub struct TaskFinding {
     /// When it was recorded, in milliseconds since 1970.
     pub at: u64,
     /// What became of it: `waiting`, `new_entry`, `confirmed`, `reinforced`, `false_positive`,
-    /// `refused` or `forgotten`.
+    /// `kept`, `refused` or `forgotten`.
     pub became: String,
     /// Why, where there is something to say.
     pub reason: String,

@@ -317,8 +317,11 @@ pub struct Sync {
 pub struct Synced {
     /// The peers, as they stand now: all that may talk, or the one that was named.
     pub peers: Vec<Peer>,
-    /// Records that came in meanwhile.
+    /// Records that came from the connected ones meanwhile, and are held here since.
     pub received: u64,
+    /// Records that were handed to them meanwhile.
+    #[serde(default)]
+    pub sent: u64,
 }
 
 /// A workspace.

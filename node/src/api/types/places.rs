@@ -1,6 +1,6 @@
 //! Where entries belong, as it travels: checkouts, promotions, successors, proposals, threads.
 
-use super::Proposed;
+use super::{Named, Proposed};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -28,6 +28,10 @@ pub struct Added {
     /// What to look at before others have it, in a workspace that is shared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<ShareFlag>,
+    /// An entry in which this person says the same already: same title and content, whatever their case
+    /// and spaces, in the same workspace and memory. Not looked for where the memory is episodic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same: Option<Named>,
 }
 
 /// Something that an entry names although it should not leave the house. It keeps nothing back.

@@ -50,8 +50,8 @@ pub struct SurveyCounts {
     pub disputed: u64,
     /// Friction that was recorded here recently.
     pub friction: u64,
-    /// What waits for a decision: in quarantine, or proposed by upkeep. Of the whole node, so neither
-    /// this nor tasks are told where a workspace is asked for.
+    /// What waits for a decision: in quarantine, proposed by upkeep, or a node that waits to be approved.
+    /// Of the whole node, so neither this nor tasks are told where a workspace is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<u64>,
     /// Tasks that were finished recently ...

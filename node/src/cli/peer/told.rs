@@ -7,6 +7,9 @@ use crate::api::types::peers::{Peer, Peers, Trust};
 use crate::query::count::{counted, entries, records};
 use std::fmt::Write;
 
+/// What a node is that asked to join this one.
+const WAITS: &str = "waits for `klnode peer approve`";
+
 /// What a node is that this one asked to join. It is not told of a no.
 const ASKED: &str = "asked, its operator has not said yes";
 
@@ -19,7 +22,7 @@ pub(super) fn called(peer: &Peer) -> String {
 }
 
 /// How far a peer is in sync, in words that are true.
-pub(in crate::cli) fn state(peer: &Peer) -> String {
+pub(super) fn state(peer: &Peer) -> String {
     let last = || match peer.sync_at {
         Some(at) => format!("; last equal at {} UTC", moment(at)),
         None => String::new(),
@@ -50,6 +53,21 @@ pub(in crate::cli) fn state(peer: &Peer) -> String {
     format!("{connected}, {known}{refused}")
 }
 
+/// What a peer waits for, if it waits, and how far it is in sync, as far as anybody has looked.
+pub(in crate::cli) fn standing(peer: &Peer) -> String {
+    let waits = match peer.state.as_str() {
+        "waiting" => WAITS,
+        _ if peer.asked => ASKED,
+        _ => return state(peer),
+    };
+    let blocked = if peer.blocked { ", blocked" } else { "" };
+    match peer.sync.as_str() {
+        // Nothing is compared with whoever waits: that it is not says nothing.
+        "unknown" => format!("{waits}{blocked}"),
+        _ => format!("{waits}{blocked}; {}", state(peer)),
+    }
+}
+
 pub(super) fn list(peers: &Peers) -> String {
     let mut text = String::new();
     for address in &peers.addresses {
@@ -57,7 +75,7 @@ pub(super) fn list(peers: &Peers) -> String {
     }
     for peer in &peers.peers {
         let what = match (peer.state.as_str(), peer.mine, peer.workspaces.as_slice()) {
-            ("waiting", ..) => "waits for `klnode peer approve`".to_owned(),
+            ("waiting", ..) => WAITS.to_owned(),
             ("refused", ..) => "refused".to_owned(),
             _ if peer.asked => ASKED.to_owned(),
             (_, true, _) => "yours".to_owned(),
@@ -212,6 +230,24 @@ mod tests {
         ] {
             let one = peer(&json!({"connected": connected, "sync": sync, "sync_at": 0}));
             assert_eq!(state(&one), expect);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_is_told_by_what_it_waits_for_and_by_its_sync_where_there_is_any() {
+        let at = "1970-01-01 00:00:00 UTC";
+        for (of, expect) in [
+            (json!({"state": "waiting"}), WAITS.to_owned()),
+            (json!({"state": "waiting", "blocked": true}), format!("{WAITS}, blocked")),
+            (json!({"asked": true, "connected": false}), ASKED.to_owned()),
+            // It may talk already, and waits to be more.
+            (
+                json!({"state": "waiting", "sync": "equal", "sync_at": 0}),
+                format!("{WAITS}; connected, equal at {at}"),
+            ),
+            (json!({}), "connected, not compared yet".to_owned()),
+        ] {
+            assert_eq!(standing(&peer(&of)), expect);
         }
     }
 

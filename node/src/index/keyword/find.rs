@@ -5,14 +5,14 @@
 //! The bar goes on from segment to segment.
 
 use super::question::{Form, Word};
-use super::{Look, Place, Provider, Question};
+use super::{Look, Place, Provider, Question, term};
 use crate::index::document::Filter;
 use klnode_crdt::ids::EntryId;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BinaryHeap};
-use tantivy::query::{EnableScoring, Query};
-use tantivy::schema::Field;
-use tantivy::{DocAddress, Score, TantivyError};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use tantivy::query::{BooleanQuery, EnableScoring, Occur, Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocAddress, DocSet, Score, TERMINATED, TantivyError};
 
 /// Telling words are those that make up this part of what all words tell.
 const TELLING_SHARE: f64 = 0.85;
@@ -32,6 +32,39 @@ impl Look {
             hits.sort_unstable();
         }
         self.named(hits)
+    }
+
+    /// Entries that hold every one of these words, in no order, without those from outside: so many at
+    /// most. Where there is no word, there is none.
+    pub fn holding(
+        &self,
+        words: &BTreeSet<String>,
+        filter: &Filter,
+        count_max: usize,
+    ) -> Result<Vec<EntryId>, TantivyError> {
+        if words.is_empty() {
+            return Ok(Vec::new());
+        }
+        let word = |word: &String| -> (Occur, Box<dyn Query>) {
+            let term = term(self.fields.text, word);
+            (Occur::Must, Box::new(TermQuery::new(term, IndexRecordOption::Basic)))
+        };
+        let mut parts = self.scoped(filter);
+        parts.extend(words.iter().map(word));
+        // What they weigh is of no interest.
+        let scoring = EnableScoring::disabled_from_searcher(&self.searcher);
+        let weight = BooleanQuery::new(parts).weight(scoring)?;
+        let mut hits = Vec::new();
+        for (segment, reader) in self.largest_first() {
+            let mut found = weight.scorer(reader, 1.0)?;
+            while hits.len() < count_max && found.doc() != TERMINATED {
+                if !reader.is_deleted(found.doc()) {
+                    hits.push(Hit { score: 0.0, at: DocAddress::new(segment, found.doc()) });
+                }
+                found.advance();
+            }
+        }
+        Ok(self.named(hits)?.into_iter().map(|place| place.entry).collect())
     }
 
     /// The documents that score highest by one field, best first.
@@ -176,7 +209,6 @@ mod tests {
     use crate::index::shares::Shares;
     use klnode_crdt::ids::WorkspaceId;
     use klnode_crdt::origin::Memory;
-    use std::collections::BTreeSet;
 
     const COUNT: usize = 10;
 
@@ -200,6 +232,7 @@ mod tests {
             workspace: WorkspaceId::MAIN,
             memory: Memory::Semantic,
             kind: None,
+            sub_type: number.is_multiple_of(4).then(|| "bug".to_owned()),
             thread: None,
             tags: vec![if number.is_multiple_of(3) { "third".into() } else { "other".into() }],
         };
@@ -270,6 +303,28 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_every_word_is_found_inside_as_far_as_it_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |number, content: &str| Document { content: content.into(), ..document(number) };
+        let inside = [of(0, "w1q w2q w3q"), of(1, "w1q w2q"), of(2, "w3q w2q w1q"), of(3, "w1q")];
+        let keyword = flooded(&folder, &inside, &[of(4, "w1q w2q w3q")]);
+        let all = Filter::default();
+        let holding = |words: &[&str], filter: &Filter, count_max| {
+            let words = words.iter().map(|word| (*word).to_owned()).collect();
+            let mut found = keyword.look().holding(&words, filter, count_max).unwrap();
+            found.sort();
+            found
+        };
+        assert_eq!(holding(&["w1q", "w3q"], &all, COUNT), [inside[0].entry, inside[2].entry]);
+        let third = Filter { tags: vec!["third".to_owned()], ..Filter::default() };
+        assert_eq!(holding(&["w1q"], &third, COUNT), [inside[0].entry, inside[3].entry]);
+        assert_eq!(holding(&["w1q"], &all, 3).len(), 3);
+        for words in [&["w1q", "w4q"][..], &[]] {
+            assert!(holding(words, &all, COUNT).is_empty(), "{words:?}");
+        }
+    }
+
+    #[test]
     fn what_is_found_weighs_as_much_by_telling_words_as_the_best_of_all() {
         let folder = tempfile::tempdir().unwrap();
         let keyword = Keyword::create(folder.path()).unwrap();
@@ -284,13 +339,14 @@ mod tests {
         writer.commit(&mark).unwrap();
         let look = keyword.look();
         let left = &documents[50..];
-        for (query, tags) in [
-            ("w0q w1q w2q w3q", vec![]),
-            ("w0q w1q w2q w30q w45q w59q", vec![]),
-            ("w58q w59q w0q", vec!["third".to_owned()]),
-            ("w40q", vec![]),
+        for (query, tags, sub_types) in [
+            ("w0q w1q w2q w3q", vec![], vec![]),
+            ("w0q w1q w2q w30q w45q w59q", vec![], vec![]),
+            ("w58q w59q w0q", vec!["third".to_owned()], vec![]),
+            ("w0q w1q w2q", vec![], vec!["risk", "bug"]),
+            ("w40q", vec![], vec![]),
         ] {
-            let filter = Filter { tags, ..Filter::default() };
+            let filter = Filter { tags, sub_types, ..Filter::default() };
             let mut question = look.question(query, &[], &Shares::default()).unwrap();
             let found = look.find(&question, &filter, COUNT).unwrap();
             // What nominates is what tells: weighed by that alone, nothing better is left out.

@@ -40,7 +40,7 @@ use tantivy::{
 use tokens::Words;
 
 /// Changes with what is indexed and how: an index of another layout is built anew.
-const LAYOUT: &str = "klnode-keyword-3";
+const LAYOUT: &str = "klnode-keyword-4";
 
 /// Marks what counts in how telling words are.
 const INSIDE: &str = "inside";
@@ -482,6 +482,7 @@ fn scope_terms(filter: &Filter) -> Vec<Vec<String>> {
     };
     any(filter.workspaces.iter().map(|workspace| format!("w:{workspace}")).collect());
     any(filter.kinds.iter().map(|kind| format!("k:{}", kind.name())).collect());
+    any(filter.sub_types.iter().map(|name| format!("s:{name}")).collect());
     any(filter.memories.iter().map(|memory| format!("m:{memory}")).collect());
     any(filter.thread.iter().map(|thread| format!("h:{thread}")).collect());
     for tag in &filter.tags {
@@ -496,6 +497,7 @@ fn terms_of(document: &Document) -> Vec<String> {
     let mut terms = vec![format!("w:{}", scope.workspace), format!("m:{}", scope.memory)];
     terms.extend((!document.is_outside).then(|| INSIDE.to_owned()));
     terms.extend(scope.kind.map(|kind| format!("k:{}", kind.name())));
+    terms.extend(scope.sub_type.iter().map(|name| format!("s:{name}")));
     terms.extend(scope.thread.iter().map(|thread| format!("h:{thread}")));
     let tags: BTreeSet<&str> = scope.tags.iter().flat_map(|tag| lineage(tag)).collect();
     terms.extend(tags.into_iter().map(|tag| format!("t:{tag}")));

@@ -23,6 +23,9 @@ pub struct Facts {
     pub(super) kind: u8,
     /// The number of its memory.
     pub(super) memory: u8,
+    /// A hash of its sub-type, or of the empty text if it has none; 0 where that is not known, as in
+    /// rows that were written before sub-types were.
+    pub(super) sub_type: u8,
     /// What it is tagged with.
     pub(super) tags: TagSignature,
 }
@@ -41,8 +44,16 @@ impl Facts {
             thread: thread_hash(thread),
             kind: kind.map_or(0, letter),
             memory: memory.code(),
+            sub_type: 0,
             tags: TagSignature::of_entry(tags),
         }
+    }
+
+    /// The same of an entry of this sub-type; the empty text is none.
+    #[must_use]
+    pub fn of_sub_type(mut self, name: &str) -> Self {
+        self.sub_type = sub_type_hash(name);
+        self
     }
 }
 
@@ -81,6 +92,7 @@ pub struct Filter {
     workspaces: Option<Vec<u32>>,
     threads: Option<Vec<u32>>,
     kinds: Option<u128>,
+    sub_types: Option<Vec<u8>>,
     memories: Option<u128>,
     tags: TagSignature,
 }
@@ -112,6 +124,13 @@ impl Filter {
         self
     }
 
+    /// Wants entries of these sub-types.
+    #[must_use]
+    pub fn sub_types<'t>(mut self, of: impl IntoIterator<Item = &'t str>) -> Self {
+        self.sub_types = Some(of.into_iter().map(sub_type_hash).collect());
+        self
+    }
+
     /// Wants entries of these memories.
     #[must_use]
     pub fn memories(mut self, of: impl IntoIterator<Item = Memory>) -> Self {
@@ -135,8 +154,10 @@ impl Filter {
     pub fn admits(&self, facts: &Facts) -> bool {
         let within =
             |set: &Option<Vec<u32>>, one| set.as_ref().is_none_or(|set| set.contains(&one));
+        let has_type = |of: &Vec<u8>| facts.sub_type == 0 || of.contains(&facts.sub_type);
         facts.tags.holds(self.tags)
             && self.kinds.is_none_or(|kinds| kinds & bit(facts.kind) != 0)
+            && self.sub_types.as_ref().is_none_or(has_type)
             && self.memories.is_none_or(|memories| memories & bit(facts.memory) != 0)
             && within(&self.workspaces, facts.workspace)
             && within(&self.threads, facts.thread)
@@ -161,6 +182,11 @@ fn workspace_hash(workspace: WorkspaceId) -> u32 {
 fn thread_hash(thread: &str) -> u32 {
     // Zero is the whole workspace, so no thread may hash to it.
     if thread.is_empty() { 0 } else { short(mixed(fnv(thread.bytes()))).max(1) }
+}
+
+fn sub_type_hash(name: &str) -> u8 {
+    // Zero is what nobody knows, so no name may hash to it.
+    mixed(fnv(name.bytes())).to_be_bytes()[0].max(1)
 }
 
 fn tag_bits(tag: &str) -> u128 {
@@ -210,6 +236,8 @@ mod tests {
     fn a_filter_admits_what_fits_and_holds_back_the_rest() {
         let entry = facts("fix-login", Some(Kind::Lesson), &["auth/jwt", "Rust"]);
         let wide = facts("", None, &[]);
+        let (unknown, none) = (wide, wide.of_sub_type(""));
+        let bug = facts("", Some(Kind::Experience), &[]).of_sub_type("bug");
         let (yes, no): (Vec<Filter>, Vec<Filter>) = (
             vec![
                 Filter::all(),
@@ -238,6 +266,10 @@ mod tests {
         }
         assert!(Filter::all().threads(["", "other"]).admits(&wide));
         assert!(!Filter::all().kinds(Kind::ALL.map(|row| row.0)).admits(&wide));
+        assert!(Filter::all().sub_types(["risk", "bug"]).admits(&bug));
+        assert!(!Filter::all().sub_types(["decision"]).admits(&bug));
+        assert!(!Filter::all().sub_types(["bug"]).admits(&none));
+        assert!(Filter::all().sub_types(["bug"]).admits(&unknown), "of an old row nobody knows");
     }
 
     #[test]
@@ -276,6 +308,8 @@ mod tests {
     fn the_stored_hashes_are_those_of_version_one() {
         let entry = facts("fix-login", Some(Kind::Lesson), &["auth/jwt"]);
         assert_eq!((entry.kind, entry.memory), (b'L', 1));
+        let of_sub_type = [entry, entry.of_sub_type(""), entry.of_sub_type("bug")];
+        assert_eq!(of_sub_type.map(|facts| facts.sub_type), [0, 0xec, 0xd7]);
         assert_eq!(entry.workspace, 0x91c9_4ad5);
         assert_eq!(entry.thread, 0x5063_98b9);
         assert_eq!(entry.tags.0, 0x0008_0000_0000_0000_0004_0040_0400_0000);

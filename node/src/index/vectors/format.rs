@@ -140,7 +140,7 @@ pub(super) fn write_slot(rows: &Rows, row: usize, out: &mut Vec<u8>) -> u64 {
     out.extend(rows.codes.scale(row).to_le_bytes());
     out.extend(facts.workspace.to_le_bytes());
     out.extend(facts.thread.to_le_bytes());
-    out.extend([facts.kind, facts.memory, 0, 0]);
+    out.extend([facts.kind, facts.memory, facts.sub_type, 0]);
     out.extend(facts.tags.0.to_le_bytes());
     rows.codes.write_codes(row, out);
     out.resize(start + slot_bytes(rows.codes.dims()) - 8, 0);
@@ -162,7 +162,7 @@ pub(super) fn read_slot(slot: &[u8], rows: &mut Rows) -> Result<u64, Stale> {
     let scale = f32::from_bits(u32_of(take(&mut rest, 4)?));
     let workspace = u32_of(take(&mut rest, 4)?);
     let thread = u32_of(take(&mut rest, 4)?);
-    let [kind, memory, ..] = *take(&mut rest, 4)? else {
+    let [kind, memory, sub_type, _] = *take(&mut rest, 4)? else {
         return Err(Stale::Damaged("a row is cut short"));
     };
     let low = u64_of(take(&mut rest, 8)?);
@@ -172,7 +172,7 @@ pub(super) fn read_slot(slot: &[u8], rows: &mut Rows) -> Result<u64, Stale> {
     if !(0.0..=1.0).contains(&scale) {
         return Err(Stale::Damaged("the scale of a row is impossible"));
     }
-    let facts = Facts { workspace, thread, kind, memory, tags };
+    let facts = Facts { workspace, thread, kind, memory, sub_type, tags };
     if rows.append(entry, codes, scale, facts).is_none() {
         return Err(Stale::Damaged("an entry has two rows"));
     }

@@ -1,11 +1,13 @@
-//! A crowd by meaning alone: what is surely shut out takes no place that the nearest have; and what
-//! answers where the question has no vector.
+//! A crowd by meaning alone: what is surely shut out, or of another sub-type, takes no place that the
+//! nearest have; and what answers where the question has no vector.
 
 use super::*;
 use crate::engine::testing::{NOW, lesson};
-use crate::engine::{self, Command, Receipt};
+use crate::engine::{self, Command, NewEntry, Receipt};
 use crate::index::embed::{EmbedError, Embedder};
 use crate::index::{self, Wakes};
+use klnode_crdt::kind::Kind;
+use klnode_crdt::lww::Register;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -90,10 +92,14 @@ struct Filled {
 }
 
 impl Filled {
-    fn with(titles: Vec<String>, model: Arc<dyn Embedder>) -> (Self, Vec<EntryId>) {
+    fn with(titles: &[String], model: Arc<dyn Embedder>) -> (Self, Vec<EntryId>) {
+        Self::of(titles.iter().map(|title| lesson(title)).collect(), model)
+    }
+
+    fn of(entries: Vec<NewEntry>, model: Arc<dyn Embedder>) -> (Self, Vec<EntryId>) {
         let mut writer = engine::testing::engine();
-        let create = |title: String| Command::Create(Box::new(lesson(&title)));
-        let commands: Vec<Command> = titles.into_iter().map(create).collect();
+        let create = |new: NewEntry| Command::Create(Box::new(new));
+        let commands: Vec<Command> = entries.into_iter().map(create).collect();
         let made = writer.step(&commands, NOW).into_iter().map(|receipt| match receipt {
             Ok(Receipt::Created(entry)) => entry,
             other => panic!("{other:?}"),
@@ -126,11 +132,14 @@ impl Filled {
     }
 
     fn ask(&self, engine: Engine, is_shut: IsShut<'_>) -> Vec<EntryId> {
+        self.answer(&Question { engine, ..Question::new(QUESTION, 5) }, is_shut)
+    }
+
+    fn answer(&self, question: &Question, is_shut: IsShut<'_>) -> Vec<EntryId> {
         let snapshot = self.writer.store().snapshot().unwrap();
         let society = Society::read(&snapshot, self.writer.author(), NOW).unwrap();
-        let question = Question { engine, ..Question::new(QUESTION, 5) };
         let from = (&snapshot, &society);
-        let found = find(&self.running.index(), from, &question, NOW, is_shut).unwrap();
+        let found = find(&self.running.index(), from, question, NOW, is_shut).unwrap();
         found.best_first.iter().map(|candidate| candidate.entry).collect()
     }
 }
@@ -139,8 +148,8 @@ impl Filled {
 fn texts_that_are_shut_out_and_mean_what_is_asked_take_no_place_of_one_that_means_it_less() {
     let crowd = (0..CROWD).map(|number| format!("lighthouse {}", "x".repeat(1 + number % 50)));
     let worded = (0..WORDED).map(|number| format!("zanzibar report {number}"));
-    let titles = ["harbour master".to_owned()].into_iter().chain(worded).chain(crowd).collect();
-    let (filled, made) = Filled::with(titles, Arc::new(Aimed));
+    let titles = ["harbour master".to_owned()].into_iter().chain(worded).chain(crowd);
+    let (filled, made) = Filled::with(&titles.collect::<Vec<_>>(), Arc::new(Aimed));
     let victim = made[0];
     let worded: BTreeSet<EntryId> = made[1..=WORDED].iter().copied().collect();
     let crowd: BTreeSet<EntryId> = made[1 + WORDED..].iter().copied().collect();
@@ -165,9 +174,27 @@ fn texts_that_are_shut_out_and_mean_what_is_asked_take_no_place_of_one_that_mean
 }
 
 #[test]
+fn a_sub_type_is_found_by_meaning_behind_a_crowd_that_is_nearer_and_of_another() {
+    let bug = NewEntry {
+        kind: Kind::Experience,
+        registers: vec![(Register::SUB_TYPE, "bug".to_owned())],
+        ..lesson("harbour master")
+    };
+    let crowd = (0..2 * FOUND_MAX).map(|number| lesson(&format!("lighthouse {number}")));
+    let (filled, made) = Filled::of([bug].into_iter().chain(crowd).collect(), Arc::new(Aimed));
+    let filter = Filter { sub_types: vec!["bug"], ..Filter::default() };
+    for engine in [Engine::Hybrid, Engine::Vectors] {
+        let question = Question { engine, filter: filter.clone(), ..Question::new(QUESTION, 5) };
+        assert_eq!(filled.answer(&question, &|_| Ok(false)), [made[0]], "{engine:?}");
+        assert!(!filled.ask(engine, &|_| Ok(false)).contains(&made[0]), "{engine:?}");
+    }
+    filled.running.stop();
+}
+
+#[test]
 fn where_the_question_has_no_vector_words_answer_whichever_engine_was_asked_for() {
-    let titles = ["zanzibar report", "harbour master"].map(str::to_owned).to_vec();
-    let (filled, made) = Filled::with(titles, Arc::new(Away));
+    let titles = ["zanzibar report", "harbour master"].map(str::to_owned);
+    let (filled, made) = Filled::with(&titles, Arc::new(Away));
     let is_open = |_: EntryId| Ok(false);
     for engine in [Engine::Vectors, Engine::Equal, Engine::Hybrid, Engine::Keyword] {
         assert_eq!(filled.ask(engine, &is_open), [made[0]], "{engine:?}");

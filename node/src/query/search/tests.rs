@@ -137,7 +137,9 @@ fn answered(
     let placed = order.iter().map(|entry| placed(*entry, 0.5)).collect();
     let ranking = Ranking { placed, nearest: Vec::new(), weights: answer.weights };
     let successions = reading.successions(std::iter::empty()).unwrap();
-    let beside = Beside { rivalries, successions: &successions };
+    let contradictions = reading.contradictions(&[]).unwrap();
+    let (successions, contradictions) = (&successions, &contradictions);
+    let beside = Beside { rivalries, successions, contradictions };
     reading.fill(&mut answer, question, &ranking, read, bonuses, &beside);
     answer
 }

@@ -48,11 +48,14 @@ impl Work<'_> {
         let Some(one) = self.sided(entry)? else { return Ok(()) };
         // One that was changed to speak neither way may have been noted before.
         let near = meaning.vectors.nearest_to(entry, NEIGHBOURS, &Filter::all());
-        for (other, cosine) in near.unwrap_or_default() {
+        let Some(near) = near else { return Ok(()) };
+        let mut met = BTreeSet::new();
+        for (other, cosine) in near {
             let similarity = meaning.calibration.meaning(f64::from(cosine));
             if similarity <= RELATED_MIN {
                 break;
             }
+            met.insert(other);
             let noted = self.reading.snapshot.noted(Matter::Contradiction, &[entry, other])?;
             if one.polarity == Polarity::Neutral && noted.is_none() {
                 continue;
@@ -75,6 +78,19 @@ impl Work<'_> {
                 (Contradiction::Found { .. }, _) => {}
                 (_, Some((Stage::Open, number))) => self.found.over.push(number),
                 _ => {}
+            }
+        }
+        // Where there are more neighbours than were looked at, the other may be one of them.
+        if met.len() < NEIGHBOURS { self.end_what_is_far(entry, &met) } else { Ok(()) }
+    }
+
+    /// What was noted against an entry that is about something else by now is over.
+    fn end_what_is_far(&mut self, entry: EntryId, near: &BTreeSet<EntryId>) -> Result<(), Error> {
+        let noted = self.reading.opposites(|one| one == entry)?;
+        for other in noted.against(entry).filter(|other| !near.contains(other)) {
+            let noted = self.reading.snapshot.noted(Matter::Contradiction, &[entry, other])?;
+            if let Some((Stage::Open, number)) = noted {
+                self.found.over.push(number);
             }
         }
         Ok(())

@@ -4,6 +4,7 @@
 use super::super::run::Core;
 use super::PairError;
 use crate::engine::{PeerAct, Rejection};
+use crate::query::cleaned;
 use crate::store::Error;
 use crate::store::peers::rows::{Approval, PeerRow};
 use klnode_crdt::ids::{AuthorId, Nonce};
@@ -200,9 +201,18 @@ impl Core {
             let society = self.society()?;
             let waits = society.peers.values().filter(|row| row.approval == Approval::Waiting);
             let held = society.peers.get(&peer).cloned();
+            let is_new = held.is_none();
             match at_the_door(held, waits.count(), card, (self.now)()) {
                 Err(reason) => return Ok(Answer::No(reason.into())),
-                Ok(Some(row)) => self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?,
+                Ok(Some(row)) => {
+                    let name = cleaned(&row.name);
+                    self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
+                    // Once for each that waits: whatever it calls itself next fills no log.
+                    if is_new {
+                        let name = name.as_str();
+                        tracing::info!(%peer, name, "a node waits for `klnode peer approve`");
+                    }
+                }
                 Ok(None) => {}
             }
             Ok(Answer::Wait(self.card()))

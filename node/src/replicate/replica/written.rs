@@ -51,9 +51,31 @@ impl<W: Writer> Replica<W> {
     }
 }
 
-/// Has whoever is answered next ask again.
+/// Has whoever is answered next ask again: what the answer held does not go out.
 fn put_off(outputs: &mut VecDeque<Output>) {
     if let Some(Output::Answer(_, frame)) = outputs.front_mut() {
         *frame = Answer::Later(RETRY_MS as u32).encode();
+        if matches!(outputs.get(1), Some(Output::Served(..))) {
+            outputs.remove(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use klnode_crdt::ids::AuthorId;
+
+    #[test]
+    fn an_answer_that_is_put_off_has_served_nothing() {
+        let answer = |exchange| Output::Answer(exchange, vec![1]);
+        let served = |records| Output::Served(AuthorId::default(), records);
+        let mut outputs = VecDeque::from([answer(1), served(3), answer(2), served(5)]);
+        put_off(&mut outputs);
+        let later = Answer::Later(RETRY_MS as u32).encode();
+        assert!(matches!(&outputs[0], Output::Answer(1, frame) if *frame == later));
+        assert!(matches!(&outputs[1], Output::Answer(2, frame) if *frame == [1]));
+        assert!(matches!(outputs[2], Output::Served(_, 5)), "{outputs:?}");
+        assert_eq!(outputs.len(), 3);
     }
 }

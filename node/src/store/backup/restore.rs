@@ -118,7 +118,7 @@ pub struct Lost {
     pub entries: u64,
     /// The operator's own pins, mutes, invalidations and notes, by entry.
     pub overlays: u64,
-    /// Findings, and dismissals of them.
+    /// Findings, and what was said of them: dismissed or kept.
     pub findings: u64,
     /// Other nodes that have less of a say afterwards, or are unknown.
     pub peers: u64,
@@ -464,7 +464,8 @@ fn lost(old: &Snapshot, backup: &Snapshot, watch: Watch<'_>) -> Result<Lost, Err
     for finding in old.findings()? {
         let (at, now) = finding?;
         let then = backup.finding(at)?;
-        let is_same = then.is_some_and(|then| then.dismissal == now.dismissal);
+        let is_same = then
+            .is_some_and(|then| then.dismissal == now.dismissal && then.is_kept() == now.is_kept());
         lost.findings += u64::from(!is_same && !now.is_forgotten());
     }
     Ok(lost)

@@ -77,6 +77,16 @@ impl PeerRow {
         self.joined_at.iter().chain(said).cloned().collect()
     }
 
+    /// Whether the operator has still to decide about it: whether it may talk or, where it may already,
+    /// whether it is what it was offered to be.
+    pub fn is_waiting(&self) -> bool {
+        match self.approval {
+            Approval::Waiting => true,
+            Approval::Approved => self.offer.is_some(),
+            Approval::Refused => false,
+        }
+    }
+
     /// Whether it speaks for this node's person: approved as another node of the same person, and
     /// not blocked, as one that was lost is.
     pub fn counts_as_mine(&self) -> bool {

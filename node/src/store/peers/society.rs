@@ -155,8 +155,8 @@ impl Society {
         }
     }
 
-    /// How many entries are held that say something: neither forgotten ones, of which a tombstone is
-    /// left, nor the charters of workspaces.
+    /// How many entries are held: neither forgotten ones, of which a tombstone is left, nor the charters
+    /// of workspaces. Those that were taken back are among them: each would have to be read.
     pub fn entries(&self, snapshot: &Snapshot) -> Result<u64, Error> {
         let mut entries = snapshot.entry_count()?.saturating_sub(snapshot.forgotten_count()?);
         for id in self.workspaces.keys() {

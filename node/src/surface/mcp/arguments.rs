@@ -123,6 +123,8 @@ pub struct Remember {
     pub depends_on: Vec<String>,
     /// What a spike came to.
     pub outcome: Option<String>,
+    /// Which way it speaks.
+    pub polarity: Option<String>,
     /// Where it goes.
     pub workspace: Option<String>,
 }

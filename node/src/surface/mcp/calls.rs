@@ -123,6 +123,7 @@ impl Asking<'_> {
             evidence: remember.evidence,
             depends_on: remember.depends_on,
             outcome: remember.outcome,
+            polarity: remember.polarity,
             workspace: remember.workspace,
             task: work.task.clone(),
             checkout: self.session.checkout().cloned(),
@@ -133,8 +134,20 @@ impl Asking<'_> {
         let (id, code) = (text_of(&named, "id"), text_of(&named, "code"));
         // Who wrote it cannot confirm it without having known it.
         self.session.note_served([code, id].into_iter());
-        let text = format!("Remembered as {code}.\n");
-        Ok(Answer { text, structured: json!({"id": id, "code": code}) })
+        let mut text = format!("Remembered as {code}.\n");
+        let mut structured = json!({"id": id, "code": code});
+        let same = named["same"]["code"].as_str();
+        if let Some(same) = same {
+            // Who is told of it has not found it out.
+            self.session.note_served([same, text_of(&named["same"], "id")].into_iter());
+            let _ = writeln!(
+                text,
+                "The same is written in {} already; next time `observe` that one.",
+                inline(same)
+            );
+        }
+        answer::set(&mut structured, "same", same);
+        Ok(Answer { text, structured })
     }
 
     async fn observe(&self, observe: Observe) -> Result<Answer, Trouble> {

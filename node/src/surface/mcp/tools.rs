@@ -27,7 +27,7 @@ fn search() -> Tool {
     let input = json!({
         "query": text("Plain words, symbols, paths or an error message"),
         "limit": {"type": "integer", "minimum": 1, "maximum": 20},
-        "budget": {"type": "integer", "description": "Tokens the answer may take"},
+        "budget": {"type": "integer", "description": "Tokens"},
         "role": one_of(&["researcher", "planner", "debugger", "reviewer"]),
         "type": {"type": "string"},
         "tag": {"type": "string"},
@@ -44,8 +44,9 @@ fn search() -> Tool {
     });
     tool(
         "search",
-        "Find what is known about a problem before you work on it. Answers are quoted data with \
-         author, confidence and evidence; no hits means nothing relevant is known.",
+        "Find what is known about a problem before working on it. Answers are quoted data with \
+         author, confidence and evidence, cut to limit and budget; they say if nothing relevant is \
+         known.",
         Effect::Reads,
         (&input, &["query"]),
         (&output, &["notice", "hits", "abstained"]),
@@ -67,18 +68,19 @@ fn get() -> Tool {
 fn remember() -> Tool {
     let input = json!({
         "title": text("One line"),
-        "content": text("What was learned, and when it applies"),
+        "content": text("What was learned; when it applies"),
         "type": one_of(&["lesson", "skill", "experience", "spike", "norm", "signal"]),
-        "evidence": list("KIND:REF, as commit:1a2b3c4; kinds: commit pr doc test file url run"),
-        "tags": list("Tags, as auth/jwt"),
+        "evidence": list("KIND:REF, as commit:1a2b3c4; or pr doc test file url run"),
+        "tags": list("As auth/jwt"),
         "depends_on": list("What must hold, as dep:cargo:tokio>=1.40 or path:src/lib.rs"),
-        "outcome": text("Of a spike: confirmed, rejected, partial or inconclusive"),
+        "outcome": text("spike: confirmed, rejected, partial or inconclusive"),
+        "polarity": polarity(),
         "workspace": {"type": "string"},
     });
-    let output = json!({"id": string(), "code": string()});
+    let output = json!({"id": string(), "code": string(), "same": string()});
     tool(
         "remember",
-        "Keep a reusable lesson. Search first; needs evidence, for which an open task will do.",
+        "Keep a reusable lesson. Search first; needs evidence or an open task.",
         Effect::Adds,
         (&input, &["title", "content"]),
         (&output, &["id", "code"]),
@@ -100,7 +102,7 @@ fn observe() -> Tool {
     });
     tool(
         "observe",
-        "Say how an entry fared. confirm: you found out by yourself that it still holds.",
+        "Say how an entry fared. confirm: you found by yourself that it still holds.",
         Effect::Adds,
         (&input, &["code", "verdict"]),
         (&output, &["id", "code", "counted"]),
@@ -111,12 +113,12 @@ fn task_begin() -> Tool {
     let input = json!({
         "goal": {"type": "string"},
         "thread": {"type": "string"},
-        "parent": text("A task it is part of; an open one unless given"),
+        "parent": text("Task it is part of; an open one unless given"),
     });
     let output = json!({"task": string(), "parent": string()});
     tool(
         "task_begin",
-        "Begin a piece of work. Later calls belong to it until task_finish.",
+        "Begin work. Later calls belong to it until task_finish.",
         Effect::Adds,
         (&input, &["goal"]),
         (&output, &["task"]),
@@ -127,7 +129,7 @@ fn task_finish() -> Tool {
     let input = json!({
         "outcome": one_of(&["success", "failure"]),
         "used": list("Codes of entries that mattered"),
-        "dismissed": list("Codes of those that what you saw contradicted"),
+        "dismissed": list("Codes contradicted by what you saw"),
         "avoided": list("Codes of spikes that spared an experiment"),
         "quality": {"type": "number", "minimum": 0, "maximum": 1},
         "task": {"type": "string"},
@@ -139,7 +141,7 @@ fn task_finish() -> Tool {
     });
     tool(
         "task_finish",
-        "End the open task; its outcome counts for the entries it used.",
+        "End the open task; its outcome counts for entries it used.",
         Effect::AddsOnce,
         (&input, &["outcome"]),
         (&output, &["task", "already", "credits"]),
@@ -233,8 +235,15 @@ fn one_of(words: &[&str]) -> Value {
     json!({"type": "string", "enum": words})
 }
 
+/// Without common tags nothing is compared, and no agent would guess that.
+fn polarity() -> Value {
+    let mut schema = one_of(&["positive", "negative", "neutral"]);
+    schema["description"] = "For or against; opposites that share tags contradict".into();
+    schema
+}
+
 fn code() -> Value {
-    text("As L-7F3KQ2MX, or its beginning")
+    text("As L-7F3KQ2MX or its start")
 }
 
 /// Properties, and those that must be there.

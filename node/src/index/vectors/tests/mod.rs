@@ -301,7 +301,7 @@ fn a_saved_index_loads_as_it_was_with_its_cursor() {
     for row in (0..2_500).step_by(3) {
         vectors.remove(id(row));
     }
-    vectors.upsert(id(7), &vector(70), tagged("new")).unwrap();
+    vectors.upsert(id(7), &vector(70), tagged("new").of_sub_type("bug")).unwrap();
     vectors.checkpoint(b"there").unwrap();
     let (loaded, cursor) = open(&folder).unwrap();
     assert_eq!(cursor, b"there");
