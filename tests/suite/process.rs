@@ -199,6 +199,8 @@ fn what_is_mistyped_is_named_before_what_is_missing() {
         (&[&add[..], &["--polarity", "angry"]].concat()[..], "polarity is `angry`; it must be"),
         (&[&add[..], &["--outcome", "confirmed"]].concat()[..], "only a spike has one"),
         (&["list", "-n", "99999"], "cannot list 99999 entries: 1 to 1000 are possible"),
+        (&["task", "list", "-n", "1001"], "cannot list 1001 tasks: 1 to 1000 are possible"),
+        (&["served", "-n", "0"], "cannot list 0 answers: 1 to 1000 are possible"),
         (&["add", "--title", "t", "--evidence", "doc:x"], "`klnode add -` reads it from standard"),
     ] {
         let output = klnode(home.path()).args(words).current_dir(home.path()).output().unwrap();

@@ -193,7 +193,7 @@ impl List {
         terminal: Terminal,
         program: &str,
     ) -> Result<Reply, VerbError> {
-        let limit = at_least_one(self.limit)?.map(|limit| limit.to_string());
+        let limit = self.limit.map(|limit| limit.to_string());
         let which = [
             ("workspace", self.workspace),
             ("type", self.kind),
@@ -284,14 +284,6 @@ pub(super) fn part(name: &str, of: &str, wanted: &str) -> Result<String, VerbErr
     match name.trim().is_empty() {
         true => Err(VerbError::Input(format!("find {of} without a name: {wanted}"))),
         false => Ok(escape(name)),
-    }
-}
-
-/// How many are to be listed: at least one.
-pub(super) fn at_least_one(limit: Option<usize>) -> Result<Option<usize>, VerbError> {
-    match limit {
-        Some(0) => Err(VerbError::Input("list nothing: -n is 0; it must be 1 or more".to_owned())),
-        limit => Ok(limit),
     }
 }
 

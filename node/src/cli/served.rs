@@ -1,7 +1,7 @@
 //! `klnode served`: to whom the node gave what, and what had been asked.
 
 use super::harmless::printable;
-use super::read::{at_least_one, escape};
+use super::read::escape;
 use super::when::moment;
 use super::{Reply, VerbError};
 use crate::api::Client;
@@ -13,14 +13,14 @@ use std::fmt::Write;
 pub struct Args {
     /// Only answers with this entry: its code, its id, or an unambiguous beginning of the code.
     pub entry: Option<String>,
-    /// How many, at most 1,000 [default: 20].
+    /// At most so many, from 1 to 1000 [default: 20].
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
 }
 
 impl Args {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
-        let limit = at_least_one(self.limit)?.map(|limit| format!("limit={limit}"));
+        let limit = self.limit.map(|limit| format!("limit={limit}"));
         let entry = self.entry.as_deref().map(|entry| format!("entry={}", escape(entry)));
         let query: Vec<String> = limit.into_iter().chain(entry).collect();
         let served: Served = client.get(&format!("/v1/served?{}", query.join("&"))).await?;

@@ -2,7 +2,7 @@
 
 use super::finding;
 use super::harmless::printable;
-use super::read::{at_least_one, part};
+use super::read::part;
 use super::when::moment;
 use super::{Reply, VerbError, finite};
 use crate::api::Client;
@@ -120,7 +120,7 @@ pub struct Finish {
 /// Which tasks to list.
 #[derive(Debug, clap::Args)]
 pub struct List {
-    /// At most so many [default: 50].
+    /// At most so many, from 1 to 1000 [default: 50].
     #[arg(short = 'n', long)]
     pub limit: Option<usize>,
     /// Only those that go on.
@@ -151,7 +151,7 @@ impl TaskVerb {
             }
             Self::Finish(finish) => finish.run(client).await,
             Self::List(List { limit, open }) => {
-                let limit = at_least_one(limit)?.map(|limit| format!("&limit={limit}"));
+                let limit = limit.map(|limit| format!("&limit={limit}"));
                 let limit = limit.unwrap_or_default();
                 let tasks: Tasks = client.get(&format!("/v1/tasks?open={open}{limit}")).await?;
                 let text = list(&tasks, open);

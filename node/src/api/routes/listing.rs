@@ -1,6 +1,6 @@
 //! Which entries there are: a page of all, or of those that are asked for.
 
-use super::resolve;
+use super::{how_many, resolve};
 use crate::api::apart::apart;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
@@ -22,7 +22,6 @@ use klnode_federation::proto::filter::{STATUSES, covers};
 
 /// Entries in one page of a listing.
 const LIST_LIMIT_DEFAULT: usize = 50;
-const LIST_LIMIT_MAX: usize = 1_000;
 
 /// Lists entries, by id.
 #[utoipa::path(get, path = "/v1/entries", params(ListQuery),
@@ -36,12 +35,8 @@ pub(super) async fn list(
 
 /// One page of a listing. Nobody reads it where it was cancelled.
 fn page(service: &Service, query: &ListQuery, cancel: &Cancel) -> Result<List, ApiError> {
-    let limit = query.limit.unwrap_or(LIST_LIMIT_DEFAULT);
-    if !(1..=LIST_LIMIT_MAX).contains(&limit) {
-        let message = format!("list {limit} entries: 1 to {LIST_LIMIT_MAX} are possible");
-        let hint = "the rest is on the next pages: `--after`, or `after` over the API";
-        return Err(ApiError::new(Kind::Invalid, message, Some(hint)));
-    }
+    let hint = "the rest is on the next pages: `--after`, or `after` over the API";
+    let limit = how_many(query.limit, LIST_LIMIT_DEFAULT, "entries", Some(hint))?;
     let snapshot = service.snapshot()?;
     let first = match &query.after {
         None => [0; 16],

@@ -47,6 +47,9 @@ use std::path::Path;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+/// The longest list that one answer holds.
+const LISTED_MAX: usize = 1_000;
+
 /// Every route, with its description.
 pub(super) fn described() -> OpenApiRouter<Service> {
     open().merge(operator())
@@ -164,6 +167,22 @@ async fn resolve_for_change(service: &Service, name: &str) -> Result<EntryId, Ap
         }
     })
     .await
+}
+
+/// How many of `what` a list is to hold.
+fn how_many(
+    asked: Option<usize>,
+    default: usize,
+    what: &str,
+    hint: Option<&'static str>,
+) -> Result<usize, ApiError> {
+    match asked.unwrap_or(default) {
+        limit @ 1..=LISTED_MAX => Ok(limit),
+        limit => {
+            let message = format!("list {limit} {what}: 1 to {LISTED_MAX} are possible");
+            Err(ApiError::new(Kind::Invalid, message, hint))
+        }
+    }
 }
 
 /// The entry that a caller names.

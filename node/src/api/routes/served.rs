@@ -1,6 +1,6 @@
 //! What was served lately, and to whom.
 
-use super::resolve;
+use super::{how_many, resolve};
 use crate::api::apart::apart;
 use crate::api::errors::ApiError;
 use crate::api::exchange::{Answer, Answered, Params};
@@ -17,8 +17,6 @@ use klnode_crdt::time::WallTime;
 const LIMIT_DEFAULT: usize = 20;
 /// Characters of a caller's name that are told.
 const CALLER_CHARACTERS_MAX: usize = 64;
-/// Answers at most.
-const LIMIT_MAX: usize = 1_000;
 
 /// Lists what was served, the newest first: to whom, in which task, to which question.
 #[utoipa::path(get, path = "/v1/served", params(ServedQuery),
@@ -29,7 +27,7 @@ pub(super) async fn list(
 ) -> Answered<Served> {
     apart(move |cancel| {
         let ServedQuery { entry, limit } = query;
-        let limit = limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX);
+        let limit = how_many(limit, LIMIT_DEFAULT, "answers", None)?;
         let (snapshot, now) = (service.snapshot()?, (service.now)());
         let entry = entry.map(|name| resolve(&snapshot, &name)).transpose()?;
         let reading = service.reader.at(&snapshot, now)?;

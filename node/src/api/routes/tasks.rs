@@ -1,6 +1,6 @@
 //! Tasks: begun, looked at, finished.
 
-use super::{findings, resolve};
+use super::{findings, how_many, resolve};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind, TASKS_HINT};
@@ -21,7 +21,6 @@ use std::collections::BTreeSet;
 
 /// Tasks in one answer.
 const LIST_LIMIT_DEFAULT: usize = 50;
-const LIST_LIMIT_MAX: usize = 1_000;
 /// Entries that one task can have used, and as many of whatever else is said of them at its end.
 const NAMED_MAX: usize = 1_000;
 /// The quality of work of which nobody says how good it was: neither good nor bad.
@@ -59,7 +58,7 @@ pub(super) async fn list(
     State(service): State<Service>,
     Params(TasksQuery { limit, open }): Params<TasksQuery>,
 ) -> Answered<Tasks> {
-    let limit = limit.unwrap_or(LIST_LIMIT_DEFAULT).clamp(1, LIST_LIMIT_MAX);
+    let limit = how_many(limit, LIST_LIMIT_DEFAULT, "tasks", None)?;
     apart(move |cancel| {
         let (snapshot, now) = (service.snapshot()?, (service.now)());
         let (mut tasks, mut more) = (Vec::new(), false);

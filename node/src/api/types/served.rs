@@ -12,7 +12,7 @@ pub struct ServedQuery {
     /// Those with this entry alone: its code, its id, or an unambiguous beginning of the code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// How many, 1 to 1,000; 20 unless given.
+    /// At most so many: 1 to 1000, and 20 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }

@@ -95,7 +95,7 @@ pub struct TaskEntry {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct TasksQuery {
-    /// At most so many; 50 unless given.
+    /// At most so many: 1 to 1000, and 50 unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
     /// Only those that go on.
