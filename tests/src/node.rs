@@ -97,6 +97,10 @@ impl Medium for DiskMedium {
         Ok(())
     }
 
+    fn has_room(&self) -> bool {
+        self.disk().has_room_for_a_copy()
+    }
+
     fn path(&self) -> PathBuf {
         PathBuf::from("simulated")
     }

@@ -40,6 +40,8 @@ pub struct Served {
     pub tcp: Option<SocketAddr>,
     /// Its writer.
     pub engine: engine::Handle,
+    /// Its disk.
+    pub medium: DiskMedium,
     stop: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<()>>,
     running: Option<Running>,
@@ -73,7 +75,7 @@ impl Served {
         let socket = folder.path().join("klnode.sock");
         let medium = DiskMedium::new(crate::disk::Disk::new());
         let options = Options::new(StoreId::from_bytes([1; 16]));
-        let store = Store::open(Box::new(medium), &options).expect("a fresh disk opens");
+        let store = Store::open(Box::new(medium.clone()), &options).expect("a fresh disk opens");
         let engine = Engine::start(store, Setup { judge, ..setup(1, 1) }, now()).expect("starts");
         let author = engine.author();
         let running = engine::spawn(engine, engine::Limits::default(), now);
@@ -128,7 +130,7 @@ impl Served {
         let tcp = bound.recv_timeout(PATIENCE).expect("binds");
         let (stop, serving) = (Some(stop), Some(serving));
         let (running, index) = (Some(running), Some(index));
-        Self { socket, tcp, engine, stop, serving, running, index, _folder: folder }
+        Self { socket, tcp, engine, medium, stop, serving, running, index, _folder: folder }
     }
 
     /// A connection to the socket.

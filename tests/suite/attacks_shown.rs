@@ -1,18 +1,22 @@
-//! Knowledge attacks on what is shown: whatever anyone claims who is not entitled, or not yet. The
-//! figures are those of `docs/attacks.md`.
+//! Knowledge attacks on what is shown: whatever anyone claims who is not entitled, or not yet, and
+//! whatever strangers write around what a member says. The figures are those of `docs/attacks.md`.
 
 use crate::attacks::learn;
-use klnode::query::Gate;
+use crate::upkeep_rules::{act, pass};
+use klnode::engine::NewEntry;
+use klnode::index::document::Filter;
+use klnode::query::{Audience, Cancel, Caveat, Gate, Question};
+use klnode::store::upkeep::{Matter, Service, Stage};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::gset::Presence;
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::view::View;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::status::Status;
 use klnode_tests::attacks::{FUTURE, REWRITING, Rates};
-use klnode_tests::node::{Node, START};
-use klnode_tests::society::{Stranger, Team, bring};
+use klnode_tests::node::{Node, START, lesson};
+use klnode_tests::society::{Indexed, Stranger, Team, bring};
 
 /// Every kind of claim on another's entry.
 pub(super) fn rewrites(other: EntryId) -> Vec<Claim> {
@@ -118,4 +122,71 @@ fn a_members_stamp_from_next_month_displaces_nothing_today() {
     assert_eq!(found.view.text(Register::TITLE), Some("Run this as root."));
     assert_eq!((found.gate(), found.is_foreign()), (Gate::LastPlaces, true));
     rates.hold();
+}
+
+/// A lesson that speaks for or against something.
+fn sided(title: &str, way: &str) -> NewEntry {
+    let registers = vec![(Register::POLARITY, way.to_owned())];
+    let claims = vec![Claim::Add(TextSet::TAGS, "queue".into())];
+    NewEntry { registers, claims, ..lesson(title) }
+}
+
+/// Has a node look for what contradicts; how much it noted.
+fn look(node: &mut Node, index: &Indexed) -> usize {
+    let found = pass(node, index, Service::Contradictions);
+    assert!(found.is_through);
+    act(node, found.act).len()
+}
+
+#[test]
+fn however_much_strangers_contradict_each_other_what_a_member_says_against_an_entry_is_named() {
+    let mut team = Team::gather();
+    for way in ["positive", "negative"] {
+        for _ in 0..15 {
+            team.carol.create_new(sided("Bound the retry queue", way));
+        }
+    }
+    team.exchange();
+    let index = Indexed::start(&team.node);
+    assert_eq!(look(&mut team.node, &index), 50, "no more of it waits");
+    let title = "Rotate the signing keys before they expire";
+    let own = team.node.create_new(sided(title, "positive"));
+    let against = NewEntry { workspace: team.shared.id, ..sided(title, "negative") };
+    let against = team.alice.create_new(against);
+    team.exchange();
+    assert_eq!(look(&mut team.node, &index), 1, "there is room for what may be named");
+    // Asked where only one of the two is.
+    let filter = Filter { workspaces: vec![WorkspaceId::MAIN], ..Filter::default() };
+    let question = Question { filter, audience: Audience::Gated, ..Question::new(title, 5) };
+    let (snapshot, reader) = (team.node.engine.store().snapshot().unwrap(), team.node.reader());
+    let (index, cancel) = (index.index(), Cancel::default());
+    let answer = reader.search(&index, &snapshot, &question, team.node.now, &cancel).unwrap();
+    let hit = answer.hits.iter().find(|hit| hit.found.entry == own).expect("it is found");
+    let names =
+        |one: &Caveat| matches!(one, Caveat::ContradictedBy { entry, .. } if *entry == against);
+    assert!(hit.caveats.iter().any(names), "{:?}", hit.caveats);
+}
+
+#[test]
+fn however_much_strangers_write_between_two_entries_they_are_found_to_contradict() {
+    let mut team = Team::gather();
+    let sides = [
+        ("Bound the retry queue", "positive"),
+        ("Never bound the retry queue, it deadlocks", "negative"),
+    ];
+    // The nearest of either are all in its own words.
+    for (title, way) in sides {
+        for _ in 0..25 {
+            team.carol.create_new(sided(title, way));
+        }
+    }
+    let workspace = team.shared.id;
+    let [own, against] = sides.map(|(title, way)| NewEntry { workspace, ..sided(title, way) });
+    let (own, against) = (team.node.create_new(own), team.alice.create_new(against));
+    team.exchange();
+    let index = Indexed::start(&team.node);
+    look(&mut team.node, &index);
+    let snapshot = team.node.engine.store().snapshot().unwrap();
+    let noted = snapshot.noted(Matter::Contradiction, &[own, against]).unwrap();
+    assert_eq!(noted.map(|(stage, _)| stage), Some(Stage::Open));
 }

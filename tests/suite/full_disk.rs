@@ -2,6 +2,7 @@
 //! again when the disk does.
 
 use crate::program::{PROGRAM, Running, started, told};
+use klnode::api::Limits;
 use klnode::engine::{Command, Ingested, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
 use klnode::store::peers::rows::PeerRow;
 use klnode::store::rows::ServedRow;
@@ -9,7 +10,7 @@ use klnode_crdt::holding::EntryRecords;
 use klnode_crdt::ids::EntryId;
 use klnode_tests::disk::{Disk, Fault, PowerCut};
 use klnode_tests::node::{Node, START, lesson, success};
-use klnode_tests::served::{Answer, PATIENCE, read, request};
+use klnode_tests::served::{Answer, Doors, PATIENCE, Served, read, request};
 use klnode_tests::society::paired;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -324,6 +325,47 @@ fn what_was_served_before_the_disk_failed_is_known_after() {
         node.run(served(entry)).expect("as before");
         assert_eq!(times_served(&node, entry), 2, "{fault:?}: nothing is noted twice");
     }
+}
+
+/// Whether the status says that this wants attention.
+fn wants(node: &Served, what: &str) -> bool {
+    let attention = node.ask("GET", "/v1/status", &[], b"").json()["attention"].clone();
+    attention.as_array().expect("a list").iter().any(|one| one.as_str().unwrap().contains(what))
+}
+
+#[test]
+fn a_disk_that_refuses_what_is_written_wants_attention_until_it_takes_something_again() {
+    const REFUSED: &str = "the disk refused the last write: make room";
+    let node = Served::start(Limits::default(), Doors::Socket);
+    add(&node.socket, 0).expect("there is room");
+    assert!(!wants(&node, REFUSED));
+    let disk = node.medium.disk();
+    disk.capacity_bytes(Some(disk.filled_bytes()));
+    let is_refused = |number| add(&node.socket, number).is_err();
+    assert!((1..FILLING_MAX).any(is_refused), "the disk never filled up");
+    assert!(wants(&node, REFUSED));
+    disk.capacity_bytes(None);
+    add(&node.socket, FILLING_MAX).expect("there is room");
+    assert!(!wants(&node, REFUSED));
+}
+
+#[test]
+fn what_was_forgotten_and_has_no_room_to_leave_the_file_wants_attention() {
+    const KEPT: &str = "what was forgotten stays in the file of the store";
+    let node = Served::start(Limits::default(), Doors::Socket);
+    let id = add(&node.socket, 0).expect("there is room");
+    let disk = node.medium.disk();
+    let fill = || disk.capacity_bytes(Some(disk.filled_bytes()));
+    fill();
+    assert!(!wants(&node, KEPT), "nothing was forgotten");
+    disk.capacity_bytes(None);
+    let entry = EntryId::from_hex(&id).unwrap();
+    node.engine.submit_blocking(Command::Forget { entry }).expect("forgotten");
+    assert!(!wants(&node, KEPT), "there is room");
+    fill();
+    assert!(wants(&node, KEPT));
+    disk.capacity_bytes(None);
+    assert!(!wants(&node, KEPT), "there is room again");
 }
 
 #[test]

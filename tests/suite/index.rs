@@ -1,6 +1,7 @@
 //! The index beside a feed that is held in the test's hand: what was forgotten while vectors are
 //! made anew, what is damaged, and an embedder that takes its time.
 
+use crate::attacks::settled;
 use crate::homes::settle;
 use crate::program::{json, start};
 use klnode::engine::{Command, NewEntry};
@@ -356,4 +357,52 @@ fn a_question_reads_the_newest_past_an_index_that_is_far_behind_and_no_more() {
         assert!(Instant::now() < deadline, "the index does not take it in");
         std::thread::yield_now();
     }
+}
+
+/// An entry that begins like all that are made of this template.
+fn of_a_template(workspace: WorkspaceId, ending: &str) -> NewEntry {
+    let begins = "The nightly job of the billing service stopped half way while it wrote its report \
+                  into that bucket, so somebody must start this again by hand and tell finance:";
+    NewEntry { workspace, content: format!("{begins} {ending}"), ..lesson("Nightly job") }
+}
+
+/// The entry that is named to whoever has written this one.
+fn named_beside(node: &Node, index: &Indexed, entry: EntryId) -> Option<EntryId> {
+    let (snapshot, reader) = (node.engine.store().snapshot().unwrap(), node.reader());
+    let reading = reader.at(&snapshot, node.now).unwrap();
+    let same = reading.written_before(&index.index(), entry).unwrap();
+    same.map(|(other, _)| other)
+}
+
+#[test]
+fn of_many_that_begin_alike_the_one_that_is_written_again_is_named() {
+    let mut node = Node::start(1, 1);
+    let case = |number: usize| of_a_template(WorkspaceId::MAIN, &format!("case {number}."));
+    let first: Vec<EntryId> = (0..25).map(|number| node.create_new(case(number))).collect();
+    let index = settled(&node);
+    for (number, expect) in first.into_iter().enumerate() {
+        let again = node.create_new(case(number));
+        assert_eq!(named_beside(&node, &index, again), Some(expect), "{number}");
+    }
+    let other = node.create_new(case(25));
+    assert_eq!(named_beside(&node, &index, other), None);
+}
+
+#[test]
+fn whatever_a_fellow_member_writes_an_own_entry_is_named_to_whoever_writes_the_same() {
+    let mut team = Team::gather();
+    let shared = team.shared.id;
+    for number in 0..20 {
+        team.alice.create_new(of_a_template(shared, &format!("case {number}.")));
+    }
+    let leaks = || of_a_template(shared, "It leaks.");
+    // Word for word, and more of them than are read.
+    for _ in 0..130 {
+        team.alice.create_new(leaks());
+    }
+    team.exchange();
+    let first = team.node.create_new(leaks());
+    let index = settled(&team.node);
+    let again = team.node.create_new(leaks());
+    assert_eq!(named_beside(&team.node, &index, again), Some(first));
 }

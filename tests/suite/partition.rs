@@ -4,7 +4,7 @@
 use crate::peer::Peer;
 use crate::program::{eventually, klnode, printed, told};
 use std::collections::BTreeSet;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 /// Entries that each side writes while it is on its own.
 const WRITES: usize = 8;
@@ -16,6 +16,13 @@ fn write(peer: &Peer, side: &str) -> Vec<String> {
 fn join(peer: &Peer, ticket: &str) {
     let joined = peer.type_in(&["join", ticket]);
     assert!(joined.status.success(), "{}", told(&joined));
+}
+
+/// A `sync` that is under way.
+fn syncing(peer: &Peer) -> Child {
+    let mut command = klnode(&peer.home);
+    command.args(["sync", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
 }
 
 /// The records of an entry, in no order.
@@ -93,9 +100,7 @@ fn a_peer_that_stands_still_is_not_said_to_be_equal_by_what_was_so_before() {
         let listed = printed(&here.type_in(&["peer", "list"]));
         (!listed.contains("connected, equal at ")).then_some(())
     });
-    let mut syncing = klnode(&here.home);
-    syncing.args(["sync", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let syncing = syncing.spawn().unwrap();
+    let syncing = syncing(&here);
     here.add("written while the other is waited for", &[]);
     let synced = syncing.wait_with_output().unwrap();
     assert_eq!(synced.status.code(), Some(1), "{}", told(&synced));
@@ -104,4 +109,23 @@ fn a_peer_that_stands_still_is_not_said_to_be_equal_by_what_was_so_before() {
     assert!(synced["peers"][0]["sync_at"].is_u64(), "when it last was: {synced}");
     assert_eq!(synced["received"], 0, "what is written here has not come in: {synced}");
     assert_eq!(synced["sent"], 0, "{synced}");
+}
+
+#[test]
+fn what_goes_out_while_a_sync_waits_is_told_as_that_and_not_as_what_came_in() {
+    let (here, there) = (Peer::start(), Peer::start());
+    join(&there, &here.ticket(&["--mine"]));
+    eventually("equal", || here.type_in(&["sync"]).status.success().then_some(()));
+    eventually("something goes out while it is waited for", || {
+        there.signal("STOP");
+        here.add("written while the other stands still", &[]);
+        let syncing = syncing(&here);
+        // By then it waits, as a rule. Where it does not yet, all is done once more.
+        here.add("written while the other is waited for", &[]);
+        there.signal("CONT");
+        let synced = syncing.wait_with_output().unwrap();
+        let synced: serde_json::Value = serde_json::from_slice(&synced.stdout).unwrap();
+        assert_eq!(synced["received"], 0, "the other has written nothing: {synced}");
+        (synced["sent"].as_u64()? > 0).then_some(())
+    });
 }

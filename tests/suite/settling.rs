@@ -392,3 +392,62 @@ fn of_two_findings_that_echo_each_other_either_is_kept() {
     assert_eq!(settled_later(&mut node, &embedder), [told], "the other has an entry to echo");
     assert_eq!(node.successes(entry), 0);
 }
+
+#[test]
+fn an_echo_of_what_was_dismissed_is_kept_since_nothing_else_could_be() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let first = find(&mut node, "reviewer", CACHE[0], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [None]);
+    let echo = find(&mut node, "reviewer", CACHE[1], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [Some((Became::Reinforced, None))]);
+    let first = FindingKey { task: first, number: 1 };
+    let dismissal = FindingAct::Dismiss(first, "it is checked".to_owned());
+    node.run(Command::Finding(Box::new(dismissal))).unwrap();
+    let entry = kept(&mut node, echo);
+    assert_eq!(node.view(entry).text(Register::CONTENT), Some(CACHE[1]));
+}
+
+#[test]
+fn an_entry_that_was_taken_back_is_in_the_way_of_no_finding() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let tasks = [("reviewer", SQL[0]), ("auditor", SQL[1]), ("Reviewer", SQL[1])];
+    let [one, two, echo] = tasks.map(|(agent, said)| {
+        let task = find(&mut node, agent, said, WorkspaceId::MAIN);
+        (task, settled_later(&mut node, &embedder))
+    });
+    let [Some((Became::New, Some(entry)))] = two.1[..] else { panic!("{:?}", two.1) };
+    assert_eq!(echo.1, [Some((Became::Reinforced, Some(entry)))]);
+    assert!(keep(&mut node, echo.0, None).is_err());
+    node.run(Command::Retract { entry }).unwrap();
+    let lesson = node.create("says the same");
+    let told = keep(&mut node, echo.0, Some(lesson)).unwrap_err();
+    let same = format!("entry {} says the same", Kind::Lesson.code(lesson));
+    assert!(told.ends_with(&same), "{told}, not {same}");
+    for task in [echo.0, one.0, two.0] {
+        let anew = kept(&mut node, task);
+        assert_ne!(anew, entry);
+        assert_eq!(node.successes(anew), 0, "nobody else has found it");
+    }
+}
+
+#[test]
+fn what_was_kept_and_taken_back_is_kept_anew_and_so_is_its_echo() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let waiting = find(&mut node, "reviewer", CACHE[0], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [None]);
+    let echo = find(&mut node, "reviewer", CACHE[1], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [Some((Became::Reinforced, None))]);
+    let first = kept(&mut node, waiting);
+    assert!(keep(&mut node, echo, None).is_err());
+    node.run(Command::Retract { entry: first }).unwrap();
+    let second = kept(&mut node, echo);
+    assert_eq!(node.view(second).text(Register::CONTENT), Some(CACHE[1]));
+    assert!(keep(&mut node, waiting, Some(second)).is_err(), "the other says it by now");
+    node.run(Command::Retract { entry: second }).unwrap();
+    let third = kept(&mut node, waiting);
+    assert!(third != first && third != second);
+    assert_eq!(keep(&mut node, waiting, None), Ok(FindingDone::Noted), "once");
+}

@@ -2,9 +2,12 @@
 //! field every value; and what is shown of one entry alone: what speaks for it.
 
 use crate::attacks::{ask_for_all, settled};
+use crate::survey::contradict;
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command, Confirmation, PeerAct};
+use klnode::query::Caveat;
 use klnode::store::peers::rows::PeerRow;
+use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::gset::Presence;
 use klnode_crdt::holding::Holding;
@@ -18,6 +21,7 @@ use klnode_tests::node::{Node, exchange};
 use klnode_tests::served::{Doors, Served};
 use klnode_tests::society::paired;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 fn mine(name: &str) -> PeerRow {
@@ -93,20 +97,27 @@ fn an_entry_says_when_it_was_confirmed_and_in_how_many_tasks_nothing_spoke_for_i
         answer.json()
     };
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let new = json!({"title": "About zqidle", "content": "Rare words.", "evidence": ["doc:d"]});
-    let entry = text(&done("POST", "/v1/entries", &new)["id"]);
+    let add = |title: &str| {
+        let new = json!({"title": title, "content": "Rare words.", "evidence": ["doc:d"]});
+        text(&done("POST", "/v1/entries", &new)["id"])
+    };
+    let read = |entry: &str| done("GET", &format!("/v1/entries/{entry}"), &json!(null));
+    let entry = add("About zqidle");
     let shown = || {
-        let shown = done("GET", &format!("/v1/entries/{entry}"), &json!(null));
+        let shown = read(&entry);
         ["confirmed_days_ago", "idle_tasks", "archive_after"].map(|name| shown[name].clone())
     };
     assert_eq!(shown(), [json!(null), json!(0), json!(10)]);
     let work = json!({"agent": "builder", "goal": "mend the build"});
     let begin = || text(&done("POST", "/v1/tasks", &work)["task"]);
-    for number in 1..=3 {
+    let fail_with = |query: &str, entry: &str| {
         let task = begin();
-        let search = json!({"query": "zqidle", "task": task, "limit": 1, "all": true});
+        let search = json!({"query": query, "task": task, "limit": 1, "all": true});
         assert_eq!(done("POST", "/v1/search", &search)["hits"][0]["id"], json!(entry));
         done("POST", &format!("/v1/tasks/{task}/finish"), &json!({"outcome": "failure"}));
+    };
+    for number in 1..=3 {
+        fail_with("zqidle", &entry);
         assert_eq!(shown(), [json!(null), json!(number), json!(10)]);
     }
     assert_eq!(served.confirm_as_another(&entry, &begin()), Confirmation::Independent);
@@ -116,6 +127,14 @@ fn an_entry_says_when_it_was_confirmed_and_in_how_many_tasks_nothing_spoke_for_i
     for name in ["confirmed_days_ago", "idle_tasks", "archive_after"] {
         assert!(listed.get(name).is_none(), "{listed}");
     }
+    // What is read as one with it is counted apart.
+    let twin = add("On marmalade");
+    fail_with("marmalade", &twin);
+    let [to, other] = [&entry, &twin].map(|id| EntryId::from_hex(id).unwrap());
+    let claims = vec![Claim::Link(Link { relation: Relation::SAME_AS, to })];
+    served.engine.submit_blocking(Command::Claim { entry: other, claims }).unwrap();
+    assert_eq!(read(&entry)["merged"], json!([twin]));
+    assert_eq!([&entry, &twin].map(|id| read(id)["idle_tasks"].clone()), [json!(0), json!(1)]);
 }
 
 #[test]
@@ -163,4 +182,28 @@ fn a_finding_that_is_older_than_the_rule_is_mended_one_edit_after_the_other() {
     }
     let promoted = promote();
     assert_eq!(promoted.status, 200, "{}", promoted.text());
+}
+
+#[test]
+fn every_hit_of_a_long_answer_names_what_says_the_opposite() {
+    let mut node = Node::start(1, 1);
+    let speaks = |way: &str| Claim::Set(Register::POLARITY, way.to_owned());
+    let against = node.create("marmalade");
+    node.claim(against, speaks("negative"));
+    let topic = "retry the billing gateway with backoff";
+    let mut own = BTreeSet::new();
+    for number in 0..60 {
+        let entry = node.create(&format!("{topic}, case {number}"));
+        node.claim(entry, speaks("positive"));
+        contradict(&mut node, entry, against);
+        own.insert(entry);
+    }
+    let hits = ask_for_all(&settled(&node), &node, topic).hits;
+    assert_eq!(hits.len(), 60);
+    let names =
+        |one: &Caveat| matches!(one, Caveat::ContradictedBy { entry, .. } if *entry == against);
+    let places = hits.iter().enumerate().filter(|(_, hit)| own.contains(&hit.found.entry));
+    for (place, hit) in places {
+        assert!(hit.caveats.iter().any(names), "in place {place}: {:?}", hit.caveats);
+    }
 }

@@ -64,6 +64,16 @@ fn the_class_by_which_an_entry_fades_is_typed_and_shown() {
         let shown = desk.done(&["show", &entry]);
         assert_eq!(shown["registers"]["decay_class"], class, "{shown}");
     }
+    // A file may name it as the flag does.
+    let front = "---\ntitle: t\ndecay: stable\nevidence: [doc:d]\n---\nText.\n".to_owned();
+    let object = json!({"title": "t", "content": "c", "decay": "stable", "evidence": ["doc:d"]});
+    for (name, written) in [("entry.md", front), ("entry.json", object.to_string())] {
+        let file = desk.home().join(name);
+        std::fs::write(&file, written).unwrap();
+        let added = desk.done(&["add", file.to_str().unwrap()]);
+        let shown = desk.done(&["show", &text(&added["id"])]);
+        assert_eq!(shown["registers"]["decay_class"], "stable", "{name}: {shown}");
+    }
     let unnamed = desk.add("unnamed", &[]);
     assert_eq!(desk.done(&["show", &unnamed])["registers"].get("decay_class"), None);
     let words = ["add", "--title", "t", "--content", "c", "--evidence", "run:1"];

@@ -307,9 +307,11 @@ fn a_contradiction_is_over_once_one_takes_the_others_place_or_speaks_of_somethin
     for undo in [&[][..], &["--undo"]] {
         let supersede = ["supersede", never.as_str(), "--by", yes.as_str()];
         printed(&run(home, &[&supersede[..], undo].concat()));
-        assert_eq!(shown(&yes).is_empty(), undo.is_empty(), "one has taken the other's place");
+        for (entry, what) in [(&yes, "has taken the other's place"), (&never, "was replaced")] {
+            assert_eq!(shown(entry).is_empty(), undo.is_empty(), "{undo:?}: one {what}");
+        }
     }
-    for (way, is_over) in [("neutral", true), ("negative", false)] {
+    for (way, is_over) in [("neutral", true), ("positive", true), ("negative", false)] {
         printed(&run(home, &["edit", &never, "--field", &format!("polarity={way}")]));
         assert_eq!(shown(&yes).is_empty(), is_over, "{way}");
     }

@@ -2,6 +2,7 @@
 //! do, and that the thresholds are those that were measured.
 
 use crate::program::eventually;
+use crate::survey::contradict;
 use crate::tasks::begin;
 use klnode::engine::{
     Command, Confirmation, Marks, NewEntry, Receipt, SourceKey, TaskAct, TaskDone, UpkeepAct,
@@ -30,7 +31,7 @@ fn same_as(to: EntryId) -> Claim {
 }
 
 /// One pass of a service over everything, by hand.
-fn pass(node: &Node, index: &Indexed, service: Service) -> Pass {
+pub(super) fn pass(node: &Node, index: &Indexed, service: Service) -> Pass {
     index.follow(node);
     let head = node.engine.head();
     eventually("the vectors are there", || {
@@ -44,7 +45,7 @@ fn pass(node: &Node, index: &Indexed, service: Service) -> Pass {
 }
 
 /// Carries out an act; the numbers that it wrote, or decided about.
-fn act(node: &mut Node, act: UpkeepAct) -> Vec<u64> {
+pub(super) fn act(node: &mut Node, act: UpkeepAct) -> Vec<u64> {
     match node.run(Command::Upkeep(Box::new(act))) {
         Ok(Receipt::Upkeep(UpkeepDone::Noted(numbers))) => numbers,
         Ok(Receipt::Upkeep(UpkeepDone::Decided(number, _))) => vec![number],
@@ -305,6 +306,30 @@ fn what_was_found_holds_when_an_entry_is_observed_meanwhile_and_not_when_it_is_r
         let grouped = if service == Service::Duplicates { 2 } else { 1 };
         assert_eq!(group(&node, one).len(), grouped, "{service:?}");
     }
+}
+
+#[test]
+fn a_contradiction_is_not_over_because_others_stand_nearer() {
+    let mut node = Node::start(1, 1);
+    let mut say = |content: &str, polarity: &str| {
+        let registers = vec![(Register::POLARITY, polarity.to_owned())];
+        let claims = vec![Claim::Add(TextSet::TAGS, "billing".into())];
+        let said = klnode_tests::node::lesson("Retry POST requests");
+        node.create_new(NewEntry { content: content.into(), registers, claims, ..said })
+    };
+    let yes = "Retry POST requests to the billing service after a timeout.";
+    let never = "Never retry POST requests to the billing service, not even after a timeout.";
+    let (one, two) = (say(yes, "positive"), say(never, "negative"));
+    // As many as an entry is compared with, in the same words as the one.
+    for _ in 0..20 {
+        say(yes, "neutral");
+    }
+    contradict(&mut node, one, two);
+    let index = Indexed::start(&node);
+    let found = pass(&node, &index, Service::Contradictions);
+    assert_eq!((found.examined, found.is_through), (22, true));
+    act(&mut node, found.act);
+    assert_eq!(journal(&node)[0].stage, Stage::Open, "nobody looked at the other");
 }
 
 #[test]

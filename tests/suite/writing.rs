@@ -7,6 +7,7 @@ use crate::homes::settle;
 use crate::peer::Peer;
 use crate::person_key::write_key;
 use crate::program::{eventually, json as json_of, run, start, text, told};
+use crate::spoken::team_of_today;
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command};
 use klnode_crdt::claims::TextSet;
@@ -14,8 +15,9 @@ use klnode_crdt::ids::EntryId;
 use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
 use klnode_tests::served::{Doors, Served};
-use klnode_tests::society::{Stranger, Team};
+use klnode_tests::society::Stranger;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// A node, and a folder to type in that is no checkout.
 struct Desk {
@@ -274,6 +276,14 @@ fn named(entry: &Value) -> Value {
     json!({"id": entry["id"], "code": entry["code"]})
 }
 
+/// Waits until the index has all that is written.
+fn wait_for_index(home: &Path) {
+    eventually("the index has it all", || {
+        let lag = json_of(home, &["search", "streams", "--all"])["index_lag"].as_u64();
+        (lag == Some(0)).then_some(())
+    });
+}
+
 #[test]
 fn whoever_writes_the_same_again_is_told_where_it_is_written() {
     let desk = Desk::new();
@@ -282,10 +292,7 @@ fn whoever_writes_the_same_again_is_told_where_it_is_written() {
     assert_eq!(first["same"], Value::Null);
     // The index does not have it yet; later on nothing else knows it.
     assert_eq!(add()["same"], named(&first));
-    eventually("the index has both", || {
-        let lag = desk.done(&["search", "streams", "--all"])["index_lag"].as_u64();
-        (lag == Some(0)).then_some(())
-    });
+    wait_for_index(&desk.node.home);
     let (title, spaced) = ("Streams leak", LONG.replace(' ', "\n  ").to_uppercase());
     let (is_same, is_not) = (named(&first), Value::Null);
     for (title, content, more, expect) in [
@@ -344,14 +351,30 @@ fn an_agent_that_remembers_the_same_is_told_and_has_not_found_it_out() {
 }
 
 #[test]
+fn whoever_is_told_while_writing_has_not_found_it_out() {
+    let desk = Desk::new();
+    let begin = ["task", "begin", "--agent", "builder", "--goal", "mend the streams"];
+    let task = text(&desk.done(&begin)["task"]);
+    let add = || desk.done(&Desk::words("lesson", LONG, &[]));
+    let (first, second) = (add(), add());
+    assert_eq!(second["same"], named(&first));
+    // Of the second nobody was told.
+    for (entry, class) in [(first, "primed"), (second, "independent")] {
+        let confirmed = desk.done(&["confirm", &text(&entry["id"]), "--task", &task]);
+        assert_eq!(confirmed["class"], class, "{confirmed}");
+    }
+}
+
+#[test]
 fn what_a_fellow_member_wrote_is_not_named_to_whoever_writes_the_same() {
-    let mut team = Team::gather();
+    let mut team = team_of_today();
     team.alice.create_in(team.shared.id, "Streams leak");
     team.exchange();
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     settle(&home, team.node, 1);
     let (_node, _) = start(&home);
+    wait_for_index(&home);
     let content = "What we learned about Streams leak.";
     let words = Desk::words("lesson", content, &["--workspace", "team"]);
     let first = json_of(&home, &words);

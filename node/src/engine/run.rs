@@ -93,6 +93,7 @@ pub struct Handle {
     society: watch::Receiver<u64>,
     unsettled: watch::Receiver<u64>,
     noted: watch::Receiver<u64>,
+    refused: watch::Receiver<bool>,
     store: Store,
 }
 
@@ -174,6 +175,12 @@ impl Handle {
         self.noted.clone()
     }
 
+    /// Whether the disk refused what was last to be written: reading goes on, and whoever writes is
+    /// told, but the operator may be neither.
+    pub fn is_refused(&self) -> bool {
+        *self.refused.borrow()
+    }
+
     /// The store, for reading.
     pub fn store(&self) -> &Store {
         &self.store
@@ -198,10 +205,16 @@ pub fn spawn(
     let (introduce, society) = watch::channel(engine.society_changes());
     let (unsettle, unsettled) = watch::channel(0);
     let (note, noted) = watch::channel(0);
+    let (refuse, refused) = watch::channel(engine.is_refused());
     let store = engine.store().clone();
-    let handle = Handle { requests, head, society, unsettled, noted, store };
-    let published =
-        Published { head: publish, society: introduce, unsettled: unsettle, noted: note };
+    let handle = Handle { requests, head, society, unsettled, noted, refused, store };
+    let published = Published {
+        head: publish,
+        society: introduce,
+        unsettled: unsettle,
+        noted: note,
+        refused: refuse,
+    };
     let thread = std::thread::Builder::new()
         .name("klnode-writer".into())
         .spawn(move || serve(engine, inbox, limits, &published, now))
@@ -299,6 +312,7 @@ struct Published {
     society: watch::Sender<u64>,
     unsettled: watch::Sender<u64>,
     noted: watch::Sender<u64>,
+    refused: watch::Sender<bool>,
 }
 
 impl Published {
@@ -307,6 +321,8 @@ impl Published {
         self.head.send_if_modified(|head| std::mem::replace(head, newest) != newest);
         let changes = engine.society_changes();
         self.society.send_if_modified(|known| std::mem::replace(known, changes) != changes);
+        let is_refused = engine.is_refused();
+        self.refused.send_if_modified(|known| std::mem::replace(known, is_refused) != is_refused);
         let wake =
             |whom: &watch::Sender<u64>| whom.send_modify(|times| *times = times.wrapping_add(1));
         if commands.iter().any(Command::unsettles) {

@@ -19,6 +19,7 @@ use klnode_crdt::limits::TITLE_CHARS_MAX;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::tally::Observation;
+use klnode_crdt::view::State;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::compounding::{self, Echo, Finder, Known, Primed, Settlement};
 use klnode_scoring::finding::{ANCHORS_MAX, VERIFY_STEPS_MAX, headline};
@@ -97,10 +98,13 @@ impl Ingest<'_> {
         let FindingKey { task, number } = at;
         let missing = Rejection::NoSuchFinding { task, number };
         let row = batch.finding(at)?.filter(|row| !row.is_forgotten()).ok_or(missing)?;
-        if row.is_kept() {
+        let kept = row.fate.as_ref().filter(|_| row.is_kept()).and_then(|fate| fate.entry);
+        if let Some(entry) = kept
+            && self.speaking(batch, entry)?.is_some()
+        {
             return Ok(FindingDone::Noted);
         }
-        if let Some(problem) = unfit(batch, &row, same)? {
+        if let Some(problem) = self.unfit(batch, &row, same)? {
             return Err(Rejection::UnfitFinding { task, number, problem });
         }
         let Some(entry) = self.entry_of(batch, &[(at, &row)])? else {
@@ -300,40 +304,58 @@ impl Ingest<'_> {
         }
         Ok(true)
     }
-}
 
-/// Why no entry is to be made of a finding, if so. An entry that there is instead is told by its code.
-fn unfit(batch: &Batch, row: &FindingRow, same: Option<EntryId>) -> Result<Option<String>, Error> {
-    let fate = row.fate.as_ref();
-    if let Some((became, entry)) = fate.and_then(|fate| Some((fate.became, fate.entry?))) {
-        let code = batch.entry(entry)?.code(entry);
-        return Ok(Some(match became {
-            Became::New => format!("it became entry {code}"),
-            Became::FalsePositive => format!("entry {code} tells it as a false positive"),
-            _ => format!("entry {code} says the same"),
-        }));
-    }
-    if row.is_dismissed() {
-        return Ok(Some("it was dismissed as a false positive".to_owned()));
-    }
-    let mut same = same;
-    if let Some(of) = fate.and_then(|fate| fate.of)
-        && let Some(other) = batch.finding(of)?.filter(|other| !other.is_dismissed())
-    {
-        let FindingKey { task, number } = of;
-        // Of two that were compared at once, each may be an echo of the other: then neither waits.
-        if other.fate.is_none() {
-            let problem = format!("finding {number} of task {task} says the same; keep that one");
-            return Ok(Some(problem));
+    /// Why no entry is to be made of a finding, if so. An entry that there is instead is told by its
+    /// code.
+    fn unfit(
+        &self,
+        batch: &Batch,
+        row: &FindingRow,
+        same: Option<EntryId>,
+    ) -> Result<Option<String>, Error> {
+        let fate = row.fate.as_ref();
+        if let Some((became, entry)) = fate.and_then(|fate| Some((fate.became, fate.entry?)))
+            && let Some(code) = self.speaking(batch, entry)?
+        {
+            return Ok(Some(match became {
+                Became::New => format!("it became entry {code}"),
+                Became::FalsePositive => format!("entry {code} tells it as a false positive"),
+                _ => format!("entry {code} says the same"),
+            }));
         }
-        same = other.fate.and_then(|fate| fate.entry).or(same);
+        if row.is_dismissed() {
+            return Ok(Some("it was dismissed as a false positive".to_owned()));
+        }
+        let mut through = None;
+        if let Some(of) = fate.and_then(|fate| fate.of)
+            && let Some(other) = batch.finding(of)?.filter(|other| !other.is_dismissed())
+        {
+            let FindingKey { task, number } = of;
+            // Of two that were compared at once, each may be an echo of the other: then neither waits.
+            if other.fate.is_none() {
+                let problem =
+                    format!("finding {number} of task {task} says the same; keep that one");
+                return Ok(Some(problem));
+            }
+            through = other.fate.and_then(|fate| fate.entry);
+        }
+        for entry in through.into_iter().chain(same) {
+            if let Some(code) = self.speaking(batch, entry)? {
+                return Ok(Some(format!("entry {code} says the same")));
+            }
+        }
+        Ok(None)
     }
-    let Some(entry) = same else { return Ok(None) };
-    if batch.view_row(entry)?.is_none_or(|row| row.is_forgotten) {
-        return Ok(None);
+
+    /// The code of an entry that says something. One that was taken back, or forgotten, stands in the
+    /// way of no finding.
+    fn speaking(&self, batch: &Batch, entry: EntryId) -> Result<Option<String>, Error> {
+        let is_live = self.view(batch, entry)?.is_some_and(|view| view.state == State::Live);
+        if !is_live {
+            return Ok(None);
+        }
+        Ok(Some(batch.entry(entry)?.code(entry)))
     }
-    let code = batch.entry(entry)?.code(entry);
-    Ok(Some(format!("entry {code} says the same")))
 }
 
 /// What is known of an entry that says the same as a finding.

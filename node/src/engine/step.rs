@@ -184,6 +184,11 @@ impl Engine {
         self.own.society_changes
     }
 
+    /// Whether the disk has said no, and not yes since.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
     /// What the clock said when the last step was taken, or it started.
     pub(super) fn last_step(&self) -> WallTime {
         self.last_step

@@ -151,8 +151,8 @@ impl Follower {
     /// that it is back: while it has not been asked again, or a new job has had nothing of it, whoever
     /// looks is told of the fault and not of vectors in the making. Returns when to look again.
     fn go_on(&self, next: Option<Instant>) -> Option<Instant> {
+        // The one that waits for quiet to learn anew is the built-in one, which never fails.
         let is_untried = self.gather_until.is_some()
-            || self.due_since.is_some()
             || self.job.as_ref().is_some_and(|job| job.progress().done == 0);
         if is_untried && self.shared.state.borrow().embedder_fault.is_some() {
             let again = Instant::now() + RETRY_TIME;

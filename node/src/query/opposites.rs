@@ -15,8 +15,6 @@ use klnode_crdt::view::State;
 use klnode_scoring::conflict::Polarity;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Entries of an answer for which it is looked up: more are not shown.
-const LOOKED_MAX: usize = 40;
 /// Entries against one that are read.
 const READ_MAX: usize = 16;
 /// Those of them that are named; the rest is counted.
@@ -80,9 +78,9 @@ impl Reading<'_> {
         Ok(opposites)
     }
 
-    /// What is named against entries that are shown.
+    /// What is named against entries that are shown. It is looked up for each: an answer has no more of
+    /// them than were read for it, and only where something is noted anything else is read.
     pub(super) fn contradictions(&self, shown: &[&Found]) -> Result<Contradictions, Error> {
-        let shown = &shown[..shown.len().min(LOOKED_MAX)];
         let meant: BTreeSet<EntryId> = shown.iter().flat_map(|found| found.read_with()).collect();
         let opposites = self.opposites(|entry| meant.contains(&entry))?;
         let mut contradictions = Contradictions::default();

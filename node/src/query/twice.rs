@@ -9,6 +9,7 @@ use super::equals::Hidden;
 use super::{Reading, SearchError, excerpt};
 use crate::index::Index;
 use crate::index::document::Filter;
+use crate::index::keyword::Look;
 use crate::index::words::each_word;
 use crate::store::Error;
 use crate::store::rows::Seq;
@@ -26,6 +27,12 @@ use std::sync::{Mutex, PoisonError};
 const CANDIDATES_MAX: usize = 20;
 /// Words of a text that the index is asked for: so many leave few others.
 const WORDS_MAX: usize = 16;
+/// Entries that it may name where more than those begin like the text.
+const ALIKE_MAX: usize = 1_000;
+/// Words that it is then asked for: of most texts all.
+const ALIKE_WORDS_MAX: usize = 512;
+/// Of these entries, own ones that are read.
+const OWN_MAX: usize = 100;
 /// Records that one question reads past the index, the newest.
 const RECORDS_MAX: u64 = 256;
 /// Digests that are kept, the newest, while the index stands still.
@@ -63,12 +70,12 @@ impl Text {
     }
 }
 
-/// Words that an entry of the same text is found by, the first of them. A name in other letters is cut
+/// Words that an entry of the same text is found by, the first so many. A name in other letters is cut
 /// elsewhere (`max_retryCount`): only words that it has either way are asked for.
-fn telling(title: &str, content: &str) -> BTreeSet<String> {
+fn telling(title: &str, content: &str, count_max: usize) -> BTreeSet<String> {
     let mut telling = BTreeSet::new();
     for text in title.split_whitespace().chain(content.split_whitespace()) {
-        if telling.len() == WORDS_MAX {
+        if telling.len() == count_max {
             break;
         }
         let mut small = BTreeSet::new();
@@ -76,7 +83,7 @@ fn telling(title: &str, content: &str) -> BTreeSet<String> {
             small.insert(word.to_owned());
         });
         each_word(text, |word| {
-            if telling.len() < WORDS_MAX && small.contains(word) {
+            if telling.len() < count_max && small.contains(word) {
                 telling.insert(word.to_owned());
             }
         });
@@ -127,7 +134,7 @@ impl Followed {
         let head = reading.snapshot.head();
         let newest = Seq(head.0.saturating_sub(RECORDS_MAX));
         let from = self.at.max(known).max(newest);
-        self.at = self.at.max(head);
+        let mut read = Vec::new();
         for change in reading.snapshot.changes_since(from)? {
             let Some(change) = Error::unless_damaged(change)? else { continue };
             let (header, entry) = (change.record.header(), change.record.entry());
@@ -136,9 +143,12 @@ impl Followed {
             }
             let view = Error::unless_damaged(reading.view(entry))?.flatten();
             if let Some(text) = view.and_then(|(_, view)| Text::of(&view)) {
-                self.digests.push_back((change.seq, text.digest(), entry));
+                read.push((change.seq, text.digest(), entry));
             }
         }
+        // Only now: what could not be read is read by the next question.
+        self.digests.extend(read);
+        self.at = self.at.max(head);
         let over = self.digests.len().saturating_sub(DIGESTS_MAX);
         self.digests.drain(..over);
         Ok(())
@@ -156,11 +166,9 @@ impl Reading<'_> {
     ) -> Result<Option<(EntryId, String)>, SearchError> {
         let Some((_, view)) = self.view(entry)? else { return Ok(None) };
         let Some(text) = Text::of(&view) else { return Ok(None) };
-        let said = |register| view.text(register).unwrap_or_default();
-        let words = telling(said(Register::TITLE), said(Register::CONTENT));
         // How far the words are is asked first: they only know more by the time they are read.
         let known = index.state().keyword;
-        let held = index.words().holding(&words, &text.filter(), CANDIDATES_MAX)?;
+        let held = self.nominated(&index.words(), &view, &text)?;
         let latest = self.reader.latest.alike(self, known, &text)?;
         let mut others: BTreeSet<EntryId> = held.into_iter().chain(latest).collect();
         others.remove(&entry);
@@ -176,12 +184,47 @@ impl Reading<'_> {
         }
         Ok(first.map(|(_, other, code)| (other, code)))
     }
+
+    /// Entries that may have this text, of those that the index knows. Where many begin like it, the
+    /// index is asked again, for all words; and what this person has said nothing about is left out
+    /// unread, so that nobody takes the place of what they wrote by writing the like.
+    fn nominated(
+        &self,
+        look: &Look,
+        view: &View,
+        text: &Text,
+    ) -> Result<Vec<EntryId>, SearchError> {
+        let said = |register| view.text(register).unwrap_or_default();
+        let holding = |words_max, count_max| {
+            let words = telling(said(Register::TITLE), said(Register::CONTENT), words_max);
+            look.holding(&words, &text.filter(), count_max)
+        };
+        let mut nominated = holding(WORDS_MAX, CANDIDATES_MAX)?;
+        if nominated.len() < CANDIDATES_MAX {
+            return Ok(nominated);
+        }
+        for entry in holding(ALIKE_WORDS_MAX, ALIKE_MAX)? {
+            if nominated.len() == CANDIDATES_MAX + OWN_MAX {
+                break;
+            }
+            let authors = self.snapshot.authors(entry)?;
+            if authors.iter().any(|author| self.society.mine.contains(author)) {
+                nominated.push(entry);
+            }
+        }
+        Ok(nominated)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::index::words::words;
+    use klnode_crdt::entry::Entry;
+    use klnode_crdt::ids::{AuthorId, Nonce};
+    use klnode_crdt::origin::Origin;
+    use klnode_crdt::time::Hlc;
+    use klnode_crdt::view::Entitlement;
 
     fn text(title: &str, content: &str) -> Text {
         let (workspace, memory) = (WorkspaceId::MAIN, Memory::Semantic);
@@ -205,6 +248,23 @@ mod tests {
     }
 
     #[test]
+    fn raw_observations_and_what_is_not_shown_are_compared_with_nothing() {
+        let (creator, stamp) = (AuthorId::from_bytes([1; 32]), Hlc::from_bits(1));
+        let (nonce, workspace) = (Nonce::default(), WorkspaceId::MAIN);
+        for (state, memory, is_compared) in [
+            (State::Live, Memory::Semantic, true),
+            (State::Live, Memory::Procedural, true),
+            (State::Live, Memory::Episodic, false),
+            (State::Retracted, Memory::Semantic, false),
+        ] {
+            let origin = Some(Origin::Created { creator, stamp, nonce, workspace, memory });
+            let blank = Entry::default().view(WallTime::default(), &Entitlement::default());
+            let view = View { state, origin, ..blank };
+            assert_eq!(Text::of(&view).is_some(), is_compared, "{state:?} {memory:?}");
+        }
+    }
+
+    #[test]
     fn an_entry_holds_every_word_that_the_same_text_is_looked_for_by() {
         let long = "maxRetries of HTTP2Server, in src/Api/mod.rs:42 and JWTs.Parse ".repeat(9);
         let unspaced = "\u{9a8c}\u{8bc1}\u{4e0a}\u{6e38}\u{8c03}\u{7528}".repeat(9);
@@ -214,11 +274,14 @@ mod tests {
             ("\u{c4}NDERE Max_Retries", "Stra\u{df}e to-the-left"),
             ("One word", unspaced.as_str()),
         ] {
-            let asked = telling(title, content);
-            assert!(!asked.is_empty() && asked.len() <= WORDS_MAX, "{asked:?}");
-            for held in [title.to_owned() + "\n" + content, plain(title) + " " + &plain(content)] {
-                let held: BTreeSet<String> = words(&held).into_iter().collect();
-                assert!(asked.is_subset(&held), "{asked:?} in {held:?}");
+            let both = [title.to_owned() + "\n" + content, plain(title) + " " + &plain(content)];
+            for count_max in [WORDS_MAX, ALIKE_WORDS_MAX] {
+                let asked = telling(title, content, count_max);
+                assert!(!asked.is_empty() && asked.len() <= count_max, "{asked:?}");
+                for held in &both {
+                    let held: BTreeSet<String> = words(held).into_iter().collect();
+                    assert!(asked.is_subset(&held), "{asked:?} in {held:?}");
+                }
             }
         }
     }

@@ -193,12 +193,15 @@ mod tests {
         let (engine, index, reader) = (service.engine, service.index, service.reader);
         let comparing = start(Setup { engine: engine.clone(), index, reader, now: falling });
         wait_until_asked(1);
-        // Even one that is refused wakes it before the pause is over.
+        // Even one that is refused wakes it, before the pause is over and when nothing is due.
         let finding = FindingKey { task: TaskId::from_bytes([1; 16]), number: 1 };
-        let dismissal = FindingAct::Dismiss(finding, "there is none".to_owned());
-        let refused = engine.submit_blocking(Command::Finding(Box::new(dismissal)));
-        assert!(refused.is_err(), "{refused:?}");
-        wait_until_asked(2);
+        let dismiss = FindingAct::Dismiss(finding, "there is none".to_owned());
+        let keep = FindingAct::Keep { finding, same: None };
+        for (act, times) in [(dismiss, 2), (keep, 3)] {
+            let refused = engine.submit_blocking(Command::Finding(Box::new(act)));
+            assert!(refused.is_err(), "{refused:?}");
+            wait_until_asked(times);
+        }
         comparing.tell().wait();
         running.stop();
     }

@@ -12,37 +12,39 @@ pub(super) struct Bar {
     now: Box<dyn Fn() -> Instant>,
     target: Box<dyn Fn() -> ProgressDrawTarget>,
     since: Instant,
+    /// A program reads the answer, and is told nothing beside it.
+    is_silent: bool,
     bar: Option<ProgressBar>,
 }
 
 impl Default for Bar {
     fn default() -> Self {
-        // It draws nothing where standard error is no terminal.
-        Self::on(ProgressDrawTarget::stderr, Instant::now)
+        Self::new(false)
     }
 }
 
 impl Bar {
-    /// The same, unless a program reads the answer: that is told nothing beside it.
+    /// The same, unless a program reads the answer.
     pub(super) fn of(global: &Global) -> Self {
-        match global.json {
-            true => Self::on(ProgressDrawTarget::hidden, Instant::now),
-            false => Self::default(),
-        }
+        Self::new(global.json)
     }
 
-    fn on(
-        target: impl Fn() -> ProgressDrawTarget + 'static,
-        now: impl Fn() -> Instant + 'static,
-    ) -> Self {
-        Self { since: now(), now: Box::new(now), target: Box::new(target), bar: None }
+    fn new(is_silent: bool) -> Self {
+        Self {
+            now: Box::new(Instant::now),
+            // It draws nothing where standard error is no terminal.
+            target: Box::new(ProgressDrawTarget::stderr),
+            since: Instant::now(),
+            is_silent,
+            bar: None,
+        }
     }
 }
 
 impl Progress for Bar {
     fn tell(&mut self, what: &str, done: u64, total: Option<u64>) {
         let elapsed = (self.now)().saturating_duration_since(self.since);
-        if elapsed < SHOWN_AFTER {
+        if self.is_silent || elapsed < SHOWN_AFTER {
             return;
         }
         let bar =
@@ -141,18 +143,22 @@ mod tests {
     }
 
     /// A bar, what is seen of it, and the milliseconds that have passed.
-    fn bar() -> (Bar, Screen, Rc<Cell<u64>>) {
+    fn bar(json: bool) -> (Bar, Screen, Rc<Cell<u64>>) {
         let (screen, passed) = (Screen::default(), Rc::new(Cell::new(0)));
         let (drawn_on, read) = (screen.clone(), passed.clone());
-        let start = Instant::now();
-        let target = move || ProgressDrawTarget::term_like(Box::new(drawn_on.clone()));
-        let now = move || start + Duration::from_millis(read.get());
-        (Bar::on(target, now), screen, passed)
+        let (home, config, log, passphrase_file) = (None, None, None, None);
+        let set = Vec::new();
+        let global = Global { home, config, set, log, passphrase_file, json };
+        let mut bar = Bar::of(&global);
+        let start = bar.since;
+        bar.target = Box::new(move || ProgressDrawTarget::term_like(Box::new(drawn_on.clone())));
+        bar.now = Box::new(move || start + Duration::from_millis(read.get()));
+        (bar, screen, passed)
     }
 
     #[test]
     fn what_is_quick_shows_nothing_and_what_is_not_shows_how_far_it_is_until_it_ends() {
-        let (mut bar, screen, passed) = bar();
+        let (mut bar, screen, passed) = bar(false);
         bar.tell("importing", 10, Some(100));
         passed.set(1_999);
         bar.tell("importing", 20, Some(100));
@@ -170,8 +176,17 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_shown_nothing_however_long_it_takes() {
+        let (mut bar, screen, passed) = bar(true);
+        passed.set(60_000);
+        bar.tell("importing", 30, Some(100));
+        bar.tell("waiting for vm", 0, None);
+        assert_eq!(screen.drawn(), 0);
+    }
+
+    #[test]
     fn a_wait_is_one_line_with_the_time_that_it_has_taken() {
-        let (mut bar, screen, passed) = bar();
+        let (mut bar, screen, passed) = bar(false);
         passed.set(1_999);
         bar.tell("waiting for vm", 0, None);
         assert_eq!(screen.drawn(), 0);
@@ -188,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_follows_has_its_own_two_seconds() {
-        let (mut bar, screen, passed) = bar();
+        let (mut bar, screen, passed) = bar(false);
         // So long somebody has thought about a question.
         passed.set(30_000);
         bar.clear();

@@ -54,14 +54,7 @@ pub(super) struct Running {
 /// Starts the thread.
 pub(super) fn start(setup: Setup, engine: &Handle, index: &Index, upkeep: &Arc<Upkeep>) -> Running {
     let (stop, stopped) = mpsc::channel();
-    let mut keeper = Keeper {
-        setup,
-        engine: engine.clone(),
-        index: index.clone(),
-        upkeep: upkeep.clone(),
-        pace: Pace::default(),
-        calm: Calm::default(),
-    };
+    let mut keeper = Keeper::new(setup, engine, index, upkeep);
     let thread = std::thread::Builder::new()
         .name("klnode-upkeep".into())
         // It looks only after a while, after a panic as at the start.
@@ -127,6 +120,8 @@ struct Calm {
     since: Option<Instant>,
     /// Since when something waits for a calm moment.
     owed: Option<Instant>,
+    /// Whether an earlier process left it: it may have waited for days.
+    is_left_over: bool,
 }
 
 impl Calm {
@@ -135,22 +130,45 @@ impl Calm {
             self.since = Some(now);
         }
         self.owed = self.owed.or(Some(now)).filter(|_| is_owed);
+        self.is_left_over &= is_owed;
+    }
+
+    /// Something waits that an earlier process left. Its hour does not begin anew: of a node that
+    /// runs for less than that at a time it would never end.
+    fn left_over(&mut self) {
+        self.is_left_over = true;
     }
 
     /// What waited is done: whatever was erased since waits anew.
     fn done(&mut self) {
-        self.owed = None;
+        (self.owed, self.is_left_over) = (None, false);
     }
 
     /// Whether this is the moment for what takes long.
     fn is_now(&self, now: Instant) -> bool {
         self.since.is_none_or(|since| since + CALM <= now)
             || self.owed.is_some_and(|owed| owed + PUT_OFF_MAX <= now)
+            || self.is_left_over
     }
 }
 
 impl Keeper {
+    fn new(setup: Setup, engine: &Handle, index: &Index, upkeep: &Arc<Upkeep>) -> Self {
+        Self {
+            setup,
+            engine: engine.clone(),
+            index: index.clone(),
+            upkeep: upkeep.clone(),
+            pace: Pace::default(),
+            calm: Calm::default(),
+        }
+    }
+
     fn run(&mut self, stopped: &Receiver<()>) {
+        // Before this process erases anything. After a panic it may be its own, which then waits less.
+        if self.erased().is_ok_and(|(has_erased, _)| has_erased) {
+            self.calm.left_over();
+        }
         // A node that has just started has others to serve first.
         while is_going(stopped, self.setup.look_interval) {
             for service in Service::ALL {
@@ -168,7 +186,8 @@ impl Keeper {
     /// told to stop.
     fn wipe(&mut self, stopped: &Receiver<()>) -> bool {
         let (now, seen) = (Instant::now(), (self.index.questions(), *self.engine.head().borrow()));
-        let (has_erased, is_short) = self.erased().unwrap_or_default();
+        // What cannot be read for a moment does not end the wait: its hour would begin anew.
+        let Ok((has_erased, is_short)) = self.erased() else { return true };
         self.calm.look(seen, has_erased, now);
         let is_time = self.pace.is_due(now) && (is_short || self.calm.is_now(now));
         if !has_erased || !is_time || !self.has_room() {
@@ -274,6 +293,8 @@ mod tests {
     use super::super::home::Home;
     use super::super::node::{Network, Node, now};
     use super::*;
+    use crate::engine::Receipt;
+    use crate::engine::testing::lesson;
     use klnode_config::Config;
     use std::sync::{Condvar, Mutex};
 
@@ -316,6 +337,56 @@ mod tests {
         calm.done();
         calm.look((3, Seq(60)), true, began + second * 3_601);
         assert!(!calm.is_now(began + second * 3_602), "it was done, and the next waits as long");
+        let mut calm = Calm::default();
+        calm.look((1, Seq(1)), false, began);
+        calm.look((2, Seq(2)), true, began + second * 3_600);
+        assert!(!calm.is_now(began + second * 3_601), "the hour begins when something is erased");
+    }
+
+    #[test]
+    fn what_an_earlier_process_left_waits_for_no_calm_moment_and_what_follows_does() {
+        let (began, second) = (Instant::now(), Duration::from_secs(1));
+        let mut calm = Calm::default();
+        calm.left_over();
+        calm.look((1, Seq(1)), true, began);
+        assert!(calm.is_now(began), "its hour is not begun anew");
+        // It could not be done at once, and somebody writes meanwhile.
+        calm.look((1, Seq(2)), true, began + second * 60);
+        assert!(calm.is_now(began + second * 60));
+        calm.done();
+        calm.look((1, Seq(3)), true, began + second * 120);
+        assert!(!calm.is_now(began + second * 120), "this was erased since");
+        let mut calm = Calm::default();
+        calm.left_over();
+        calm.look((1, Seq(1)), false, began);
+        calm.look((1, Seq(2)), true, began + second * 60);
+        assert!(!calm.is_now(began + second * 60), "somebody did not wait for it");
+    }
+
+    #[test]
+    fn what_was_erased_before_it_starts_is_known_to_be_left_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::resolve(Some(folder.path().join("home"))).unwrap();
+        home.prepare().unwrap();
+        let config = Config::default();
+        let node = Node::open(&home, &config).unwrap();
+        let (service, running) = node.start(&home, &config, Network::None).unwrap();
+        let starts = || {
+            let setup = Setup::new(&config.upkeep, now);
+            let mut keeper = Keeper::new(setup, &service.engine, &service.index, &service.upkeep);
+            // It is told to stop before it looks for the first time.
+            let (stop, stopped) = mpsc::channel();
+            drop(stop);
+            keeper.run(&stopped);
+            keeper.calm.is_left_over
+        };
+        let create = Command::Create(Box::new(lesson("Retries")));
+        let created = service.engine.submit_blocking(create).unwrap();
+        let Receipt::Created(entry) = created else { panic!("{created:?}") };
+        assert!(!starts(), "nothing was erased");
+        service.engine.submit_blocking(Command::Forget { entry }).unwrap();
+        assert!(starts());
+        running.stop();
     }
 
     /// How often the clock below was asked.

@@ -201,6 +201,13 @@ impl Disk {
     pub fn filled_bytes(&self) -> u64 {
         self.drive().cached.filled_bytes() as u64
     }
+
+    /// Whether there is as much room once more.
+    pub fn has_room_for_a_copy(&self) -> bool {
+        let drive = self.drive();
+        let filled = drive.cached.filled_bytes() as u64;
+        drive.capacity_bytes.is_none_or(|limit| 2 * filled <= limit)
+    }
 }
 
 /// Damage to a disk at rest. What was not synced is durable afterwards.

@@ -15,6 +15,7 @@ use crate::store::tasks::TaskState;
 use axum::extract::State;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::time::WallTime;
+use klnode_crdt::view::State as Shown;
 
 /// Records what was found in a task. What becomes of it is decided after the task has ended.
 #[utoipa::path(post, path = "/v1/tasks/{task}/findings", request_body = NewFinding,
@@ -248,17 +249,21 @@ fn name(became: Became) -> &'static str {
 }
 
 impl Service {
-    /// The entry that says the same as a finding that waits. Of any other the writer says what became
-    /// of it, and nothing is compared.
+    /// The entry that says the same as a finding that waits, or whose entry was taken back. Of any
+    /// other the writer says what became of it, and nothing is compared.
     async fn entry_like(&self, at: FindingKey) -> Result<Option<EntryId>, ApiError> {
         let service = self.clone();
         apart(move |_| {
             let snapshot = service.snapshot()?;
             let Some(row) = snapshot.finding(at)? else { return Ok(None) };
-            if row.is_dismissed() || row.fate.as_ref().is_some_and(|fate| fate.entry.is_some()) {
+            let now = (service.now)();
+            let entry = row.fate.as_ref().and_then(|fate| fate.entry);
+            let reading = service.reader.at(&snapshot, now)?;
+            let found = entry.map(|entry| reading.read_sound(entry)).transpose()?.flatten();
+            let has_entry = found.is_some_and(|found| found.view.state == Shown::Live);
+            if row.is_dismissed() || has_entry {
                 return Ok(None);
             }
-            let now = (service.now)();
             Ok(entry_like(&service.reader, &service.index, &snapshot, &row, now)?)
         })
         .await

@@ -10,6 +10,7 @@ use crate::api::served::{Given, given, served};
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::engine::Command;
+use crate::index;
 use crate::query::{TAIL_RECORDS_MAX, redacted};
 use crate::store::rows::{Seq, ServedRow};
 use axum::extract::State;
@@ -99,12 +100,38 @@ fn kept(text: &str) -> String {
 /// What was acknowledged before the question is found by it, however much that is.
 async fn wait_for_index(service: &Service) {
     let head = *service.engine.head().borrow();
-    let mut index = service.index.watch();
-    let is_near = |at: Seq| head.0.saturating_sub(at.0) <= TAIL_RECORDS_MAX;
-    let near = index.wait_for(|state| {
-        // Words go on without an embedder.
-        is_near(state.keyword) || (state.fault.is_some() && state.embedder_fault.is_none())
-    });
+    let mut states = service.index.watch();
+    let ready = states.wait_for(|state| is_ready(state, head));
     // Late or not, the answer says how far behind the index was.
-    let _ = tokio::time::timeout(TAIL_WAIT_MAX, near).await;
+    let _ = tokio::time::timeout(TAIL_WAIT_MAX, ready).await;
+}
+
+/// Whether a question need not wait for the index: it reads the rest itself, or nothing more comes.
+fn is_ready(state: &index::State, head: Seq) -> bool {
+    let is_near = head.0.saturating_sub(state.keyword.0) <= TAIL_RECORDS_MAX;
+    // Words go on without an embedder.
+    is_near || (state.fault.is_some() && state.embedder_fault.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::embed::EmbedError;
+
+    #[test]
+    fn a_question_waits_for_words_that_are_far_behind_unless_they_stand_still() {
+        let head = Seq(TAIL_RECORDS_MAX + 1);
+        let (damaged, away) = (|| Some("damaged".to_owned()), || Some(EmbedError::Stopped));
+        for (keyword, fault, embedder_fault, expect) in [
+            (Seq(0), None, None, false),
+            (Seq(1), None, None, true),
+            (Seq(0), damaged(), None, true),
+            (Seq(0), damaged(), away(), false),
+            (Seq(1), damaged(), away(), true),
+            (head, None, None, true),
+        ] {
+            let state = index::State { keyword, fault, embedder_fault, ..Default::default() };
+            assert_eq!(is_ready(&state, head), expect, "{state:?}");
+        }
+    }
 }

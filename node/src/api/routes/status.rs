@@ -5,10 +5,12 @@ use crate::api::exchange::{Answer, Answered};
 use crate::api::server::Service;
 use crate::api::types::peers::Peer;
 use crate::api::types::{IndexStatus, Rebuild, Status, Stopping};
+use crate::engine::Handle;
 use crate::query::cleaned;
 use crate::query::count::records;
 use crate::store::peers::Society;
 use crate::store::rows::Seq;
+use crate::store::{Error, Snapshot};
 use axum::extract::State;
 use klnode_crdt::time::FUTURE_SKEW_MAX;
 
@@ -40,10 +42,35 @@ fn most_ahead(mut each: Vec<i64>) -> Option<i64> {
     }
 }
 
+/// What the disk does not let the node do. Reading goes on, so that nobody else may notice.
+#[derive(Clone, Copy, Debug, Default)]
+struct Disk {
+    /// It refused what was last to be written.
+    is_refusing: bool,
+    /// It has no room for the copy by which what was erased leaves the file.
+    is_keeping: bool,
+}
+
+impl Disk {
+    fn of(engine: &Handle, snapshot: &Snapshot) -> Result<Self, Error> {
+        Ok(Self {
+            is_refusing: engine.is_refused(),
+            is_keeping: snapshot.has_erased()? && !engine.store().has_room(),
+        })
+    }
+}
+
 /// What wants the operator's attention, of what is read for the status anyway. What upkeep proposes is
 /// not: its journal may be long. That there is no person's key has a line of its own, and may be meant.
-fn attention(status: &Status, society: &Society) -> Vec<String> {
+fn attention(status: &Status, society: &Society, disk: Disk) -> Vec<String> {
     let mut wants = Vec::new();
+    if disk.is_refusing {
+        wants.push("the disk refused the last write: make room, or see `klnode doctor`".to_owned());
+    }
+    if disk.is_keeping {
+        let until = "until there is room for a copy";
+        wants.push(format!("what was forgotten stays in the file of the store {until}"));
+    }
     if status.quarantined > 0 {
         wants.push(format!("{} in quarantine", records(status.quarantined)));
     }
@@ -94,7 +121,8 @@ pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
             attention: Vec::new(),
             as_of: (service.now)().as_millis(),
         };
-        Ok(Status { attention: attention(&status, &society), ..status })
+        let disk = Disk::of(&service.engine, &snapshot)?;
+        Ok(Status { attention: attention(&status, &society, disk), ..status })
     })
     .await
     .map(Answer)
@@ -139,7 +167,7 @@ mod tests {
     #[test]
     fn what_wants_attention_is_told_and_what_was_chosen_or_decided_is_not() {
         let nobody = Society::default();
-        let told = |of: &Value| attention(&status(of), &nobody);
+        let told = |of: &Value| attention(&status(of), &nobody, Disk::default());
         let (plain, waits) = (peer(&json!({})), peer(&json!({"state": "waiting"})));
         let nameless = peer(&json!({"state": "waiting", "name": ""}));
         let blocked = peer(&json!({"state": "waiting", "blocked": true}));
@@ -166,7 +194,7 @@ mod tests {
         let ids = [7, 8].map(|byte| WorkspaceId::from_bytes([byte; 16]));
         let workspaces = ids.into_iter().zip([shared("team", true), shared("whole", false)]);
         let society = Society { workspaces: workspaces.collect(), ..Society::default() };
-        let told = attention(&status(&json!({})), &society);
+        let told = attention(&status(&json!({})), &society, Disk::default());
         assert_eq!(told, ["the charter of team is damaged: see `klnode doctor`"]);
     }
 

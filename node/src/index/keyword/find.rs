@@ -34,8 +34,8 @@ impl Look {
         self.named(hits)
     }
 
-    /// Entries that hold every one of these words, in no order, without those from outside: so many at
-    /// most. Where there is no word, there is none.
+    /// Entries that hold every one of these words, the shortest first, without those from outside: so
+    /// many at most. Where there is no word, there is none.
     pub fn holding(
         &self,
         words: &BTreeSet<String>,
@@ -51,20 +51,24 @@ impl Look {
         };
         let mut parts = self.scoped(filter);
         parts.extend(words.iter().map(word));
-        // What they weigh is of no interest.
+        // What they weigh is of no interest. How long they are is: the shortest hold little else.
         let scoring = EnableScoring::disabled_from_searcher(&self.searcher);
         let weight = BooleanQuery::new(parts).weight(scoring)?;
-        let mut hits = Vec::new();
+        let mut best = Best::new(count_max);
         for (segment, reader) in self.largest_first() {
+            let lengths = reader.get_fieldnorms_reader(self.fields.text)?;
             let mut found = weight.scorer(reader, 1.0)?;
-            while hits.len() < count_max && found.doc() != TERMINATED {
-                if !reader.is_deleted(found.doc()) {
-                    hits.push(Hit { score: 0.0, at: DocAddress::new(segment, found.doc()) });
+            while found.doc() != TERMINATED {
+                let document = found.doc();
+                if !reader.is_deleted(document) {
+                    let score = -Score::from(lengths.fieldnorm_id(document));
+                    best.offer(Hit { score, at: DocAddress::new(segment, document) });
                 }
                 found.advance();
             }
         }
-        Ok(self.named(hits)?.into_iter().map(|place| place.entry).collect())
+        let shortest = self.named(best.heap.into_sorted_vec())?;
+        Ok(shortest.into_iter().map(|place| place.entry).collect())
     }
 
     /// The documents that score highest by one field, best first.
@@ -318,7 +322,8 @@ mod tests {
         assert_eq!(holding(&["w1q", "w3q"], &all, COUNT), [inside[0].entry, inside[2].entry]);
         let third = Filter { tags: vec!["third".to_owned()], ..Filter::default() };
         assert_eq!(holding(&["w1q"], &third, COUNT), [inside[0].entry, inside[3].entry]);
-        assert_eq!(holding(&["w1q"], &all, 3).len(), 3);
+        let shortest = [inside[1].entry, inside[3].entry];
+        assert_eq!(holding(&["w1q"], &all, 2), shortest, "what holds little else");
         for words in [&["w1q", "w4q"][..], &[]] {
             assert!(holding(words, &all, COUNT).is_empty(), "{words:?}");
         }

@@ -18,6 +18,8 @@ use std::collections::BTreeSet;
 
 /// The nearest that an entry is compared with.
 const NEIGHBOURS: usize = 20;
+/// Among how many those are looked for that are not shut, where strangers crowd around an entry.
+const CROWDED_MAX: usize = 1_600;
 
 /// An entry that speaks for or against something.
 struct Sided {
@@ -44,17 +46,52 @@ impl Work<'_> {
         Ok(Some(Sided { polarity, tags, seq, is_own }))
     }
 
+    /// What is about the same as an entry, the nearest first, each with how alike the two are. What is
+    /// shut takes no place of what is not: nobody keeps two from being compared by writing a lot that
+    /// lies between them.
+    fn neighbours(
+        &self,
+        meaning: &Meaning,
+        entry: EntryId,
+        of: &Sided,
+    ) -> Result<Option<Vec<(EntryId, f64)>>, Error> {
+        let related = |count| {
+            let near = meaning.vectors.nearest_to(entry, count, &Filter::all())?.into_iter();
+            let alike = |cosine: f32| meaning.calibration.meaning(f64::from(cosine));
+            let near = near.map(|(other, cosine)| (other, alike(cosine)));
+            Some(near.take_while(|(_, similarity)| *similarity > RELATED_MIN).collect::<Vec<_>>())
+        };
+        let Some(mut near) = related(NEIGHBOURS) else { return Ok(None) };
+        let is_all = near.len() < NEIGHBOURS || of.polarity == Polarity::Neutral;
+        if is_all || self.reading.is_surely_shut(entry)? {
+            return Ok(Some(near));
+        }
+        let mut open = 0;
+        for (other, _) in &near {
+            open += usize::from(!self.reading.is_surely_shut(*other)?);
+        }
+        if open == NEIGHBOURS {
+            return Ok(Some(near));
+        }
+        for (other, similarity) in related(CROWDED_MAX).unwrap_or_default() {
+            if open == NEIGHBOURS {
+                break;
+            }
+            let is_known = near.iter().any(|(known, _)| *known == other);
+            if !is_known && !self.reading.is_surely_shut(other)? {
+                near.push((other, similarity));
+                open += 1;
+            }
+        }
+        Ok(Some(near))
+    }
+
     fn find_opposites(&mut self, meaning: &Meaning, entry: EntryId) -> Result<(), Error> {
         let Some(one) = self.sided(entry)? else { return Ok(()) };
         // One that was changed to speak neither way may have been noted before.
-        let near = meaning.vectors.nearest_to(entry, NEIGHBOURS, &Filter::all());
-        let Some(near) = near else { return Ok(()) };
+        let Some(near) = self.neighbours(meaning, entry, &one)? else { return Ok(()) };
         let mut met = BTreeSet::new();
-        for (other, cosine) in near {
-            let similarity = meaning.calibration.meaning(f64::from(cosine));
-            if similarity <= RELATED_MIN {
-                break;
-            }
+        for (other, similarity) in near {
             met.insert(other);
             let noted = self.reading.snapshot.noted(Matter::Contradiction, &[entry, other])?;
             if one.polarity == Polarity::Neutral && noted.is_none() {
@@ -73,7 +110,7 @@ impl Work<'_> {
                     let entries = vec![(entry, one.seq), (other, two.seq)];
                     let is_foreign = !(one.is_own && two.is_own);
                     let (matter, stage) = (Matter::Contradiction, Stage::Open);
-                    self.note(Note { matter, stage, entries, why, is_foreign });
+                    self.note(Note { matter, stage, entries, why, is_foreign })?;
                 }
                 (Contradiction::Found { .. }, _) => {}
                 (_, Some((Stage::Open, number))) => self.found.over.push(number),

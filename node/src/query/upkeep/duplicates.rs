@@ -88,7 +88,7 @@ impl Work<'_> {
             if place(&one) != place(&two) || self.is_hidden(other, &two)? {
                 continue;
             }
-            self.judge_pair(&one, &two, cosine, thresholds);
+            self.judge_pair(&one, &two, cosine, thresholds)?;
         }
         Ok(())
     }
@@ -106,11 +106,17 @@ impl Work<'_> {
         own.filter(|(link, _)| link.relation == Relation::SAME_AS).map(|(link, _)| link.to)
     }
 
-    fn judge_pair(&mut self, one: &Subject, two: &Subject, cosine: f64, of: Option<Thresholds>) {
+    fn judge_pair(
+        &mut self,
+        one: &Subject,
+        two: &Subject,
+        cosine: f64,
+        of: Option<Thresholds>,
+    ) -> Result<(), Error> {
         let is_own = self.is_own(&one.view) && self.is_own(&two.view);
         let whose = if is_own { Whose::Own } else { Whose::Foreign };
         let (stage, why) = match compare(&one.text(), &two.text(), whose, cosine, of) {
-            Verdict::Different => return,
+            Verdict::Different => return Ok(()),
             Verdict::Merge => (Stage::Made, format!("nearness {cosine:.3}, and nothing differs")),
             Verdict::Propose(Doubt::Unmeasured) => {
                 (Stage::Proposed, Doubt::Unmeasured.words().to_owned())
@@ -121,7 +127,7 @@ impl Work<'_> {
         };
         let entries = [one, two].map(|of| (of.document.entry, of.seq)).to_vec();
         let matter = Matter::Sameness;
-        self.note(Note { matter, stage, entries, why, is_foreign: !is_own });
+        self.note(Note { matter, stage, entries, why, is_foreign: !is_own })
     }
 
     /// Whether a pair was noted in this very pass, from its other end.

@@ -32,6 +32,9 @@ const RECENT_ROWS: usize = 2_000;
 const READ_ROWS_MAX: usize = 20_000;
 /// ... and so many of them may wait at once: nobody fills the operator's list from outside.
 const FOREIGN_WAITING_MAX: usize = 200;
+/// Beside them so many may wait about what no gated answer lets in: a stranger writes as much as they
+/// like, and takes no place of what a colleague says.
+const SHUT_WAITING_MAX: usize = 50;
 /// Entries that are noted as stale at a time: nobody reads more, and the journal is for other things too.
 const STALE_ENTRIES_MAX: usize = 1_000;
 
@@ -115,8 +118,10 @@ struct Work<'a> {
     index: &'a Index,
     params: &'a Params,
     began: Instant,
-    /// How many more notes about what others wrote may be made.
+    /// How many more notes about what others wrote may be made ...
     foreign_left: usize,
+    /// ... and how many where one of the entries is surely shut out of gated answers.
+    shut_left: usize,
     /// How many more entries may be noted as stale.
     stale_left: usize,
     found: Gathered,
@@ -129,14 +134,18 @@ impl Work<'_> {
     }
 
     /// Keeps what was found, unless too much of others waits already.
-    fn note(&mut self, note: Note) {
+    fn note(&mut self, note: Note) -> Result<(), Error> {
         if note.is_foreign {
-            if self.foreign_left == 0 {
-                return;
+            let entries = note.entries.iter().map(|(entry, _)| *entry);
+            let is_shut = is_any_shut(&self.reading, entries)?;
+            let left = if is_shut { &mut self.shut_left } else { &mut self.foreign_left };
+            if *left == 0 {
+                return Ok(());
             }
-            self.foreign_left -= 1;
+            *left -= 1;
         }
         self.found.notes.push(note);
+        Ok(())
     }
 }
 
@@ -182,17 +191,19 @@ impl Upkeep {
         service: Service,
         from: ServiceRow,
     ) -> Result<Pass, Error> {
-        let (foreign_left, stale_left) = match service {
-            Service::Duplicates | Service::Contradictions => (foreign_left(snapshot)?, 0),
-            Service::Stale => (0, stale_left(snapshot)?),
-            Service::Pairs => (0, 0),
+        let reading = self.reader.at(snapshot, now)?;
+        let ([foreign_left, shut_left], stale_left) = match service {
+            Service::Duplicates | Service::Contradictions => (foreign_left(&reading)?, 0),
+            Service::Stale => ([0, 0], stale_left(snapshot)?),
+            Service::Pairs => ([0, 0], 0),
         };
         let mut work = Work {
-            reading: self.reader.at(snapshot, now)?,
+            reading,
             index,
             params: &self.params,
             began: Instant::now(),
             foreign_left,
+            shut_left,
             stale_left,
             found: Gathered::default(),
         };
@@ -246,22 +257,42 @@ impl Upkeep {
     }
 }
 
-/// How many more notes about what others wrote may wait.
-fn foreign_left(snapshot: &Snapshot) -> Result<usize, Error> {
-    let (mut waiting, mut recent) = (0, 0);
-    for row in snapshot.upkeep()?.take(READ_ROWS_MAX) {
+/// How many more notes about what others wrote may wait, and how many where something is shut. Which
+/// of the two a note is may change: what was shut is tried, and whoever was heard is blocked. So it is
+/// asked anew.
+fn foreign_left(reading: &Reading<'_>) -> Result<[usize; 2], Error> {
+    let (mut waiting, mut recent) = ([0_usize; 2], 0);
+    for row in reading.snapshot.upkeep()?.take(READ_ROWS_MAX) {
         let (_, row) = row?;
         if row.matter == Matter::Staleness {
             continue;
         }
-        let waits = matches!(row.stage, Stage::Proposed | Stage::Open);
-        waiting += usize::from(row.is_foreign && waits);
+        if row.is_foreign && matches!(row.stage, Stage::Proposed | Stage::Open) {
+            let is_shut = is_any_shut(reading, row.entries.iter().copied())?;
+            waiting[usize::from(is_shut)] += 1;
+        }
         recent += 1;
         if recent == RECENT_ROWS {
             break;
         }
     }
-    Ok(FOREIGN_WAITING_MAX.saturating_sub(waiting))
+    let [open, shut] = waiting;
+    // Where more is open than may wait, it came from among the shut, and keeps their places.
+    let shut = shut + open.saturating_sub(FOREIGN_WAITING_MAX);
+    Ok([FOREIGN_WAITING_MAX.saturating_sub(open), SHUT_WAITING_MAX.saturating_sub(shut)])
+}
+
+/// Whether one of some entries surely may not enter a gated answer.
+fn is_any_shut(
+    reading: &Reading<'_>,
+    entries: impl Iterator<Item = EntryId>,
+) -> Result<bool, Error> {
+    for entry in entries {
+        if reading.is_surely_shut(entry)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// How many more entries may be noted as stale.

@@ -63,7 +63,7 @@ impl Work<'_> {
                 let entries = vec![(entry, row.seq)];
                 self.stale_left -= 1;
                 // That nobody needs it is no claim of its author, whoever that is.
-                self.note(Note { matter, stage, entries, why, is_foreign: false });
+                self.note(Note { matter, stage, entries, why, is_foreign: false })?;
             }
             (Status::Stale, _) => {}
             (_, Some((Stage::Open, number))) => self.found.over.push(number),

@@ -201,15 +201,11 @@ impl Core {
             let society = self.society()?;
             let waits = society.peers.values().filter(|row| row.approval == Approval::Waiting);
             let held = society.peers.get(&peer).cloned();
-            let is_new = held.is_none();
             match at_the_door(held, waits.count(), card, (self.now)()) {
                 Err(reason) => return Ok(Answer::No(reason.into())),
-                Ok(Some(row)) => {
-                    let name = cleaned(&row.name);
+                Ok(Some((row, told))) => {
                     self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
-                    // Once for each that waits: whatever it calls itself next fills no log.
-                    if is_new {
-                        let name = name.as_str();
+                    if let Some(name) = told.as_deref() {
                         tracing::info!(%peer, name, "a node waits for `klnode peer approve`");
                     }
                 }
@@ -244,14 +240,15 @@ impl From<Rejection> for AdmitError {
     }
 }
 
-/// What a knock makes of what is held of a node: none if it changes nothing; or why the node is
-/// turned away. All else that is held stays: whoever waits with a ticket does so still.
+/// What a knock makes of what is held of a node, with the name by which the log tells of it, if it
+/// does: none if it changes nothing; or why the node is turned away. All else that is held stays:
+/// whoever waits with a ticket does so still.
 fn at_the_door(
     held: Option<PeerRow>,
     waiting: usize,
     card: Card,
     now: WallTime,
-) -> Result<Option<PeerRow>, &'static str> {
+) -> Result<Option<(PeerRow, Option<String>)>, &'static str> {
     let Card { name, addresses } = card;
     match &held {
         Some(row) if row.approval == Approval::Refused => return Err(REFUSED),
@@ -263,7 +260,9 @@ fn at_the_door(
         Some(row) if now < row.since.plus(KNOCK_KEPT) => return Ok(None),
         _ => {}
     }
-    Ok(Some(PeerRow { name, addresses, since: now, ..held.unwrap_or_default() }))
+    // Once for each that waits: whatever it calls itself next fills no log.
+    let told = held.is_none().then(|| cleaned(&name));
+    Ok(Some((PeerRow { name, addresses, since: now, ..held.unwrap_or_default() }, told)))
 }
 
 #[cfg(test)]
@@ -291,7 +290,8 @@ mod tests {
         };
         let Card { name, addresses } = card();
         let renewed = PeerRow { name, addresses, since: now, ..waiting.clone() };
-        assert_eq!(at_the_door(Some(waiting.clone()), WAITING_MAX, card(), now), Ok(Some(renewed)));
+        let knocked = at_the_door(Some(waiting.clone()), WAITING_MAX, card(), now);
+        assert_eq!(knocked, Ok(Some((renewed, None))));
         let blocked = PeerRow { is_blocked: true, ..waiting.clone() };
         assert_eq!(at_the_door(Some(blocked.clone()), 0, card(), now), Err(BLOCKED));
         let approved = PeerRow { approval: Approval::Approved, ..blocked };
@@ -299,21 +299,22 @@ mod tests {
         let refused = PeerRow { approval: Approval::Refused, ..waiting };
         assert_eq!(at_the_door(Some(refused), 0, card(), now), Err(REFUSED));
         assert_eq!(at_the_door(None, WAITING_MAX, card(), now), Err(TOO_MANY));
-        let first = at_the_door(None, WAITING_MAX - 1, card(), now).unwrap().unwrap();
+        let (first, _) = at_the_door(None, WAITING_MAX - 1, card(), now).unwrap().unwrap();
         assert_eq!((first.approval, first.since), (Approval::Waiting, now));
     }
 
     #[test]
-    fn a_knock_is_written_down_only_if_it_says_something_new_and_not_all_the_time() {
+    fn a_knock_is_written_down_only_if_it_says_something_new_and_not_all_the_time_and_told_once() {
         let now = WallTime::from_millis(1_790_000_000_000);
         let card = |name: &str| Card { name: name.into(), addresses: Vec::new() };
-        let row = at_the_door(None, 0, card("first"), now).unwrap().unwrap();
+        let (row, told) = at_the_door(None, 0, card("first"), now).unwrap().unwrap();
+        assert_eq!(told.as_deref(), Some("first"));
         let knock = |name, after| {
             let knocked = at_the_door(Some(row.clone()), 1, card(name), now.plus(after));
-            knocked.unwrap().map(|row| row.name)
+            knocked.unwrap().map(|(row, told)| (row.name, told))
         };
         assert_eq!(knock("first", 2 * KNOCK_KEPT), None);
         assert_eq!(knock("second", KNOCK_KEPT / 2), None);
-        assert_eq!(knock("second", KNOCK_KEPT), Some("second".to_owned()));
+        assert_eq!(knock("second", KNOCK_KEPT), Some(("second".to_owned(), None)));
     }
 }
