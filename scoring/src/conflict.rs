@@ -64,6 +64,14 @@ pub enum Polarity {
     Negative,
 }
 
+impl Polarity {
+    /// Whether the one is for what the other is against.
+    #[must_use]
+    pub fn opposes(self, other: Self) -> bool {
+        matches!((self, other), (Self::Positive, Self::Negative) | (Self::Negative, Self::Positive))
+    }
+}
+
 /// What a contradiction is recognised by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Subject<'a> {
@@ -101,12 +109,8 @@ pub fn contradiction(
     related: f64,
     params: &Params,
 ) -> Contradiction {
-    let opposite = matches!(
-        (a.polarity, b.polarity),
-        (Polarity::Positive, Polarity::Negative) | (Polarity::Negative, Polarity::Positive)
-    );
     let overlap = jaccard(a.tags, b.tags);
-    if !opposite {
+    if !a.polarity.opposes(b.polarity) {
         Contradiction::SamePolarity
     } else if overlap <= params.overlap_above {
         Contradiction::OtherTags

@@ -150,6 +150,10 @@ pub fn compare(
     cosine: f64,
     thresholds: Option<Thresholds>,
 ) -> Verdict {
+    // Whoever took the opposite for the same would lose one of the two: that is `conflict`'s to tell.
+    if a.polarity.opposes(b.polarity) {
+        return Verdict::Different;
+    }
     let Some(thresholds) = thresholds else {
         let is_equal = folded(a) == folded(b);
         return if is_equal { Verdict::Propose(Doubt::Unmeasured) } else { Verdict::Different };

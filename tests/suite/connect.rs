@@ -202,7 +202,19 @@ fn hooks_are_off_until_asked_for_and_undone_alone() {
     assert_eq!(with["hooks"]["PostToolUse"][0]["matcher"], "Edit|Write");
     let (_node, _) = start(&person.node_home());
     assert_eq!(person.connect(&["--check", "--hooks", "claude-code"]).0, 0);
+    let (code, said) = person.connect(&["--check", "claude-code"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("claude-code (hooks)     connected "),
+        "hooks that are there are told: {said}"
+    );
     assert_eq!(person.connect(&["--undo", "--hooks", "--yes", "claude-code"]).0, 0);
+    let (code, said) = person.connect(&["--check", "claude-code"]);
+    assert!(
+        code == 0 && !said.contains("(hooks)"),
+        "hooks that nobody wants are not missed: {said}"
+    );
+    assert_eq!(person.connect(&["--check", "--hooks", "claude-code"]).0, 1);
     assert_eq!(text(&person.path(HOOKS_FILE)), before);
     assert!(text(&person.path(".claude.json")).contains(PROGRAM), "the server stays");
     let (code, said) = person.connect(&["--hooks", "--yes", "zed"]);

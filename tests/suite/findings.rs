@@ -470,6 +470,10 @@ fn a_finding_of_one_agent_is_kept_by_a_verb_and_confirmed_by_the_next() {
     assert_eq!((&again["became"], &again["code"]), (&json!("kept"), &kept["code"]));
     assert!(printed(&run(&["task", "findings", &task])).contains(line.trim_end()));
     assert_eq!(node.made().len(), 1, "once");
+    let opposite = run(&["task", "dismiss", &task, "1", "--reason", "no"]);
+    assert_eq!(opposite.status.code(), Some(2), "{}", told(&opposite));
+    let first = format!("it was kept as entry {code}; `klnode retract` it first");
+    assert!(told(&opposite).contains(&first), "{}", told(&opposite));
 
     let second = node.find("auditor", None, &finding(LOCK[1]));
     let confirmed = node.settled(&second);

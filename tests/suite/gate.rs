@@ -70,6 +70,29 @@ fn untried_texts_of_members_take_the_last_two_places_and_anyone_elses_none() {
 }
 
 #[test]
+fn what_a_program_is_not_told_of_a_stranger_is_counted_where_it_is_relevant() {
+    let mut team = Team::gather();
+    let title = "retry the billing gateway with backoff";
+    let carols = team.carol.create(title);
+    team.exchange();
+    let index = Indexed::start(&team.node);
+    let gated = |node: &Node, query: &str| {
+        let answer = index.ask(node, query, Audience::Gated);
+        assert!(answer.hits.is_empty() && answer.nearest.is_empty());
+        assert!(answer.abstained.is_some());
+        answer.withheld
+    };
+    assert_eq!(gated(&team.node, title), 1);
+    assert_eq!(gated(&team.node, "apple pie"), 0, "it would have said nothing to that");
+    let all = index.ask(&team.node, title, Audience::All);
+    assert_eq!((entries(&all.hits), all.withheld), (vec![carols], 0));
+    // With a word of this person on it, only whoever reads it knows that it is shut.
+    team.node.claim(carols, Claim::Add(TextSet::TAGS, "billing".into()));
+    assert_eq!(team.node.found(carols).gate(), Gate::Shut);
+    assert_eq!(gated(&team.node, title), 1);
+}
+
+#[test]
 fn two_trusted_members_who_confirm_it_open_the_gate_and_nobody_else_does() {
     let mut team = Team::gather();
     let mut dave = Node::start(5, 5);

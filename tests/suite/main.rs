@@ -25,6 +25,7 @@ mod connect;
 mod crash;
 mod credit;
 mod damage;
+mod decided;
 mod doctor;
 mod erased;
 mod eval;

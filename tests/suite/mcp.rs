@@ -20,6 +20,10 @@ const TOOLS_TOKENS_MAX: f64 = 1_200.0;
 /// larger count and this much more must fit.
 const TOKENIZER_ERROR: f64 = 0.08;
 
+/// What is said where nothing stands for a code, as it is said to a person.
+const NAMELESS: &str =
+    "cannot find an entry without a name: a code, an id or its beginning is wanted";
+
 fn add(home: &Path, title: &str, content: &str) -> String {
     let arguments = ["add", "--title", title, "--content", content, "--evidence", "doc:notes"];
     done(home, &arguments)["code"].as_str().unwrap().to_owned()
@@ -347,6 +351,12 @@ fn what_an_agent_can_mend_is_told_to_it_and_the_rest_is_the_clients() {
         ("search", json!({"query": "x", "task": "nonsense"}), "it is no name of a task"),
         ("get", json!({"code": "L-AAAAAAAA"}), "this node does not hold it"),
         ("get", json!({"code": "?"}), "neither an id (hex) nor a code"),
+        ("get", json!({"code": ""}), NAMELESS),
+        ("observe", json!({"code": " ", "verdict": "success"}), NAMELESS),
+        ("observe", json!({"code": "", "verdict": "confirm"}), NAMELESS),
+        ("resolve", json!({"code": "", "action": "archive"}), NAMELESS),
+        ("task_finish", json!({"task": "", "outcome": "success"}), "find a task without a name"),
+        ("search", json!({"query": "x", "limit": 50}), "`limit` is 50; it must be a whole number"),
         ("remember", json!({"title": "t", "content": "c"}), "evidence"),
         ("resolve", json!({"code": "L-AAAAAAAA", "action": "supersede"}), "`by` is missing"),
         ("observe", json!({"code": "L-AA", "verdict": "fine"}), "expected one of `helpful`"),
@@ -359,8 +369,10 @@ fn what_an_agent_can_mend_is_told_to_it_and_the_rest_is_the_clients() {
     let unknown = agent.request("no/such/method", &json!({}));
     assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
     // Garbage is passed over.
-    agent.stdin.as_mut().unwrap().write_all(b"{ this is no JSON\n").unwrap();
+    agent.stdin.as_mut().unwrap().write_all(b"{ this is no JSON\n\xFF{}\n").unwrap();
     assert_eq!(agent.request("ping", &json!({}))["result"], json!({}));
+    let answered = agent.notifications.iter().any(|line| line.get("error").is_some());
+    assert!(!answered, "to what would that be an answer: {:?}", agent.notifications);
     agent.close();
 }
 

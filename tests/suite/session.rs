@@ -484,7 +484,8 @@ fn what_cannot_be_meant_is_refused_with_a_sentence() {
     let (good, cost) = ([&finish[..], &good].concat(), [&finish[..], &cost].concat());
     let promoted = format!("promote entry {code}: it is in `main` already");
     let taken = ["peer", "filter", "nobody", "--from-peer", "--status", "active"];
-    let cases: [(&[&str], &str); 11] = [
+    let anchored = [&add[..], &["--anchor", ""]].concat();
+    let cases: [(&[&str], &str); 13] = [
         (&taken, "cannot be used with"),
         (&["search", "anything", "--budget", "0"], "0 is not in 1.."),
         (&["archive", &code, "--workspace", "main"], "cannot be used with"),
@@ -494,6 +495,8 @@ fn what_cannot_be_meant_is_refused_with_a_sentence() {
         (&["peer", "filter", "nobody", "--min-confidence", "NaN"], number),
         (&tagged, "a part of it is empty; write it as a/b"),
         (&["edit", &code, "--tag", "/"], "a part of it is empty; leave it out"),
+        (&anchored, "an anchor or a condition is empty; leave it out"),
+        (&["edit", &code, "--depends-on", " "], "an anchor or a condition is empty; leave it out"),
         (&["workspace", "new", "--", "-x"], "the first a letter or digit"),
         (&["promote", &code], &promoted),
     ];

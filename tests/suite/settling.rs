@@ -408,6 +408,71 @@ fn an_echo_of_what_was_dismissed_is_kept_since_nothing_else_could_be() {
     assert_eq!(node.view(entry).text(Register::CONTENT), Some(CACHE[1]));
 }
 
+/// Has the operator dismiss the first finding of a task.
+fn dismiss(node: &mut Node, task: TaskId, reason: &str) -> Result<FindingDone, String> {
+    let act = FindingAct::Dismiss(FindingKey { task, number: 1 }, reason.to_owned());
+    match node.run(Command::Finding(Box::new(act))) {
+        Ok(Receipt::Finding(done)) => Ok(done),
+        Ok(other) => panic!("{other:?}"),
+        Err(rejection) => Err(rejection.to_string()),
+    }
+}
+
+/// The entry that tells the one finding which is due as a false positive.
+#[track_caller]
+fn warning(node: &mut Node, embedder: &Arc<dyn Embedder>) -> EntryId {
+    match settled_later(node, embedder)[..] {
+        [Some((Became::FalsePositive, Some(entry)))] => entry,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_the_operator_kept_is_dismissed_only_once_its_entry_was_taken_back() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let task = find(&mut node, "reviewer", CACHE[0], WorkspaceId::MAIN);
+    assert_eq!(settled_later(&mut node, &embedder), [None]);
+    let entry = kept(&mut node, task);
+    let told = dismiss(&mut node, task, "it is checked").unwrap_err();
+    let code = Kind::Finding.code(entry);
+    let expected = format!("it was kept as entry {code}; `klnode retract` it first");
+    assert_eq!(told, format!("dismiss finding 1 of task {task}: {expected}"));
+    assert_eq!(keep(&mut node, task, None), Ok(FindingDone::Noted), "it still is");
+    assert_eq!(settled_later(&mut node, &embedder), [Some((Became::Kept, Some(entry)))]);
+    node.run(Command::Retract { entry }).unwrap();
+    assert_eq!(dismiss(&mut node, task, "it is checked"), Ok(FindingDone::Noted));
+    assert_ne!(warning(&mut node, &embedder), entry);
+}
+
+#[test]
+fn a_second_dismissal_is_told_and_takes_nobodys_reason_away() {
+    let embedder = embed::open(embed::Settings::BuiltIn).unwrap();
+    let mut node = Node::start(1, 1);
+    let task = begin(&mut node, "reviewer");
+    let why = Some("The client is local.".to_owned());
+    let no_fault = NewFinding { dismissal: why, ..finding(CACHE[0], WorkspaceId::MAIN) };
+    node.run(Command::Finding(Box::new(FindingAct::Record(task, no_fault)))).unwrap();
+    finish(&mut node, task);
+    assert_eq!(settled_later(&mut node, &embedder), [None], "one agent's word waits");
+    let noted = Ok(FindingDone::Noted);
+    assert_eq!(dismiss(&mut node, task, "It is short."), noted, "the operator's does not");
+    let told = dismiss(&mut node, task, "Another reason.").unwrap_err();
+    assert!(told.ends_with(": it was dismissed before"), "{told}");
+    let entry = warning(&mut node, &embedder);
+    let view = node.view(entry);
+    let content = view.text(Register::CONTENT).unwrap();
+    assert!(content.ends_with("\n\nDismissed: The client is local. / It is short."), "{content}");
+    let told = dismiss(&mut node, task, "Another reason.").unwrap_err();
+    let code = Kind::Finding.code(entry);
+    assert!(told.contains(&format!("entry {code} tells it as a false positive")), "{told}");
+    assert_eq!(dismiss(&mut node, task, "It is short."), noted, "to repeat oneself is no fault");
+    assert_eq!(settled_later(&mut node, &embedder), [], "once");
+    node.run(Command::Retract { entry }).unwrap();
+    assert_eq!(dismiss(&mut node, task, "Another reason."), noted, "nothing tells it any more");
+    assert_ne!(warning(&mut node, &embedder), entry);
+}
+
 #[test]
 fn an_entry_that_was_taken_back_is_in_the_way_of_no_finding() {
     let embedder = embed::open(embed::Settings::BuiltIn).unwrap();

@@ -265,12 +265,17 @@ fn what_rests_on_something_gone_has_drifted_in_the_checkout_where_it_is_gone() {
     assert!(said.contains("Tag auth has 2 entries, more than 1: `klnode list --tag auth`.\n"));
     assert!(said.contains("is no drift.\n"), "{said}");
     assert!(said.contains("Needs review: ") && said.contains("Needs pruning: "), "{said}");
-    let elsewhere = String::from_utf8(drift(folder.path()).stdout).unwrap();
+    let elsewhere = drift(folder.path());
+    let said = String::from_utf8(elsewhere.stderr).unwrap();
+    assert!(said.starts_with("There is no checkout here: "), "{said}");
+    let elsewhere = String::from_utf8(elsewhere.stdout).unwrap();
     assert!(!elsewhere.contains("orphaned"), "there is no checkout to look at: {elsewhere}");
     assert!(elsewhere.contains("Needs pruning: "), "{elsewhere}");
     // A gate reads it, too: what could not be looked at is no all-clear.
     let read = |from: &Path| {
         let output = klnode(home).current_dir(from).args(["drift", "--json"]).output().unwrap();
+        // Something has drifted. Where nobody looked, the answer says so, and that is no error.
+        assert_eq!((output.status.code(), &*output.stderr), (Some(1), &b""[..]));
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["checkout"].clone()
     };
     assert_eq!(read(folder.path()), serde_json::Value::Null);

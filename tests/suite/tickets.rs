@@ -25,11 +25,13 @@ fn whoever_was_struck_off_is_no_member_again_by_the_ticket_it_used() {
     let ticket = here.ticket(&["team"]);
     there.json(&["join", &ticket]);
     let head = || here.json(&["status"])["head"].clone();
-    let signed = head();
+    let since = || there.json(&["peer", "show", &here.key()])["since"].clone();
+    let (signed, known) = (head(), since());
     // Its answer was lost: it is told once more, and nothing is signed for that.
     let joined = there.json(&["join", &ticket]);
     assert_eq!((&joined["waiting"], &joined["workspace"]), (&json!(false), &json!("team")));
     assert_eq!((head(), members(&here)), (signed, 2));
+    assert_eq!(since(), known, "nor is the other known anew");
     let listed = here.json(&["peer", "list"]);
     assert_eq!(listed["peers"][0]["code"], joined["code"], "both operators see one code");
     strike_off(&here, &there.key());

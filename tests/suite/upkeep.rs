@@ -1,7 +1,7 @@
 //! Upkeep as its operator meets it: real processes, what is merged, listed, undone and decided.
 
 use crate::agent::Agent;
-use crate::program::{Running, eventually, json, klnode, printed, run, start, started, text};
+use crate::program::{Running, eventually, json, klnode, printed, run, start, started, text, told};
 use serde_json::{Value, json as object};
 use std::path::Path;
 use std::process::Stdio;
@@ -212,6 +212,85 @@ fn opposites_are_listed_and_neither_is_hidden() {
     let number = listed(home, "contradictions")[0]["number"].as_u64().unwrap().to_string();
     printed(&run(home, &["maintain", "dismiss", &number]));
     assert_eq!(listed(home, "contradictions"), [] as [Value; 0]);
+    drop(node);
+}
+
+#[test]
+fn a_list_that_is_cut_says_how_it_goes_on_and_goes_on_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (_node, _) = start(home);
+    for (content, polarity, kind) in [
+        ("Retry POST requests to the billing service after a timeout.", "positive", "lesson"),
+        (
+            "Do not retry POST requests to the billing service after a timeout.",
+            "negative",
+            "experience",
+        ),
+        (
+            "Never retry POST requests to the billing service, not even after a timeout.",
+            "negative",
+            "experience",
+        ),
+    ] {
+        let tags = ["--tag", "billing", "--tag", "http"];
+        let more = [&tags[..], &["--polarity", polarity, "--type", kind]].concat();
+        add(home, "Retry POST requests", content, &more);
+    }
+    maintained(home, &["contradictions"]);
+    let numbers = |more: &[&str]| {
+        let list = json(home, &[&["maintain", "list", "contradictions"][..], more].concat());
+        let rows = list["contradictions"].as_array().unwrap().iter();
+        (rows.map(|row| row["number"].as_u64().unwrap()).collect::<Vec<_>>(), list["more"] == true)
+    };
+    let (all, _) = numbers(&[]);
+    assert_eq!(all.len(), 2);
+    assert_eq!(numbers(&["-n", "1"]), (vec![all[0]], true));
+    let first = all[0].to_string();
+    assert_eq!(numbers(&["-n", "1", "--before", &first]), (vec![all[1]], false));
+    let page = run(home, &["maintain", "list", "-n", "1"]);
+    let way = format!("More with: klnode maintain list contradictions -n 1 --before {first}\n");
+    assert!(told(&page).contains(&way), "{}", told(&page));
+    let none = printed(&run(home, &["maintain", "list", "stale"]));
+    assert_eq!(none, "Nothing of that is noted.\n");
+    for wrong in [&["poem"][..], &["-n", "0"]] {
+        let refused = run(home, &[&["maintain", "list"][..], wrong].concat());
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn what_says_the_opposite_is_neither_proposed_nor_accepted_as_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (node, _) = start(home);
+    let say = |content: &str, polarity: &str| {
+        add(home, "Tabs in Makefiles", content, &["--tag", "make", "--polarity", polarity])
+    };
+    say("Use tabs in Makefiles to indent a recipe.", "positive");
+    say("Do not use tabs in Makefiles to indent a recipe.", "negative");
+    let kept = maintained(home, &["duplicates"]);
+    assert_eq!((&kept["merged"], &kept["proposed"]), (&object!(0), &object!(0)), "{kept}");
+    // What was proposed before one of the two was changed is no longer to be had.
+    let one = add(home, TITLE, FIRST, &["--tag", "auth"]);
+    let two = add(home, TITLE, SECOND, &["--tag", "auth", "--thread", "fix-login"]);
+    assert_eq!(maintained(home, &["duplicates"])["proposed"], 1);
+    for (entry, way) in [(&one, "polarity=positive"), (&two, "polarity=negative")] {
+        printed(&run(home, &["edit", entry, "--field", way]));
+    }
+    maintained(home, &["contradictions"]);
+    let numbered = |part: &str| {
+        let rows = listed(home, part);
+        let row = rows.iter().find(|row| row["entries"].to_string().contains(&two));
+        row.expect("it is listed")["number"].to_string()
+    };
+    let (same, opposite) = (numbered("proposals"), numbered("contradictions"));
+    let refused = run(home, &["maintain", "accept", &same]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    assert!(told.contains(&format!("contradict each other, says number {opposite};")), "{told}");
+    printed(&run(home, &["maintain", "dismiss", &opposite]));
+    printed(&run(home, &["maintain", "accept", &same]));
     drop(node);
 }
 

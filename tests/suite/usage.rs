@@ -491,6 +491,9 @@ fn what_was_served_is_listed_with_its_question_which_goes_with_what_it_found() {
     let (left, _) = served("");
     assert_eq!((&left[1]["query"], &left[1]["entries"]), (&json!(null), &json!([])));
     assert_eq!(left[0]["query"], "zqtwo");
+    let gone = node.send("GET", &format!("/v1/served?entry={one}"), &[], &json!(null));
+    assert_eq!(gone.status, 410, "{}", gone.text());
+    assert!(gone.text().contains("it was forgotten, and who was given it, too"));
     let answer = node.send("GET", "/v1/served?entry=L-ZZZZZZZZ", &[], &json!(null));
     assert_eq!(answer.status, 404, "{}", answer.text());
 }

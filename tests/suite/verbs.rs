@@ -4,7 +4,7 @@
 use crate::homes::settle;
 use crate::program::{eventually, json, printed, run, start, told};
 use clap::Parser;
-use klnode::api::Client;
+use klnode::api::{Client, ClientError};
 use klnode::cli::{self, Around, Ask, Cli, Progress, Terminal, VerbError};
 use klnode::engine::{Source, Verdict};
 use klnode_crdt::record::Record;
@@ -17,6 +17,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
 
 /// Shows nothing of how far something is.
 struct Silent;
@@ -418,6 +419,12 @@ fn whoever_waits_for_one_answer_is_told_what_is_waited_for() {
         (&["sync"], "waiting for every peer"),
         (&["join", "/dns4/vm.example/tcp/4001/p2p/x"], "asking vm.example"),
         (&["forget", "3f9a1c", "--yes", "--now"], "writing the store anew"),
+        (&["stop"], "waiting until the home is free"),
+        (&["status"], "waiting for the node"),
+        (&["add", "--title", "t", "--content", "c"], "waiting for the node"),
+        (&["retract", "3f9a1c", "--yes"], "waiting for the node"),
+        (&["maintain"], "waiting for the node"),
+        (&["health"], "waiting for the node"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path();
@@ -432,6 +439,31 @@ fn whoever_waits_for_one_answer_is_told_what_is_waited_for() {
         let said: Vec<&str> = progress.told.iter().map(|(what, ..)| what.as_str()).collect();
         assert!(!said.is_empty(), "{words:?}");
         assert!(said.iter().all(|what| *what == expected), "{words:?}: {said:?}");
+    }
+}
+
+#[test]
+fn a_node_that_hangs_is_waited_for_only_so_long_and_what_was_asked_may_still_be_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let socket = home.join("klnode.sock");
+    // The system takes what is sent to it; nobody ever reads that.
+    let _hung = UnixListener::bind(&socket).unwrap();
+    let client = Client::new(&socket).patient_for(Duration::from_millis(1));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for words in [&["status"][..], &["add", "--title", "t", "--content", "c"], &["list"]] {
+        let typed = [&["klnode"][..], words].concat();
+        let verb = Cli::try_parse_from(typed).unwrap().verb.expect("one is typed");
+        let (terminal, program) = (Terminal::Person, "klnode".to_owned());
+        let around = Around { terminal, ask: None, program, home, progress: &mut Silent };
+        let ended = runtime.block_on(cli::run(verb, &client, around));
+        let Err(VerbError::Client(error @ ClientError::Silent { .. })) = ended else {
+            panic!("{words:?} heard something");
+        };
+        assert_eq!(error.exit_code(), 3, "{words:?}");
+        let said = error.to_string();
+        assert!(said.contains("it has said nothing for "), "{words:?}: {said}");
+        assert!(said.ends_with("; what was asked may still be done"), "{words:?}: {said}");
     }
 }
 
@@ -477,6 +509,8 @@ fn an_import_and_a_backup_tell_how_far_they_are() {
     let mut progress = Recording::new(|| {});
     let file = other.join("klnode.backup");
     carried_out(other, &["backup", file.to_str().unwrap()], None, &mut progress).unwrap();
+    // On a slow machine the node is waited for first.
+    progress.told.retain(|(what, ..)| what != "waiting for the node");
     let told = [1_u64, 3].map(|done| ("backing up".to_owned(), done, Some(4_u64)));
     assert_eq!(progress.told, told);
 }

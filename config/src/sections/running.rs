@@ -6,8 +6,8 @@
 use serde::Deserialize;
 
 use crate::units::{
-    Bytes, Fraction, Interval, List, ListenAddress, LocalTcp, LogFormat, LogLevel, PeerAddress,
-    SocketPath, Switch, ThreadDefault, Whole,
+    Bytes, Fraction, Interval, List, ListenAddress, LocalTcp, LogFormat, LogLevel, NodeName,
+    PeerAddress, SocketPath, Switch, ThreadDefault, Whole,
 };
 
 /// `[log]`: what is logged.
@@ -48,6 +48,8 @@ pub struct Mcp {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
+    /// What this node calls itself; the machine's name if empty.
+    pub name: NodeName,
     /// Multiaddrs to listen on; none means not to listen.
     pub listen: List<ListenAddress>,
     /// Multiaddrs beside those by which others reach this node.

@@ -79,6 +79,35 @@ impl TryFrom<Value> for Name {
     }
 }
 
+/// What a node calls itself: at most 40 characters in one line, as many as others show; or empty.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct NodeName(String);
+
+impl NodeName {
+    const CHARACTERS_MAX: usize = 40;
+
+    /// The name, if there is one.
+    #[must_use]
+    pub fn get(&self) -> Option<&str> {
+        (!self.0.is_empty()).then_some(self.0.as_str())
+    }
+}
+
+impl TryFrom<Value> for NodeName {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        let fits = |text: &&str| {
+            text.chars().count() <= Self::CHARACTERS_MAX && !text.chars().any(char::is_control)
+        };
+        match value.as_str().map(str::trim).filter(fits) {
+            Some(text) => Ok(Self(text.to_owned())),
+            None => Err(Unfit::new("a name of at most 40 characters in one line, or empty")),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,5 +151,16 @@ mod tests {
         for wrong in ["", "  ", "two\nlines", &"x".repeat(201)] {
             assert!(Name::try_from(Value::String(wrong.into())).is_err(), "{wrong:?}");
         }
+    }
+    #[test]
+    fn a_node_is_called_by_one_line_of_at_most_40_characters_or_by_nothing() {
+        let name = |text: &str| NodeName::try_from(Value::String(text.into()));
+        assert_eq!(name(" desk at home ").unwrap().get(), Some("desk at home"));
+        assert_eq!(name("").unwrap().get(), None);
+        assert_eq!(name(&"é".repeat(40)).unwrap().get(), Some("é".repeat(40).as_str()));
+        for wrong in ["two\nlines", &"x".repeat(41)] {
+            assert!(name(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(NodeName::try_from(Value::Integer(7)).is_err());
     }
 }

@@ -13,7 +13,7 @@ mod word;
 
 pub use address::{ListenAddress, LocalTcp, PeerAddress, SocketPath};
 pub use endpoint::{FolderPath, ModelName, ServerUrl, VariableName};
-pub use list::{List, Name};
+pub use list::{List, Name, NodeName};
 pub use number::{Factor, Fraction, Positive, SignalWeight, Whole};
 pub use size::Bytes;
 pub use time::{Days, Interval};

@@ -104,7 +104,8 @@ fn complete(path: &str, method: &HttpMethod, operation: &mut Operation) {
             body.content.insert(Format::MessagePack.media_type().into(), content);
         }
     }
-    if path.contains("{entry}") {
+    // Of the ledger an entry is named in the query.
+    if path.contains("{entry}") || path == "/v1/served" {
         kinds.extend([Kind::NotFound, Kind::Ambiguous, Kind::Forgotten]);
         for parameter in operation.parameters.iter_mut().flatten() {
             if let RefOr::T(Parameter { parameter_in: ParameterIn::Path, description, .. }) =

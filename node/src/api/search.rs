@@ -127,6 +127,9 @@ pub struct SearchAnswer {
     /// What was found and did not fit: ids with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, String>,
+    /// So many would have been relevant and may not speak unasked; with `all` there are none.
+    #[serde(default)]
+    pub withheld: usize,
     /// What the hits cost, in tokens.
     pub tokens: u64,
     /// The position of the feed that was read.
@@ -380,10 +383,11 @@ pub(super) fn answer(search: &Search, answer: &query::Answer, numbers: &Numbers)
     SearchAnswer {
         hits: answer.hits.iter().map(hit).collect(),
         abstained: answer.abstained.is_some(),
-        reason: answer.abstained.as_ref().map(|why| reason(why, search)),
+        reason: answer.abstained.as_ref().map(|why| reason(why, search, answer.withheld)),
         nearest: nearest.collect(),
         fallback,
         left_out: left_out.collect(),
+        withheld: answer.withheld,
         tokens: answer.tokens,
         head: answer.head.0,
         as_of: answer.as_of.as_millis(),
@@ -397,8 +401,12 @@ fn owned(named: [(&'static str, f64); 6]) -> BTreeMap<String, f64> {
     named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn reason(abstained: &Abstained, search: &Search) -> String {
+fn reason(abstained: &Abstained, search: &Search, withheld: usize) -> String {
     match abstained {
+        Abstained::NothingRelevant { score, score_min } if withheld > 0 => format!(
+            "checked, nothing relevant may speak unasked: the nearest that may scores {score:.2}, \
+             and {score_min:.2} is worth an answer"
+        ),
         Abstained::NothingRelevant { score, score_min } => format!(
             "checked, nothing relevant: the nearest scores {score:.2}, and {score_min:.2} is \
              worth an answer"
@@ -515,4 +523,25 @@ fn rival(caveat: &Caveat) -> Option<Rival> {
     let Caveat::CompetesWith { entry, code, is_first, why } = caveat else { return None };
     let (id, code, why) = (entry.to_string(), code.clone(), why.clone());
     Some(Rival { id, code, listed_after: *is_first, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_something_was_withheld_nobody_is_told_that_nothing_is_relevant() {
+        let none = Abstained::NothingRelevant { score: 0.0, score_min: 0.27 };
+        let said = |withheld| reason(&none, &Search::default(), withheld);
+        assert_eq!(
+            said(0),
+            "checked, nothing relevant: the nearest scores 0.00, and 0.27 is worth an answer"
+        );
+        assert_eq!(said(1), said(2), "how much it is stands apart");
+        assert_eq!(
+            said(1),
+            "checked, nothing relevant may speak unasked: the nearest that may scores 0.00, and \
+             0.27 is worth an answer"
+        );
+    }
 }

@@ -26,6 +26,12 @@ impl From<PairError> for ApiError {
             PairError::Write(rejection) => return rejection.clone().into(),
             PairError::NoSuchPeer(_) | PairError::NoSuchWorkspace(_) => (Kind::NotFound, None),
             PairError::Ambiguous(_) => (Kind::Ambiguous, None),
+            PairError::SameName { .. } => {
+                (Kind::Ambiguous, Some("give the beginning of its key instead"))
+            }
+            PairError::NotWaiting(_) => {
+                (Kind::Invalid, Some("`klnode peer remove` sends away one that may talk already"))
+            }
             PairError::Refused(_)
             | PairError::Impostor
             | PairError::MayNotInvite(_)
@@ -38,7 +44,8 @@ impl From<PairError> for ApiError {
             PairError::Ticket(_)
             | PairError::NotATarget(_)
             | PairError::Expired
-            | PairError::Oneself
+            | PairError::Oneself(_)
+            | PairError::NotBlocked(_)
             | PairError::NameTaken(_)
             | PairError::BadName(_)
             | PairError::Personal(_)
@@ -54,16 +61,33 @@ pub(super) fn find_peer(society: &Society, text: &str) -> Result<AuthorId, PairE
     if let Some(key) = net::author_of(text).or_else(|| AuthorId::from_hex(text)) {
         return Ok(key);
     }
-    let is_meant = |(key, row): &(&AuthorId, &PeerRow)| {
-        let is_called = row.name == text || cleaned(&row.name) == text;
-        is_called || (text.len() >= 4 && key.to_string().starts_with(text))
+    // Before all else as it is shown, with the beginning of its key: another may say that as its name.
+    let is_shown = |(key, row): &(&AuthorId, &PeerRow)| {
+        text == format!("{} ({})", cleaned(&row.name), short(**key))
     };
-    let mut meant = society.peers.iter().filter(is_meant).map(|(key, _)| *key);
-    match (meant.next(), meant.next()) {
-        (Some(one), None) => Ok(one),
-        (Some(_), Some(_)) => Err(PairError::Ambiguous(text.to_owned())),
-        _ => Err(PairError::NoSuchPeer(text.to_owned())),
+    let is_called = |row: &PeerRow| row.name == text || cleaned(&row.name) == text;
+    let is_meant = |(key, row): &(&AuthorId, &PeerRow)| {
+        is_called(row) || (text.len() >= 4 && key.to_string().starts_with(text))
+    };
+    let mut meant: Vec<_> = society.peers.iter().filter(is_shown).collect();
+    if meant.is_empty() {
+        meant = society.peers.iter().filter(is_meant).collect();
     }
+    match meant.as_slice() {
+        [] => Err(PairError::NoSuchPeer(text.to_owned())),
+        [(one, _)] => Ok(**one),
+        several if several.iter().all(|(_, row)| is_called(row)) => {
+            let keys: Vec<String> = several.iter().map(|(key, _)| short(**key)).collect();
+            let (name, count) = (text.to_owned(), several.len());
+            Err(PairError::SameName { name, count, keys: keys.join(", ") })
+        }
+        _ => Err(PairError::Ambiguous(text.to_owned())),
+    }
+}
+
+/// The beginning of a key, as it stands beside a name.
+fn short(key: AuthorId) -> String {
+    key.to_string().chars().take(8).collect()
 }
 
 /// The workspace that somebody means.
@@ -298,6 +322,28 @@ mod tests {
             assert_eq!(find_peer(&society, name).unwrap(), key, "{name}");
         }
         assert!(matches!(find_peer(&society, "bob"), Err(PairError::NoSuchPeer(_))));
+    }
+
+    #[test]
+    fn of_several_of_one_name_each_is_found_as_it_is_shown_and_the_name_tells_their_keys() {
+        let [own, one, other, third] = [1, 2, 3, 4].map(|byte| AuthorId::from_bytes([byte; 32]));
+        let called = |name: &str| PeerRow { name: name.into(), ..PeerRow::default() };
+        // The third says what is shown of the first.
+        let peers = [(one, called("vm")), (other, called("vm")), (third, called("vm (02020202)"))];
+        let society = Society { own, peers: peers.into(), ..Society::default() };
+        for (text, expect) in [
+            ("vm (02020202)", one),
+            ("vm (03030303)", other),
+            ("vm _02020202_ (04040404)", third),
+            ("0303", other),
+        ] {
+            assert_eq!(find_peer(&society, text).unwrap(), expect, "{text}");
+        }
+        let several = ApiError::from(find_peer(&society, "vm").unwrap_err()).into_detail();
+        assert_eq!(several.kind, Kind::Ambiguous);
+        let expect = "cannot tell which peer is meant: 2 are called `vm`: 02020202, 03030303";
+        assert_eq!(several.message, expect);
+        assert!(several.hint.is_some());
     }
 
     #[test]

@@ -91,8 +91,12 @@ pub(super) fn new_entry(
     })
 }
 
-/// Refuses what is meant as a predicate and is none: nobody would ever look at it.
+/// Refuses what is meant as a predicate and is none: nobody would ever look at it. Nor at nothing.
 pub(super) fn well_formed(text: &str) -> Result<(), ApiError> {
+    if text.trim().is_empty() {
+        let message = "read what it depends on: an anchor or a condition is empty; leave it out";
+        return Err(invalid(message.into()));
+    }
     let Some(error) = malformed(text) else { return Ok(()) };
     let hint = "docs/predicates.md has the whole language; other words pass as they are";
     Err(ApiError::new(ErrorKind::Invalid, format!("{error}; given was `{text}`"), Some(hint)))

@@ -22,13 +22,14 @@ mod usage;
 pub use admission::{Admission, ScanVerdict};
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
 pub use authors::{Contribution, OfOther, Proposed, Rival};
-pub use briefing::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
+pub use briefing::{BRIEFING_TOKENS, Briefing, BriefingEntry, BriefingQuery, BriefingSection};
 pub use events::{Event, EventsQuery, Told};
 pub use findings::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 pub use places::{
-    Accept, Accepted, Added, ArchiveThread, ArchivedThread, Linked, MapCheckout, MappedCheckout,
-    Promote, Promoted, PromotionOf, ShareFlag, Supersede, Superseded, WorkspacesQuery,
+    Accept, Accepted, Added, ArchiveThread, ArchivedThread, Edited, Linked, MapCheckout,
+    MappedCheckout, Promote, Promoted, PromotionOf, ShareFlag, Supersede, Superseded,
+    WorkspacesQuery,
 };
 pub use quarantine::{
     Decided, Quarantine, QuarantineQuery, Quarantined, QuarantinedText, RejectFrom, RejectedFrom,
@@ -37,8 +38,8 @@ pub use served::{Served, ServedAnswer, ServedQuery};
 pub use survey::{Marked, SurveyCounts, SurveyLimits, SurveyPage, SurveyQuery};
 pub use tasks::{Credited, FinishTask, FinishedTask, NewTask, Task, TaskEntry, Tasks, TasksQuery};
 pub use upkeep::{
-    Noted, UpkeepCluster, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepService,
-    UpkeepStatus,
+    Noted, UpkeepCluster, UpkeepDecided, UpkeepPlace, UpkeepQuery, UpkeepRan, UpkeepRun,
+    UpkeepService, UpkeepStatus,
 };
 pub use usage::{Usage, UsageBy, UsageDay, UsageQuery, Used};
 

@@ -3,8 +3,9 @@
 use super::harmless::printable;
 use super::written::Written;
 use super::{Reply, VerbError, anchors, bounded, front_matter};
-use crate::api::types::{Added, NewEntry};
+use crate::api::types::{Added, NewEntry, ShareFlag};
 use crate::api::{Client, ClientError};
+use crate::query::SCANNED;
 use hyper::Method;
 use serde::de::IgnoredAny;
 use std::path::{Path, PathBuf};
@@ -113,10 +114,7 @@ impl Add {
                 added.workspace
             )
         });
-        let flags = added.flags.iter().map(|of| {
-            let (field, topic, text) = (&of.field, &of.topic, &of.text);
-            format!("Others will have it: its {field} says {text} ({topic}).\n")
-        });
+        let flags = [flagged(&added.flags)];
         let unchecked = [anchors::unchecked(&new.depends_on)];
         let same = added.same.iter().map(|same| {
             format!(
@@ -171,6 +169,15 @@ impl Add {
         new.checkout = anchors::here();
         Ok(new)
     }
+}
+
+/// What to look at before others have an entry, a line each.
+pub(super) fn flagged(flags: &[ShareFlag]) -> String {
+    let line = |ShareFlag { field, topic, text }: &ShareFlag| match topic == SCANNED {
+        true => format!("Others may not be shown it: the scan says {text}, in its {field}.\n"),
+        false => format!("Others will have it: its {field} says {text} ({topic}).\n"),
+    };
+    flags.iter().map(line).collect()
 }
 
 /// What standard input holds is not looked at unasked: it may be a terminal, or have no end. Whoever

@@ -75,18 +75,19 @@ impl Args {
             true => "The node's key is in it: whoever has the file can be this node.",
             false => "The node's key is not in it: keep node.key of the home elsewhere.",
         };
-        let forgotten = match manifest.forgotten {
-            0 => String::new(),
-            count => format!(" and {count} forgotten"),
-        };
-        let text = format!(
-            "{}{forgotten} in {} backed up to {}\n{key}\n",
-            entries(manifest.entries.saturating_sub(manifest.forgotten)),
-            records(manifest.records),
-            file.display()
-        );
+        let text = format!("{} backed up to {}\n{key}\n", held(&manifest), file.display());
         Ok(Reply::new(&Told { file: &file, manifest: &manifest }, text))
     }
+}
+
+/// What a backup holds. What is forgotten is counted apart, as `export` and `status` do.
+pub(super) fn held(manifest: &Manifest) -> String {
+    let forgotten = match manifest.forgotten {
+        0 => String::new(),
+        count => format!(" and {count} forgotten"),
+    };
+    let live = entries(manifest.entries.saturating_sub(manifest.forgotten));
+    format!("{live}{forgotten} in {}", records(manifest.records))
 }
 
 /// Checks a backup and says what it holds.
@@ -96,15 +97,12 @@ pub fn verify(file: &Path, now: WallTime, progress: &mut dyn Progress) -> Result
     let manifest = backup.manifest();
     let key = if manifest.has_key { "with the node's key" } else { "without the node's key" };
     let text = format!(
-        "{} is whole.\n  node     {}, {key}\n  made     {} by klnode {}\n  holds    {}, \
-         {} of them forgotten, in {}\n",
+        "{} is whole.\n  node     {}, {key}\n  made     {} by klnode {}\n  holds    {}\n",
         file.display(),
         manifest.node,
         age(manifest.created, now),
         manifest.klnode,
-        entries(manifest.entries),
-        manifest.forgotten,
-        records(manifest.records),
+        held(manifest),
     );
     Ok(Reply::new(&Told { file, manifest }, text))
 }

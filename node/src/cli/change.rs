@@ -1,12 +1,13 @@
 //! Verbs that change an entry or this node's marks on it.
 
+use super::add::flagged;
 use super::harmless::printable;
 use super::read::{escape, path};
 use super::waiting::waiting;
 use super::when::moment;
 use super::{Ask, Progress, Reply, VerbError, anchors};
 use crate::api::types::peers::{ReceiptOf, Receipts};
-use crate::api::types::{self, Confirmed, Done, Entry, Named, Observed, Outcome, Overlay};
+use crate::api::types::{self, Confirmed, Done, Edited, Entry, Named, Observed, Outcome, Overlay};
 use crate::api::{Client, ClientError, Kind};
 use crate::query::{Reference, count};
 use hyper::Method;
@@ -331,9 +332,10 @@ impl Edit {
             archived: None,
         };
         let path = path(&self.entry, if self.as_person { "/person" } else { "" })?;
-        let named: Named = client.send_json(Method::PATCH, &path, &edit).await?;
-        let text = format!("{}  edited\n", named.code);
-        Ok(Reply::new(&named, text).noting(anchors::unchecked(&edit.add_depends_on)))
+        let edited: Edited = client.send_json(Method::PATCH, &path, &edit).await?;
+        let text = format!("{}  edited\n", edited.code);
+        let notes = flagged(&edited.flags) + &anchors::unchecked(&edit.add_depends_on);
+        Ok(Reply::new(&edited, text).noting(notes))
     }
 }
 

@@ -19,8 +19,7 @@ pub struct Args {
     #[arg(value_name = "CLIENT")]
     pub clients: Vec<String>,
     /// Also have Claude Code run klnode at the beginning of a session, at a prompt, when a tool fails
-    /// and at the end. With --undo: take out the hooks alone. With --check: look at the hooks as
-    /// well.
+    /// and at the end. With --undo: take out the hooks alone. With --check: say so if there are none.
     #[arg(long)]
     pub hooks: bool,
     /// Say whether each is connected and a node answers. Ends with 1 if not.
@@ -134,7 +133,7 @@ impl Args {
             return Ok(Reply::new(&told, text.to_owned()).ending(1));
         }
         if self.check {
-            return Ok(check(&targets, not_found, &mut around));
+            return Ok(self.checked(&targets, not_found, &mut around));
         }
         let plan = |target: &Target| match self.undo {
             true => target.undo(),
@@ -206,7 +205,7 @@ impl Args {
         }
         let is_wanted = |target: &Target| match target.part {
             Part::Server => !(self.undo && self.hooks),
-            Part::Hooks => self.hooks || self.undo,
+            Part::Hooks => self.hooks || self.undo || self.check,
         };
         let targets = chosen.iter().flat_map(|client| Target::of(*client, scope));
         let targets: Vec<Target> = targets.filter(is_wanted).collect();
@@ -255,6 +254,28 @@ impl Args {
         }
     }
 
+    /// How each client stands, and the node. Hooks that nobody has asked for are missed by nobody.
+    fn checked(
+        &self,
+        targets: &[Target],
+        not_found: Vec<&'static str>,
+        around: &mut Surroundings<'_>,
+    ) -> Reply {
+        let is_told = |row: &Row| self.hooks || row.part != "hooks" || row.command.is_some();
+        let rows: Vec<Row> = targets.iter().map(standing).filter(is_told).collect();
+        let answers = (around.answers)();
+        let mut text = text(&rows, &not_found);
+        let node = match answers {
+            true => "the node answers".to_owned(),
+            false => format!("no node answers; start one with `{}`", around.start),
+        };
+        let _ = writeln!(text, "{:<22}  {node}", "node");
+        let is_good = answers && rows.iter().all(|row| row.state == "connected");
+        let told = Told { clients: rows, not_found, node_answers: Some(answers) };
+        let reply = Reply::new(&told, text);
+        if is_good { reply } else { reply.ending(1) }
+    }
+
     fn reply(&self, rows: Vec<Row>, not_found: Vec<&'static str>, closing: &str) -> Reply {
         let is_refused = rows.iter().any(|row| row.problem.is_some());
         let text = text(&rows, &not_found) + closing;
@@ -282,23 +303,7 @@ fn text(rows: &[Row], not_found: &[&str]) -> String {
     text
 }
 
-/// How each client stands, and the node.
-fn check(targets: &[Target], not_found: Vec<&'static str>, around: &mut Surroundings<'_>) -> Reply {
-    let rows: Vec<Row> = targets.iter().map(checked).collect();
-    let answers = (around.answers)();
-    let mut text = text(&rows, &not_found);
-    let node = match answers {
-        true => "the node answers".to_owned(),
-        false => format!("no node answers; start one with `{}`", around.start),
-    };
-    let _ = writeln!(text, "{:<22}  {node}", "node");
-    let is_good = answers && rows.iter().all(|row| row.state == "connected");
-    let told = Told { clients: rows, not_found, node_answers: Some(answers) };
-    let reply = Reply::new(&told, text);
-    if is_good { reply } else { reply.ending(1) }
-}
-
-fn checked(target: &Target) -> Row {
+fn standing(target: &Target) -> Row {
     match target.standing() {
         Err(refusal) => Row::refused(target, &refusal),
         Ok(Standing { command: None, .. }) => Row::new(target, "not connected"),

@@ -33,7 +33,7 @@ const EXIT_CODES: [(u8, &str); 6] = [
          failed, lines were refused, something is damaged, nobody said yes.",
     ),
     (2, "What was typed, what was read or the configuration is wrong."),
-    (3, "No node is running, or it stopped before it answered."),
+    (3, "No node is running, it stopped before it answered, or it does not answer."),
     (4, "It was refused: by a rule, or for want of the person's passphrase."),
     (130, "It was interrupted."),
 ];

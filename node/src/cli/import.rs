@@ -118,8 +118,9 @@ impl Import {
         match outcome {
             Ok(()) => Ok(self.reply(&imported, head.as_ref())),
             Err(VerbError::Interrupted(_)) => {
-                let told =
-                    format!("{} lines were taken; run it again to complete it", imported.taken);
+                // What the node had not answered yet may have been taken, too.
+                let taken = count::counted(imported.taken, "line was", "lines were");
+                let told = format!("at least {taken} taken; run it again to complete it");
                 Err(VerbError::Interrupted(told))
             }
             Err(error) => Err(error),

@@ -6,7 +6,7 @@ use super::waiting::waiting;
 use super::when::moment;
 use super::{Ask, Progress, Reply, VerbError};
 use crate::api::Client;
-use crate::api::types::peers::{Invite, Invited, Join, Joined, Workspaces};
+use crate::api::types::peers::{Invite, Invited, Join, Joined, Workspace, Workspaces};
 use crate::query::count::entries;
 use hyper::Method;
 
@@ -33,7 +33,7 @@ impl InviteArgs {
         let shared = self.workspace.as_deref().filter(|name| !["main", "local"].contains(name));
         if let (Some(name), false) = (shared, self.yes) {
             let all: Workspaces = client.get("/v1/workspaces").await?;
-            let held = all.workspaces.iter().find(|one| one.name == name);
+            let held = all.workspaces.iter().find(|one| one.name == name && !is_others(one));
             if let Some(held) = held.map(|one| one.entries).filter(|held| *held > 0) {
                 let seen =
                     format!("{} that it has would become visible to whoever joins", entries(held));
@@ -68,6 +68,12 @@ impl InviteArgs {
     }
 }
 
+/// Whether this node is a plain member of a workspace. Whoever is may not invite, and the node says so
+/// without a question before it.
+fn is_others(workspace: &Workspace) -> bool {
+    workspace.members.iter().any(|one| one.name == "you" && one.role == "member")
+}
+
 /// Whom to join.
 #[derive(Debug, clap::Args)]
 pub struct JoinArgs {
@@ -88,26 +94,35 @@ impl JoinArgs {
         let join = Join { target: self.target };
         let asked = client.send_json(Method::POST, "/v1/join", &join);
         let joined: Joined = waiting(&what, progress, asked).await?;
-        let name = printable(&joined.name);
-        let mut text = match (&joined.workspace, joined.mine, joined.waiting) {
-            (Some(workspace), ..) => format!("Joined {name}, as a member of `{workspace}`.\n"),
-            (None, true, _) => format!("Joined {name}: another machine of yours.\n"),
-            (None, false, _) => format!("Asked {name}, whose operator decides.\n"),
-        };
-        if let Some(code) = &joined.code {
-            text.push_str(&format!(
-                "Code {code}: `klnode peer list` there shows the same, or something is wrong.\n"
-            ));
-        }
-        if joined.waiting {
-            let key = &joined.peer[..8];
-            text.push_str(&format!(
-                "Nothing is shared until they say `klnode peer approve`; see `klnode peer show \
-                 {key}`.\n"
-            ));
-        }
-        Ok(Reply::new(&joined, text))
+        Ok(Reply::new(&joined, told(&joined)))
     }
+}
+
+/// What joining came to.
+fn told(joined: &Joined) -> String {
+    let (name, key) = (printable(&joined.name), &joined.peer[..8]);
+    let mut text = match (&joined.workspace, joined.mine, joined.waiting) {
+        // A ticket leaves a code. Whoever was asked without one, and decides nothing, did so before.
+        (None, mine, false) if joined.code.is_none() => {
+            let what = if mine { ": another machine of yours" } else { "" };
+            return format!("Paired with {name} already{what}; see `klnode peer show {key}`.\n");
+        }
+        (Some(workspace), ..) => format!("Joined {name}, as a member of `{workspace}`.\n"),
+        (None, true, _) => format!("Joined {name}: another machine of yours.\n"),
+        (None, false, _) => format!("Asked {name}, whose operator decides.\n"),
+    };
+    if let Some(code) = &joined.code {
+        text.push_str(&format!(
+            "Code {code}: `klnode peer list` there shows the same, or something is wrong.\n"
+        ));
+    }
+    if joined.waiting {
+        text.push_str(&format!(
+            "Nothing is shared until they say `klnode peer approve`; see `klnode peer show \
+             {key}`.\n"
+        ));
+    }
+    text
 }
 
 /// Who is asked to pair: an address names its host in its second part, a ticket shows nothing.
@@ -133,5 +148,20 @@ mod tests {
         for target in ["klnode1abc", "/", "nowhere"] {
             assert_eq!(asking(target), "asking the node that invited");
         }
+    }
+
+    #[test]
+    fn whoever_is_paired_already_is_not_said_to_be_asked() {
+        let joined = |mine, code: Option<&str>, waiting| {
+            let (peer, name, code) = ("ab".repeat(32), "vm".to_owned(), code.map(str::to_owned));
+            told(&Joined { peer, name, mine, workspace: None, code, waiting })
+        };
+        let see = "see `klnode peer show abababab`.\n";
+        assert_eq!(joined(false, None, false), format!("Paired with vm already; {see}"));
+        let mine = format!("Paired with vm already: another machine of yours; {see}");
+        assert_eq!(joined(true, None, false), mine);
+        assert!(joined(false, None, true).starts_with("Asked vm, whose operator decides.\n"));
+        let ticket = joined(true, Some("123 456"), false);
+        assert!(ticket.starts_with("Joined vm: another machine of yours.\nCode 123"), "{ticket}");
     }
 }

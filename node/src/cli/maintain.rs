@@ -13,7 +13,10 @@ use std::fmt::Write;
 
 /// All services, in the order in which they are run.
 const SERVICES: [&str; 4] = ["duplicates", "contradictions", "pairs", "stale"];
-/// Found things that are told one by one; the rest is counted, and listed by `maintain list`.
+/// What is listed.
+const LISTS: [&str; 4] = ["changes", "proposals", "contradictions", "stale"];
+/// Found things that are told one by one; the rest is counted, and what was noted is listed by `maintain
+/// list`.
 const TOLD_MAX: usize = 50;
 /// Characters of a title beside the other's: both stand in one line.
 const TITLE_CHARACTERS_MAX: usize = 44;
@@ -41,8 +44,8 @@ pub struct Args {
 pub enum MaintainVerb {
     /// List what was done, what waits for a word, what contradicts and what is stale.
     ///
-    /// Example: klnode maintain list
-    List,
+    /// Example: klnode maintain list stale -n 20
+    List(Listing),
     /// Undo what was done. The same is not done again.
     ///
     /// Example: klnode maintain undo 12
@@ -55,6 +58,20 @@ pub enum MaintainVerb {
     ///
     /// Example: klnode maintain dismiss 12
     Dismiss(Numbered),
+}
+
+/// What to list.
+#[derive(Debug, Default, clap::Args)]
+pub struct Listing {
+    /// Only this: changes, proposals, contradictions or stale [default: each of them].
+    #[arg(value_parser = LISTS)]
+    pub only: Option<String>,
+    /// At most so many of each, from 1 to 1000 [default: 500].
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Those with smaller numbers, which are older.
+    #[arg(long, value_name = "NUMBER")]
+    pub before: Option<u64>,
 }
 
 /// One row of the list.
@@ -94,10 +111,10 @@ impl Args {
     ) -> Result<Reply, VerbError> {
         match self.verb {
             None => self.keep(client, progress).await,
-            Some(MaintainVerb::List) => {
-                let status: UpkeepStatus = client.get("/v1/upkeep").await?;
-                let text = listed(&status);
-                Ok(Reply::new(&status, text))
+            Some(MaintainVerb::List(listing)) => {
+                let status: UpkeepStatus = client.get(&listing.path()).await?;
+                let text = listing.listed(&status);
+                Ok(Reply::new(&status, text).noting(listing.more(&status)))
             }
             Some(MaintainVerb::Undo(one)) => decide(client, one.number, "undo").await,
             Some(MaintainVerb::Accept(one)) => decide(client, one.number, "accept").await,
@@ -197,7 +214,10 @@ fn summed(summary: &Summary) -> String {
         let _ = writeln!(text, "{}", line(noted));
     }
     if let Some(more) = summary.noted.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
-        let _ = writeln!(text, "{more} more; `klnode maintain list` shows them");
+        // A dry run notes nothing that could be listed.
+        let way =
+            if summary.dry_run { "--json has all" } else { "`klnode maintain list` shows them" };
+        let _ = writeln!(text, "{more} more; {way}");
     }
     if summary.dry_run {
         text.push_str("A dry run: nothing was changed.\n");
@@ -235,42 +255,79 @@ fn line(noted: &Noted) -> String {
     text
 }
 
-fn listed(status: &UpkeepStatus) -> String {
-    let parts = [
-        ("Changes", &status.changes, "`klnode maintain undo NUMBER` takes one back"),
-        ("Proposals", &status.proposals, "`klnode maintain accept NUMBER`, or `dismiss`"),
-        ("Contradictions", &status.contradictions, "`klnode maintain dismiss NUMBER` hides one"),
-        ("Stale", &status.stale, "`klnode observe CODE --success` brings one back"),
-    ];
-    let mut text = String::new();
-    for (name, rows, way) in parts.iter().filter(|(_, rows, _)| !rows.is_empty()) {
-        let _ = writeln!(text, "{name} ({way})");
-        for row in *rows {
-            let _ = writeln!(text, "{}", line(row));
+impl Listing {
+    fn path(&self) -> String {
+        let given = [
+            ("only", self.only.clone()),
+            ("limit", self.limit.map(|limit| limit.to_string())),
+            ("before", self.before.map(|before| before.to_string())),
+        ];
+        let given =
+            given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        format!("/v1/upkeep?{}", given.collect::<Vec<_>>().join("&"))
+    }
+
+    fn listed(&self, status: &UpkeepStatus) -> String {
+        let parts = [
+            ("Changes", &status.changes, "`klnode maintain undo NUMBER` takes one back"),
+            ("Proposals", &status.proposals, "`klnode maintain accept NUMBER`, or `dismiss`"),
+            (
+                "Contradictions",
+                &status.contradictions,
+                "`klnode maintain dismiss NUMBER` hides one",
+            ),
+            ("Stale", &status.stale, "`klnode observe CODE --success` brings one back"),
+        ];
+        let mut text = String::new();
+        for (name, rows, way) in parts.iter().filter(|(_, rows, _)| !rows.is_empty()) {
+            let _ = writeln!(text, "{name} ({way})");
+            for row in *rows {
+                let _ = writeln!(text, "{}", line(row));
+            }
         }
+        // Whoever wants a part does not ask how upkeep is.
+        if self.only.is_some() || self.before.is_some() {
+            return if text.is_empty() { "Nothing of that is noted.\n".to_owned() } else { text };
+        }
+        if text.is_empty() {
+            text.push_str("Nothing was done yet, and nothing waits for a word. ");
+            text.push_str("`klnode maintain` looks now.\n");
+        }
+        for cluster in &status.clusters {
+            let codes: Vec<&str> =
+                cluster.entries.iter().map(|entry| entry.code.as_str()).collect();
+            let _ = writeln!(text, "Served together: {}", codes.join(", "));
+        }
+        for of in &status.services {
+            let due = if of.due { "due" } else { "not due" };
+            let through = of.through.map_or_else(|| "never".to_owned(), moment);
+            let _ = writeln!(
+                text,
+                "{:<15} {due}; {} behind; last through: {through}",
+                of.name,
+                records(of.behind)
+            );
+        }
+        text
     }
-    if text.is_empty() {
-        text.push_str("Nothing was done yet, and nothing waits for a word. ");
-        text.push_str("`klnode maintain` looks now.\n");
+
+    /// How to go on with each list that goes on.
+    fn more(&self, status: &UpkeepStatus) -> String {
+        let limit = self.limit.map(|limit| format!(" -n {limit}")).unwrap_or_default();
+        let lists = [&status.changes, &status.proposals, &status.contradictions, &status.stale];
+        let mut notes = String::new();
+        for (name, rows) in LISTS.iter().zip(lists) {
+            let is_cut = status.more_of.iter().any(|of| of == name);
+            let last = rows.last().and_then(|row| row.number).filter(|_| is_cut);
+            if let Some(last) = last {
+                let _ = writeln!(
+                    notes,
+                    "More with: klnode maintain list {name}{limit} --before {last}"
+                );
+            }
+        }
+        notes
     }
-    for cluster in &status.clusters {
-        let codes: Vec<&str> = cluster.entries.iter().map(|entry| entry.code.as_str()).collect();
-        let _ = writeln!(text, "Served together: {}", codes.join(", "));
-    }
-    if status.more {
-        text.push_str("There is more than is listed.\n");
-    }
-    for of in &status.services {
-        let due = if of.due { "due" } else { "not due" };
-        let through = of.through.map_or_else(|| "never".to_owned(), moment);
-        let _ = writeln!(
-            text,
-            "{:<15} {due}; {} behind; last through: {through}",
-            of.name,
-            records(of.behind)
-        );
-    }
-    text
 }
 
 #[cfg(test)]
@@ -321,6 +378,42 @@ mod tests {
         assert!(titles.chars().count() < 100, "{text}");
         assert!(told(["", "Drop it"]).ends_with("\n        L-AAAA = Drop it"));
         assert_eq!(told(["", ""]).lines().count(), 1);
+    }
+
+    #[test]
+    fn what_is_not_told_is_where_it_can_be_found_and_a_dry_run_notes_nothing() {
+        let told = |dry_run: bool| {
+            let noted = vec![noted(None, "made"); TOLD_MAX + 3];
+            summed(&Summary { dry_run, services: Vec::new(), noted })
+        };
+        let done = told(false);
+        assert!(done.contains("\n3 more; `klnode maintain list` shows them\n"), "{done}");
+        let rehearsed = told(true);
+        assert!(rehearsed.contains("\n3 more; --json has all\n"), "{rehearsed}");
+        assert!(!rehearsed.contains("maintain list"), "{rehearsed}");
+    }
+
+    #[test]
+    fn a_list_that_goes_on_says_how_and_a_part_of_it_is_told_alone() {
+        let mut status = UpkeepStatus {
+            services: Vec::new(),
+            changes: vec![noted(Some(12), "made"), noted(Some(9), "made")],
+            proposals: vec![noted(Some(7), "proposed")],
+            contradictions: Vec::new(),
+            stale: Vec::new(),
+            clusters: Vec::new(),
+            more: true,
+            more_of: vec!["changes".into()],
+        };
+        let all = Listing::default();
+        assert_eq!(all.path(), "/v1/upkeep?");
+        assert_eq!(all.more(&status), "More with: klnode maintain list changes --before 9\n");
+        let part = Listing { only: Some("changes".into()), limit: Some(2), before: Some(20) };
+        assert_eq!(part.path(), "/v1/upkeep?only=changes&limit=2&before=20");
+        assert_eq!(part.more(&status), "More with: klnode maintain list changes -n 2 --before 9\n");
+        (status.changes, status.proposals) = (Vec::new(), Vec::new());
+        assert_eq!(part.listed(&status), "Nothing of that is noted.\n");
+        assert!(all.listed(&status).ends_with("looks now.\n"));
     }
 
     #[test]

@@ -65,6 +65,7 @@ use clap::{Args, Parser};
 use harmless::harmless_json;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use waiting::Shared;
 
 /// A node that remembers what coding agents learn, judges it, and shares it peer to peer.
 ///
@@ -144,6 +145,7 @@ pub struct Reply {
     json: Result<String, serde_json::Error>,
     text: String,
     notes: String,
+    remark: String,
     exit_code: u8,
 }
 
@@ -165,17 +167,25 @@ impl Reply {
     /// The same with styles: whoever adds them has seen to it that nothing else in it is harmful.
     fn styled(json: &impl Serialize, text: String) -> Self {
         let json = serde_json::to_string_pretty(json).map(harmless_json);
-        Self { json, text, notes: String::new(), exit_code: 0 }
+        Self { json, text, notes: String::new(), remark: String::new(), exit_code: 0 }
     }
 
     /// Nothing: the answer was printed already, piece by piece.
     fn nothing() -> Self {
-        Self { json: Ok(String::new()), text: String::new(), notes: String::new(), exit_code: 0 }
+        let (text, notes, remark) = (String::new(), String::new(), String::new());
+        Self { json: Ok(String::new()), text, notes, remark, exit_code: 0 }
     }
 
     /// The same, with something to say beside the answer: on standard error.
     fn noting(mut self, notes: String) -> Self {
         self.notes = harmless(notes);
+        self
+    }
+
+    /// The same, with something that only people are told beside the answer: programs read it there, and
+    /// it is no reason of how the program ends.
+    fn remarking(mut self, remark: String) -> Self {
+        self.remark = harmless(remark);
         self
     }
 
@@ -188,6 +198,11 @@ impl Reply {
     /// What to print beside the answer.
     pub fn notes(&self) -> &str {
         &self.notes
+    }
+
+    /// What to print beside it for people alone.
+    pub fn remark(&self) -> &str {
+        &self.remark
     }
 
     /// How the program ends.
@@ -257,8 +272,26 @@ pub trait Progress {
     fn clear(&mut self);
 }
 
-/// Carries out a verb of the running node.
+/// Carries out a verb of the running node. Until it tells itself how far it is, it is told that the node
+/// is waited for.
 pub async fn run(verb: Verb, client: &Client, around: Around<'_>) -> Result<Reply, VerbError> {
+    // An import may wait for its own input.
+    if matches!(verb, Verb::Import(_)) {
+        return carry_out(verb, client, around).await;
+    }
+    let Around { terminal, ask, program, home, progress } = around;
+    let shared = &Shared::new(progress);
+    let mut asking = ask.map(|ask| move |question: &str| shared.asking(|| ask(question)));
+    let ask: Ask<'_> = match &mut asking {
+        Some(ask) => Some(ask),
+        None => None,
+    };
+    let mut told = shared;
+    let around = Around { terminal, ask, program, home, progress: &mut told };
+    shared.waiting("waiting for the node", carry_out(verb, client, around)).await
+}
+
+async fn carry_out(verb: Verb, client: &Client, around: Around<'_>) -> Result<Reply, VerbError> {
     let Around { terminal, ask, program, home, progress } = around;
     match verb {
         Verb::Serve

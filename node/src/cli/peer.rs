@@ -34,6 +34,8 @@ pub enum PeerVerb {
     Approve(OnePeer),
     /// Say no to a node that waits.
     ///
+    /// One that may talk already, and waits to be more, goes on as it was.
+    ///
     /// Example: klnode peer refuse 1a2b3c4d
     Refuse(OnePeer),
     /// Refuse what a key signs from now on; what it takes back is still heard.
@@ -45,6 +47,8 @@ pub enum PeerVerb {
     /// Example: klnode peer unblock alice
     Unblock(OnePeer),
     /// Talk to a node no longer.
+    ///
+    /// Its filters go, and a machine of yours is none any more until it joins with a new ticket.
     ///
     /// Example: klnode peer remove alice
     Remove(OnePeer),
@@ -90,11 +94,11 @@ impl PeerVerb {
                 let peer: Peer = client.get(&path(&one.peer, "")?).await?;
                 Ok(Reply::new(&peer, whole(&peer)))
             }
-            Self::Approve(one) => one.decide(client, Decision::Approve, "may talk now").await,
-            Self::Refuse(one) => one.decide(client, Decision::Refuse, "was told no").await,
-            Self::Block(one) => one.decide(client, Decision::Block, "is blocked").await,
-            Self::Unblock(one) => one.decide(client, Decision::Unblock, "is heard again").await,
-            Self::Remove(one) => one.decide(client, Decision::Remove, "was sent away").await,
+            Self::Approve(one) => one.decide(client, Decision::Approve).await,
+            Self::Refuse(one) => one.decide(client, Decision::Refuse).await,
+            Self::Block(one) => one.decide(client, Decision::Block).await,
+            Self::Unblock(one) => one.decide(client, Decision::Unblock).await,
+            Self::Remove(one) => one.decide(client, Decision::Remove).await,
             Self::Filter(filter) => filter.run(client).await,
             Self::Preview(args) => args.run(client).await,
         }
@@ -102,17 +106,37 @@ impl PeerVerb {
 }
 
 impl OnePeer {
-    async fn decide(
-        self,
-        client: &Client,
-        decision: Decision,
-        what: &str,
-    ) -> Result<Reply, VerbError> {
+    async fn decide(self, client: &Client, decision: Decision) -> Result<Reply, VerbError> {
         let path = path(&self.peer, "/decision")?;
         let peer: Peer = client.send_json(Method::POST, &path, &Decide { decision }).await?;
-        let text = format!("{}  {what}\n", called(&peer));
+        let text = format!("{}  {}\n", called(&peer), decided(decision, &peer));
         Ok(Reply::new(&peer, text))
     }
+}
+
+/// What a peer is after a decision. Whoever talks again may be less than it was: that is told.
+fn decided(decision: Decision, peer: &Peer) -> String {
+    let is_approved = peer.state == "approved";
+    let told = match decision {
+        Decision::Approve if peer.mine => "may talk now: another machine of yours",
+        Decision::Approve if !peer.workspaces.is_empty() => {
+            let shared = peer.workspaces.join(", ");
+            return format!("may talk now: member of {shared}, no machine of yours");
+        }
+        Decision::Approve => {
+            "may talk now: neither yours nor a member of anything, until a ticket makes it so \
+             (`klnode invite --help`)"
+        }
+        Decision::Refuse if is_approved => "goes on as it was; what it was offered is taken back",
+        Decision::Refuse => "is refused; it hears of that when it asks again",
+        Decision::Block => "is blocked",
+        Decision::Unblock => "is heard again",
+        Decision::Remove => {
+            "is refused now: `klnode peer approve` lets it talk again, and only a ticket makes it \
+             yours"
+        }
+    };
+    told.to_owned()
 }
 
 /// With whom to replicate now.
@@ -170,5 +194,31 @@ mod tests {
         assert_eq!(told(3, 2), "3 records came in, 2 went out.");
         assert_eq!(told(1, 1), "1 record came in, 1 went out.");
         assert_eq!(told(0, 0), "0 records came in, 0 went out.");
+    }
+
+    #[test]
+    fn whoever_may_talk_again_is_told_by_what_it_is_and_a_no_by_what_it_did() {
+        let peer = |state: &str, mine: bool, workspaces: &[&str]| -> Peer {
+            let one = serde_json::json!({
+                "peer": "ab".repeat(32), "name": "vm", "state": state, "mine": mine,
+                "blocked": false, "connected": true, "addresses": [], "workspaces": workspaces,
+                "sync": "unknown", "refused": 0, "released": 0, "offered": 0, "since": 0,
+            });
+            serde_json::from_value(one).expect("a peer")
+        };
+        let (own, bare) = (peer("approved", true, &[]), peer("approved", false, &[]));
+        let member = peer("approved", false, &["team"]);
+        let refused = peer("refused", false, &[]);
+        for (decision, peer, expect) in [
+            (Decision::Approve, &own, "may talk now: another machine of yours"),
+            (Decision::Approve, &member, "may talk now: member of team, no machine of yours"),
+            (Decision::Approve, &bare, "may talk now: neither yours nor a member of anything"),
+            (Decision::Refuse, &own, "goes on as it was"),
+            (Decision::Refuse, &refused, "is refused;"),
+            (Decision::Remove, &refused, "is refused now:"),
+        ] {
+            let told = decided(decision, peer);
+            assert!(told.starts_with(expect), "{told}");
+        }
     }
 }

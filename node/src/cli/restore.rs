@@ -113,12 +113,7 @@ impl Args {
 
 /// What was done, for people.
 fn text(file: &Path, manifest: &Manifest, restored: &Restored, is_unprotected: bool) -> String {
-    let mut text = format!(
-        "{} in {} restored from {}\n",
-        count::entries(manifest.entries),
-        count::records(manifest.records),
-        file.display()
-    );
+    let mut text = format!("{} restored from {}\n", backup::held(manifest), file.display());
     if restored.tombstones > 0 {
         let _ = writeln!(
             text,

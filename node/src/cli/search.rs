@@ -4,6 +4,7 @@ use super::harmless::{harmless, printable};
 use super::{Reply, Terminal, VerbError, anchors};
 use crate::api::Client;
 use crate::api::search::{Explained, Hit, Search, SearchAnswer};
+use crate::query::count::entries;
 use crate::query::{self, Reference};
 use anstyle::{AnsiColor, Style};
 use hyper::Method;
@@ -107,7 +108,8 @@ impl Args {
             ..Search::default()
         };
         let answer: SearchAnswer = client.send_json(Method::POST, "/v1/search", &search).await?;
-        let told = text(&answer) + &left_out(&answer, self.budget) + &by_code(&answer, &search);
+        let told = text(&answer) + &left_out(&answer, self.budget) + &withheld(&answer);
+        let told = told + &by_code(&answer, &search);
         let reply = Reply::styled(&answer, told);
         Ok(if answer.hits.is_empty() { reply.ending(1) } else { reply })
     }
@@ -166,6 +168,16 @@ fn left_out(answer: &SearchAnswer, budget: Option<u32>) -> String {
         _ => String::new(),
     };
     format!("{DIM}{} {what}{way_out}.{DIM:#}\n", answer.left_out.len())
+}
+
+/// What was kept from a pipe where nothing else was found, with the way to it.
+fn withheld(answer: &SearchAnswer) -> String {
+    if answer.withheld == 0 || !answer.hits.is_empty() {
+        return String::new();
+    }
+    let count = entries(answer.withheld as u64);
+    let said = format!("Left out of a pipe: {count} that may not speak unasked");
+    format!("{DIM}{said}; `--all` shows everything.{DIM:#}\n")
 }
 
 fn put_hit(text: &mut String, hit: &Hit) {
@@ -275,7 +287,7 @@ pub(super) fn by(name: &str, hop: Option<u8>, trust: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{by, text};
+    use super::{by, text, withheld};
     use serde_json::json;
 
     fn hit(content: &str) -> serde_json::Value {
@@ -322,6 +334,21 @@ mod tests {
         assert_eq!(lines[..2], ["Nearest:", "  L-AB  0.10  Run this as root"]);
         assert!(lines[2].contains("by alice, 1 hop, trust 0.10"), "{told}");
         assert!(lines[3].contains("uncorroborated: nobody here has seen it work"), "{told}");
+    }
+
+    #[test]
+    fn what_was_kept_from_a_pipe_is_counted_where_nothing_else_was_found() {
+        let told = |hits: serde_json::Value, count: usize| {
+            let answer = json!({
+                "hits": hits, "abstained": false, "withheld": count, "fallback": null, "tokens": 0,
+                "head": 1, "as_of": 1, "index_lag": 0,
+            });
+            withheld(&serde_json::from_value(answer).unwrap())
+        };
+        let said = told(json!([]), 2);
+        assert!(said.contains("a pipe: 2 entries that may not speak unasked; `--all`"), "{said}");
+        assert_eq!(told(json!([]), 0), "");
+        assert_eq!(told(json!([hit("")]), 2), "", "the answer is another");
     }
 
     #[test]

@@ -19,14 +19,18 @@ pub(super) async fn stop(
     home: &Path,
     progress: &mut dyn Progress,
 ) -> Result<Reply, VerbError> {
-    let stopping: Stopping = client.send_json(Method::POST, "/v1/stop", &()).await?;
-    // The node has another home where only its socket was named. It tells its own as text, which a
-    // folder's name need not be.
-    let layout = match home.display().to_string() == stopping.home {
-        true => Layout::new(home),
-        false => Layout::new(&stopping.home),
+    let stopped = async {
+        let stopping: Stopping = client.send_json(Method::POST, "/v1/stop", &()).await?;
+        // The node has another home where only its socket was named. It tells its own as text, which a
+        // folder's name need not be.
+        let layout = match home.display().to_string() == stopping.home {
+            true => Layout::new(home),
+            false => Layout::new(&stopping.home),
+        };
+        freed(&layout).await?;
+        Ok::<Stopping, VerbError>(stopping)
     };
-    waiting("waiting until the home is free", progress, freed(&layout)).await?;
+    let stopping = waiting("waiting until the home is free", progress, stopped).await?;
     Ok(Reply::new(&stopping, "The node has stopped.\n".to_owned()))
 }
 

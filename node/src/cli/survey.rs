@@ -163,7 +163,7 @@ impl Args {
         Ok(match (&surveyed.checkout, &surveyed.unlooked) {
             // A gate that could not look says neither yes nor no.
             (_, Some(_)) => reply.ending(2),
-            (None, None) => reply.noting(
+            (None, None) => reply.remarking(
                 "There is no checkout here: what entries depend on was not looked at.\n".to_owned(),
             ),
             (Some(_), None) => reply,

@@ -1,6 +1,7 @@
-//! Verbs that ask once and wait for one answer: meanwhile they tell what they wait for.
+//! Verbs that ask the node and wait for its answer: meanwhile they tell what they wait for.
 
 use super::Progress;
+use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -14,6 +15,60 @@ pub(super) async fn waiting<T>(
     work: impl Future<Output = T>,
 ) -> T {
     paced(|| tokio::time::sleep(TELL_INTERVAL), what, progress, work).await
+}
+
+/// What a verb shares with the wait around it: the wait is told until the verb tells something itself.
+pub(super) struct Shared<'a> {
+    progress: RefCell<&'a mut dyn Progress>,
+    has_told: Cell<bool>,
+}
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(progress: &'a mut dyn Progress) -> Self {
+        Self { progress: RefCell::new(progress), has_told: Cell::new(false) }
+    }
+
+    /// What somebody says to a question. Nothing is shown meanwhile, and whoever thinks about it does not
+    /// wait for the node.
+    pub(super) fn asking(&self, ask: impl FnOnce() -> bool) -> bool {
+        self.progress.borrow_mut().clear();
+        let said = ask();
+        self.progress.borrow_mut().clear();
+        said
+    }
+
+    /// What comes of the verb.
+    pub(super) async fn waiting<T>(&self, what: &str, verb: impl Future<Output = T>) -> T {
+        waiting(what, &mut Meanwhile(self), verb).await
+    }
+}
+
+/// What the verb itself tells.
+impl Progress for &Shared<'_> {
+    fn tell(&mut self, what: &str, done: u64, total: Option<u64>) {
+        self.has_told.set(true);
+        self.progress.borrow_mut().tell(what, done, total);
+    }
+
+    fn clear(&mut self) {
+        self.has_told.set(true);
+        self.progress.borrow_mut().clear();
+    }
+}
+
+/// What is told around a verb that has told nothing yet.
+struct Meanwhile<'s, 'a>(&'s Shared<'a>);
+
+impl Progress for Meanwhile<'_, '_> {
+    fn tell(&mut self, what: &str, done: u64, total: Option<u64>) {
+        if !self.0.has_told.get() {
+            self.0.progress.borrow_mut().tell(what, done, total);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.0.progress.borrow_mut().clear();
+    }
 }
 
 /// The same, told whenever a pause is over.
@@ -73,6 +128,25 @@ mod tests {
         let done = runtime.block_on(paced(|| ready(()), "waiting for vm", &mut progress, work));
         assert_eq!(done, count);
         heard.0.take()
+    }
+
+    #[test]
+    fn a_verb_that_tells_something_itself_is_not_talked_over() {
+        let (mut heard, seen) = (Heard::default(), Heard::default());
+        let told = heard.clone();
+        let shared = Shared::new(&mut heard);
+        let (mut verb, mut around) = (&shared, Meanwhile(&shared));
+        around.tell("waiting for the node", 0, None);
+        assert!(shared.asking(|| {
+            seen.0.replace(told.0.borrow().clone());
+            true
+        }));
+        around.tell("waiting for the node", 0, None);
+        verb.tell("backing up", 1, Some(4));
+        around.tell("waiting for the node", 0, None);
+        assert_eq!(*seen.0.borrow(), ["waiting for the node", "clear"]);
+        let all = ["waiting for the node", "clear", "clear", "waiting for the node", "backing up"];
+        assert_eq!(*told.0.borrow(), all);
     }
 
     #[test]

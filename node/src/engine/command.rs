@@ -378,8 +378,10 @@ pub enum Rejection {
         number: u32,
     },
     /// What became of a finding does not allow for it.
-    #[error("keep finding {number} of task {task}: {problem}")]
+    #[error("{verb} finding {number} of task {task}: {problem}")]
     UnfitFinding {
+        /// What was asked for.
+        verb: &'static str,
         /// In which task.
         task: TaskId,
         /// Which.

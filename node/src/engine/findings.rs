@@ -27,6 +27,8 @@ pub const FINDING_TAG: &str = "finding";
 pub const FALSE_POSITIVE_TAG: &str = "false-positive";
 /// What stands in such an entry between what was found and why it is none.
 pub(super) const DISMISSED: &str = "\n\nDismissed: ";
+/// What stands between the reasons of several.
+pub(super) const BETWEEN_REASONS: &str = " / ";
 
 /// One thing to do about findings.
 #[derive(Clone, Debug)]
@@ -157,7 +159,9 @@ impl Ingest<'_> {
         Ok(FindingDone::Recorded(at))
     }
 
-    /// The operator's word needs no second: the finding is to be settled whatever its task does.
+    /// The operator's word needs no second: the finding is to be settled whatever its task does. It
+    /// is one word: to say the opposite, or the same for another reason, the entry that was made of
+    /// it is taken back first.
     fn dismiss_finding(
         &mut self,
         batch: &Batch,
@@ -167,13 +171,41 @@ impl Ingest<'_> {
         let missing = Rejection::NoSuchFinding { task: at.task, number: at.number };
         let row = batch.finding(at)?.filter(|row| !row.is_forgotten()).ok_or(missing)?;
         reasoned(reason)?;
-        let was_told = |fate: &FateRow| fate.became == Became::FalsePositive;
-        if !row.fate.as_ref().is_some_and(was_told) {
-            let dismissal = DismissalRow { reason: reason.to_owned(), is_operators: true };
-            batch.put_finding(at, &FindingRow { dismissal: Some(dismissal), fate: None, ..row })?;
-            batch.put_unsettled(at, self.now)?;
+        if let Some(problem) = self.said_before(batch, &row)? {
+            if row.dismissal.as_ref().is_some_and(|said| is_among(reason, said)) {
+                return Ok(FindingDone::Noted);
+            }
+            let FindingKey { task, number } = at;
+            return Err(Rejection::UnfitFinding { verb: "dismiss", task, number, problem });
         }
+        let reason = match &row.dismissal {
+            // What its agent found out stays.
+            Some(said) if is_among(reason, said) => said.reason.clone(),
+            Some(said) if !said.is_operators => {
+                format!("{}{BETWEEN_REASONS}{reason}", said.reason)
+            }
+            _ => reason.to_owned(),
+        };
+        let dismissal = Some(DismissalRow { reason, is_operators: true });
+        batch.put_finding(at, &FindingRow { dismissal, fate: None, ..row })?;
+        batch.put_unsettled(at, self.now)?;
         Ok(FindingDone::Noted)
+    }
+
+    /// What was said of a finding that leaves the operator nothing to dismiss, if so.
+    fn said_before(&self, batch: &Batch, row: &FindingRow) -> Result<Option<String>, Error> {
+        let Some(fate) = &row.fate else {
+            let is_operators = row.dismissal.as_ref().is_some_and(|said| said.is_operators);
+            return Ok(is_operators.then(|| "it was dismissed before".to_owned()));
+        };
+        let code = fate.entry.map(|entry| self.speaking(batch, entry)).transpose()?.flatten();
+        Ok(code.and_then(|code| match fate.became {
+            Became::Kept => Some(format!("it was kept as entry {code}; `klnode retract` it first")),
+            Became::FalsePositive => Some(format!(
+                "entry {code} tells it as a false positive; `klnode edit` or `klnode retract` that"
+            )),
+            _ => None,
+        }))
     }
 
     /// What is shown in a task primes it. What stands above it does so anyway.
@@ -209,6 +241,12 @@ impl Ingest<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a reason was given for a dismissal, alone or after that of another.
+fn is_among(reason: &str, said: &DismissalRow) -> bool {
+    let before = said.reason.strip_suffix(reason);
+    before.is_some_and(|before| before.is_empty() || before.ends_with(BETWEEN_REASONS))
 }
 
 fn bad(field: &'static str, problem: impl Into<String>) -> Rejection {

@@ -5,7 +5,9 @@
 
 use super::command::{NewEntry, Receipt, Rejection};
 use super::confirm::is_confirmed;
-use super::findings::{Compared, DISMISSED, FALSE_POSITIVE_TAG, FINDING_TAG, FindingDone};
+use super::findings::{
+    BETWEEN_REASONS, Compared, DISMISSED, FALSE_POSITIVE_TAG, FINDING_TAG, FindingDone,
+};
 use super::ingest::Ingest;
 use super::tasks::{chain, root, taken};
 use crate::store::findings::{Became, FateRow, FindingKey, FindingRow};
@@ -105,7 +107,7 @@ impl Ingest<'_> {
             return Ok(FindingDone::Noted);
         }
         if let Some(problem) = self.unfit(batch, &row, same)? {
-            return Err(Rejection::UnfitFinding { task, number, problem });
+            return Err(Rejection::UnfitFinding { verb: "keep", task, number, problem });
         }
         let Some(entry) = self.entry_of(batch, &[(at, &row)])? else {
             return Ok(FindingDone::Unchanged);
@@ -349,7 +351,7 @@ impl Ingest<'_> {
 
     /// The code of an entry that says something. One that was taken back, or forgotten, stands in the
     /// way of no finding.
-    fn speaking(&self, batch: &Batch, entry: EntryId) -> Result<Option<String>, Error> {
+    pub(super) fn speaking(&self, batch: &Batch, entry: EntryId) -> Result<Option<String>, Error> {
         let is_live = self.view(batch, entry)?.is_some_and(|view| view.state == State::Live);
         if !is_live {
             return Ok(None);
@@ -430,7 +432,7 @@ fn new_entry(sources: &[(FindingKey, &FindingRow)]) -> NewEntry {
     } else {
         let before = "False positive: ";
         let title = format!("{before}{}", headline(text, TITLE_CHARS_MAX - before.len()));
-        (title, format!("{text}{DISMISSED}{}", reasons.join(" / ")), "negative")
+        (title, format!("{text}{DISMISSED}{}", reasons.join(BETWEEN_REASONS)), "negative")
     };
     let tag = match reasons.is_empty() {
         true => format!("severity/{}", said.map(|row| row.severity.as_str()).unwrap_or_default()),

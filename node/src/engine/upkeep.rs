@@ -217,6 +217,13 @@ impl Ingest<'_> {
         if row.stage != Stage::Proposed {
             return Err(unfit(&format!("it is {}, and not proposed", row.stage.name())));
         }
+        // One may have been changed since. Nothing is the same and the opposite at once.
+        if let Some((Stage::Open, other)) = batch.noted(Matter::Contradiction, &row.entries)? {
+            return Err(unfit(&format!(
+                "its entries contradict each other, says number {other}; dismiss the one that is \
+                 wrong"
+            )));
+        }
         let pair = pair(batch, &row.entries)?;
         let pair = pair.ok_or_else(|| unfit("its entries are no longer in one place"))?;
         let entries = vec![pair.survivor, pair.other];

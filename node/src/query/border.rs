@@ -155,6 +155,16 @@ fn findings<'a>(texts: impl Iterator<Item = (&'static str, &'a str)>) -> Vec<Fou
     found
 }
 
+/// What other nodes may turn texts away for that this one has written, as they weigh it in admission:
+/// by field and rule, the latter once per field.
+pub(super) fn doubts<'a>(
+    texts: impl Iterator<Item = (&'static str, &'a str)>,
+) -> impl Iterator<Item = (&'static str, &'static Rule)> {
+    let found = findings(texts).into_iter();
+    let grave = found.filter(|found| found.rule.severity >= Severity::Medium);
+    grave.map(|found| (found.field, found.rule))
+}
+
 /// Why a record waits: the grave rules and their fields.
 fn reason(found: &[Found]) -> String {
     let grave: Vec<&Found> =

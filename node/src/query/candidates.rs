@@ -62,6 +62,8 @@ pub(super) struct Candidate {
 /// All candidates, the most relevant first.
 pub(super) struct Candidates {
     pub(super) best_first: Vec<Candidate>,
+    /// What was met before them and is surely shut out.
+    pub(super) shut: Vec<Candidate>,
     pub(super) asked: Asked,
     pub(super) engines: Engines,
     pub(super) calibration: Calibration,
@@ -120,11 +122,12 @@ pub(super) fn find(
     let engine = if meaning.is_some() { question.engine } else { Engine::Keyword };
     let filter = &question.filter;
     let lookup = Lookup { question: asked_words, look, meaning, engine, filter };
-    let best_first = lookup.best_first(question, &asked, &tail, is_shut)?;
+    let (best_first, shut) = lookup.best_first(question, &asked, &tail, is_shut)?;
     let engines = if lookup.meaning.is_some() { Engines::Both } else { Engines::Keywords };
     let fits_nothing = best_first.is_empty() && lookup.fits_nothing(&tail)?;
     Ok(Candidates {
         best_first,
+        shut,
         fits_nothing,
         asked,
         engines,
@@ -193,16 +196,16 @@ impl Tail {
 }
 
 impl Lookup<'_> {
-    /// What may answer, the most relevant first. What is surely shut out takes nobody's place, however
-    /// well it fits the question: then more is asked for. How far that goes is bounded. By words
-    /// outsiders have places of their own; by meaning they stand among the others.
+    /// What may answer, the most relevant first; and what is surely shut out, which takes nobody's
+    /// place, however well it fits the question: then more is asked for. How far that goes is bounded.
+    /// By words outsiders have places of their own; by meaning they stand among the others.
     fn best_first(
         &self,
         question: &Question,
         asked: &Asked,
         tail: &Tail,
         is_shut: IsShut<'_>,
-    ) -> Result<Vec<Candidate>, SearchError> {
+    ) -> Result<(Vec<Candidate>, Vec<Candidate>), SearchError> {
         let (mut count, wanted) = (FOUND_MAX, question.hits_max.max(OPEN_MIN));
         let mut known = BTreeMap::new();
         let mut is_shut = |entry| match known.get(&entry) {
@@ -214,18 +217,18 @@ impl Lookup<'_> {
         loop {
             let (places, near) = self.nominate(count)?;
             let is_all = [places.len(), near.len()].map(|named| named < count);
-            let (_, near_open) = open(near.clone(), |(entry, _)| *entry, wanted, &mut is_shut)?;
+            let (_, _, near_open) = open(near.clone(), |(entry, _)| *entry, wanted, &mut is_shut)?;
             let mut matches = self.weigh(tail, places, near)?;
             matches.extend(self.in_tail(tail));
             let mut scored = score(&matches, self.engine, asked, &self.calibration());
             scored.sort_by(|a, b| {
                 b.relevance.value.total_cmp(&a.relevance.value).then(a.entry.cmp(&b.entry))
             });
-            let (scored, all_open) = open(scored, |one| one.entry, wanted, &mut is_shut)?;
+            let (scored, shut, all_open) = open(scored, |one| one.entry, wanted, &mut is_shut)?;
             let is_enough = (is_all[1] || near_open >= wanted)
                 && (is_all == [true, true] || all_open >= wanted);
             if is_enough || count >= CROWDED_MAX {
-                return Ok(scored);
+                return Ok((scored, shut));
             }
             count *= CROWDED_STEP;
         }
@@ -320,24 +323,25 @@ impl Lookup<'_> {
 }
 
 /// What is named without what is surely shut out, as far as it takes to find so many that are not;
-/// and how many were found.
+/// what was shut out; and how many were found that are not.
 fn open<T>(
     best_first: Vec<T>,
     entry: impl Fn(&T) -> EntryId,
     wanted: usize,
     is_shut: &mut dyn FnMut(EntryId) -> Result<bool, Error>,
-) -> Result<(Vec<T>, usize), Error> {
-    let (mut kept, mut open) = (Vec::with_capacity(best_first.len()), 0);
+) -> Result<(Vec<T>, Vec<T>, usize), Error> {
+    let (mut kept, mut shut, mut open) = (Vec::with_capacity(best_first.len()), Vec::new(), 0);
     for one in best_first {
         if open < wanted {
             if is_shut(entry(&one))? {
+                shut.push(one);
                 continue;
             }
             open += 1;
         }
         kept.push(one);
     }
-    Ok((kept, open))
+    Ok((kept, shut, open))
 }
 
 pub(super) fn dot(left: &[f32], right: &[f32]) -> f64 {

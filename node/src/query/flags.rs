@@ -1,10 +1,11 @@
-//! What an entry that others will have names, although it should not leave the house.
+//! What an entry that others will have names, although it should not leave the house; and what their
+//! nodes may not show it for.
 //!
 //! Flags are for its writer. They keep nothing back and change no judgement; what this person alone
 //! has (`local`, `main`, what is in a thread) and what others wrote has none.
 
 use super::checkout::Identity;
-use super::{Found, Reading};
+use super::{Found, Reading, border};
 use crate::store::Error;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::WorkspaceId;
@@ -12,6 +13,9 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::view::{State, View};
 use klnode_scoring::scan::share::Border;
 
+/// The topic of what the scan says. The text then names the severity and the rule, and nothing that
+/// stands in the field.
+pub const SCANNED: &str = "scan";
 /// Flags of one entry that are told.
 const FLAGS_MAX: usize = 32;
 /// Registers that others read.
@@ -44,9 +48,13 @@ impl Reading<'_> {
         if found.is_foreign() || is_private || view.state != State::Live {
             return Ok(Vec::new());
         }
+        let doubts = border::doubts(texts(view)).map(|(field, rule)| {
+            let text = format!("{}: {}", rule.severity.name(), rule.name);
+            ShareFlag { field, topic: SCANNED, text }
+        });
+        let mut flags: Vec<ShareFlag> = doubts.collect();
         let own = self.repositories(workspace)?;
         let border = self.reader.border();
-        let mut flags = Vec::new();
         for (field, text) in texts(view) {
             flags.extend(border.flags_beside(text, &own).into_iter().map(|flag| ShareFlag {
                 field,

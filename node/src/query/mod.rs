@@ -46,7 +46,7 @@ pub use candidates::{SearchError, TAIL_RECORDS_MAX};
 pub use checkout::{CheckoutError, GitCheckout, Identity, Likeness, Misread, Repository, Roots};
 pub use excerpt::{body, citations, code, cut, one_liner, tags};
 pub use findings::{CompareError, Comparer, Lens, Pass, entry_like};
-pub use flags::ShareFlag;
+pub use flags::{SCANNED, ShareFlag};
 pub use gate::{Corroboration, Gate};
 pub use judge::Judged;
 pub use numbers::{Numbers, cooccurrence, tasks};

@@ -317,6 +317,9 @@ pub struct Answer {
     pub nearest: Vec<Hit>,
     /// What was found and did not fit.
     pub left_out: Vec<(EntryId, Reason)>,
+    /// How much would have been relevant and may not speak unasked, as far as it was met: by number
+    /// alone, since whoever is answered is to read nothing of it.
+    pub withheld: usize,
     /// Why words alone had to do.
     pub fallback: Option<Fallback>,
     /// The weights of the signals.

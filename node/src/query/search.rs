@@ -51,6 +51,16 @@ pub(super) struct Read {
     pub(super) vouched: Vouched,
 }
 
+/// What came of reading some candidates.
+#[derive(Default)]
+struct Part {
+    read: Vec<Read>,
+    /// What was read with them as one.
+    joined: BTreeSet<EntryId>,
+    /// How relevant those are that the gate alone keeps out.
+    shut: Vec<f64>,
+}
+
 impl Reader {
     /// Answers a question from one state of the store. It is given up when cancelled.
     pub fn search(
@@ -89,10 +99,12 @@ impl Reading<'_> {
             return Ok(answer);
         }
         let fits_nothing = found.fits_nothing;
-        let read = self.read_best(question, &found, cancel)?;
+        let (read, shut) = self.read_best(question, &found, cancel)?;
         let relevances: Vec<Relevance> = read.iter().map(|read| read.relevance).collect();
         let verdict = judge(&relevances, &found.asked, found.engines, &found.calibration);
         let (score, score_min, is_answer) = (verdict.best, verdict.answer_min, !verdict.abstains());
+        let shut = shut.into_iter().chain(found.shut.iter().map(|one| one.relevance.value));
+        answer.withheld = shut.filter(|relevance| *relevance >= score_min).count();
         let hit_min = if is_answer { score_min * HIT_SHARE } else { f64::INFINITY };
         let (mut ranking, bonuses) = self.rank(question, &read, hit_min, &answer.weights)?;
         let mut read: BTreeMap<EntryId, Read> =
@@ -147,6 +159,7 @@ impl Reading<'_> {
             abstained: None,
             nearest: Vec::new(),
             left_out: Vec::new(),
+            withheld: 0,
             fallback: None,
             weights,
             weights_from,
@@ -159,21 +172,22 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads the most relevant candidates until there are enough that may answer. What nobody has
-    /// tried is not among those of a gated answer, however much of it there is: somebody who writes
-    /// a lot would silence everyone else. A bounded number is read; what is passed over costs a look
-    /// at who has spoken of it, and there is no more of it than the engines name.
+    /// Reads the most relevant candidates until there are enough that may answer; and how relevant
+    /// those are that only the gate keeps out. What nobody has tried is not among those of a gated
+    /// answer, however much of it there is: somebody who writes a lot would silence everyone else. A
+    /// bounded number is read; what is passed over costs a look at who has spoken of it, and there is
+    /// no more of it than the engines name.
     fn read_best(
         &self,
         question: &Question,
         candidates: &Candidates,
         cancel: &Cancel,
-    ) -> Result<Vec<Read>, SearchError> {
+    ) -> Result<(Vec<Read>, Vec<f64>), SearchError> {
         let enough = question.hits_max.max(READ_AT_A_TIME);
         let (checkout, mut looks) = (OnceCell::new(), LOOKS_MAX);
         let (mut read, mut shown) = (Vec::new(), BTreeSet::new());
         let (mut rest, mut untried) = (candidates.best_first.iter(), 0);
-        let mut joined = BTreeSet::new();
+        let (mut joined, mut shut) = (BTreeSet::new(), Vec::new());
         for _ in 0..=READ_MAX / READ_AT_A_TIME {
             let batch = self.next_batch(&mut rest, &joined, untried >= UNTRIED_MAX)?;
             if batch.is_empty() {
@@ -185,9 +199,11 @@ impl Reading<'_> {
                 || self.read_part(question, candidates, first, cancel),
                 || self.read_part(question, candidates, second, cancel),
             );
-            let ((mut found, with), (mut others, with_others)) = (found?, others?);
-            found.append(&mut others);
-            joined.extend(with.into_iter().chain(with_others));
+            let (first, mut others) = (found?, others?);
+            let mut found = first.read;
+            found.append(&mut others.read);
+            joined.extend(first.joined.into_iter().chain(others.joined));
+            shut.extend(first.shut.into_iter().chain(others.shut));
             // Of those that say the same one answers for all, with the best of their relevances.
             found.retain(|read| shown.insert(read.found.entry));
             let has_any = found.iter().any(|read| read.looked.check == signals::Check::Unchecked);
@@ -213,7 +229,7 @@ impl Reading<'_> {
         if candidates.phrase.is_some() {
             read.sort_by(|a, b| b.relevance.value.total_cmp(&a.relevance.value));
         }
-        Ok(read)
+        Ok((read, shut))
     }
 
     /// What is read next, without what was read with another as one. Once there is enough that nobody
@@ -247,42 +263,44 @@ impl Reading<'_> {
         Ok(!is_mine && are_few && self.snapshot.group(entry)?.len() < 2)
     }
 
-    /// Reads candidates, in their order, without those that may not answer after all; and what was read
-    /// with them. Of those that say the same the first is read, with all of them: once for each part,
-    /// so that the answer does not depend on which part is faster.
+    /// Reads candidates, in their order, without those that may not answer after all. Of those that say
+    /// the same the first is read, with all of them: once for each part, so that the answer does not
+    /// depend on which part is faster.
     fn read_part(
         &self,
         question: &Question,
         candidates: &Candidates,
         some: &[Candidate],
         cancel: &Cancel,
-    ) -> Result<(Vec<Read>, BTreeSet<EntryId>), SearchError> {
-        let (mut read, mut joined) = (Vec::with_capacity(some.len()), BTreeSet::new());
+    ) -> Result<Part, SearchError> {
+        let mut part = Part { read: Vec::with_capacity(some.len()), ..Part::default() };
         for candidate in some {
             if cancel.is_cancelled() {
                 return Err(SearchError::GivenUp);
             }
-            if joined.contains(&candidate.entry) {
+            if part.joined.contains(&candidate.entry) {
                 continue;
             }
             // What is damaged is not found; the rest is.
             let found = store::Error::unless_damaged(self.read_whole(candidate.entry))?.flatten();
             let Some(found) = found else { continue };
-            joined.extend(found.read_with());
-            if let Some(mut one) = self.admit(question, candidate, found)? {
+            part.joined.extend(found.read_with());
+            if let Some(mut one) = self.admit(question, candidate, found, &mut part.shut)? {
                 candidates.listen(&mut one);
-                read.push(one);
+                part.read.push(one);
             }
         }
-        Ok((read, joined))
+        Ok(part)
     }
 
-    /// A candidate that was read; nothing if it may not answer after all.
+    /// A candidate that was read; nothing if it may not answer after all. If only the gate keeps it out,
+    /// it is noted how relevant it is.
     fn admit(
         &self,
         question: &Question,
         candidate: &Candidate,
         found: Found,
+        shut: &mut Vec<f64>,
     ) -> Result<Option<Read>, SearchError> {
         let status = found.judged.standing.status;
         // What has become stale is not, if a look shows that what it depends on holds.
@@ -293,7 +311,11 @@ impl Reading<'_> {
         };
         let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
         let is_kept_out = question.audience == Audience::Gated && found.gate() == Gate::Shut;
-        if !(is_shown(status, question) || may_be_shown) || is_hidden || is_kept_out {
+        if !(is_shown(status, question) || may_be_shown) || is_hidden {
+            return Ok(None);
+        }
+        if is_kept_out {
+            shut.push(candidate.relevance.value);
             return Ok(None);
         }
         let vouched = self.vouched(&found)?;

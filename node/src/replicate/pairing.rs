@@ -29,9 +29,9 @@ pub enum PairError {
     /// The ticket is over.
     #[error("join: the ticket has expired; ask for a new one")]
     Expired,
-    /// One's own.
-    #[error("join: that is this node itself")]
-    Oneself,
+    /// One's own; what was to be done with it.
+    #[error("{0}: that is this node itself")]
+    Oneself(&'static str),
     /// One at a time.
     #[error("join: another attempt to join that node is under way; wait for what it comes to")]
     UnderWay,
@@ -55,6 +55,22 @@ pub enum PairError {
     /// Several.
     #[error("tell which peer `{0}` is: several begin like that; give more of the key")]
     Ambiguous(String),
+    /// Several call themselves the same.
+    #[error("tell which peer is meant: {count} are called `{name}`: {keys}")]
+    SameName {
+        /// What.
+        name: String,
+        /// How many.
+        count: usize,
+        /// The beginnings of their keys.
+        keys: String,
+    },
+    /// There is nothing to say no to.
+    #[error("refuse `{0}`: it does not wait for your word")]
+    NotWaiting(String),
+    /// There is nothing to lift.
+    #[error("unblock `{0}`: it is not blocked")]
+    NotBlocked(String),
     /// No such workspace.
     #[error("find workspace `{0}`; `klnode workspace list` shows those that are known")]
     NoSuchWorkspace(String),

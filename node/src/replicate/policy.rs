@@ -4,6 +4,7 @@ use super::pairing::PairError;
 use super::replica::Writer;
 use super::run::Core;
 use crate::engine::{Command, NewEntry, PeerAct, SourceKey};
+use crate::query::name_of;
 use crate::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
@@ -22,9 +23,22 @@ impl Core {
         self.settle(peer, row)
     }
 
-    /// Says no to a node that waits, or sends away one that was approved. What it holds can still be
-    /// forgotten when it comes back.
+    /// Says no to a node that waits. One that may talk already goes on as it was, without what it was
+    /// offered; one that waits for nothing is not sent away by a word that says no to nothing.
     pub fn refuse(&mut self, peer: AuthorId) -> Result<(), PairError> {
+        let held = self.row(peer)?;
+        match (held.approval, held.offer.is_some()) {
+            (Approval::Waiting | Approval::Refused, _) => self.remove(peer),
+            (Approval::Approved, true) => {
+                let row = PeerRow { offer: None, ..held };
+                Ok(self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?)
+            }
+            (Approval::Approved, false) => Err(PairError::NotWaiting(self.called(peer)?)),
+        }
+    }
+
+    /// Sends a node away. What it holds can still be forgotten when it comes back.
+    pub fn remove(&mut self, peer: AuthorId) -> Result<(), PairError> {
         let held = self.row(peer)?;
         // Whoever comes back begins with nothing.
         let (offer, egress, ingress) = (None, None, None);
@@ -40,6 +54,12 @@ impl Core {
     pub fn block(&mut self, peer: AuthorId, is_blocked: bool) -> Result<(), PairError> {
         let now = (self.now)();
         let held = self.society()?.peers.get(&peer).cloned();
+        let was_blocked = held.as_ref().is_some_and(|row| row.is_blocked);
+        match is_blocked {
+            true if peer == self.own => return Err(PairError::Oneself("block")),
+            false if !was_blocked => return Err(PairError::NotBlocked(self.called(peer)?)),
+            _ => {}
+        }
         // A key may be blocked without ever having been met.
         let unmet = PeerRow { approval: Approval::Refused, since: now, ..PeerRow::default() };
         let row = PeerRow { is_blocked, ..held.unwrap_or(unmet) };
@@ -108,8 +128,17 @@ impl Core {
     }
 
     fn row(&mut self, peer: AuthorId) -> Result<PeerRow, PairError> {
+        if peer == self.own {
+            return Err(PairError::Oneself("decide about a peer"));
+        }
         let held = self.society()?.peers.get(&peer).cloned();
         held.ok_or_else(|| PairError::NoSuchPeer(peer.to_string()))
+    }
+
+    /// What a node is called here.
+    fn called(&mut self, peer: AuthorId) -> Result<String, PairError> {
+        let society = self.society()?;
+        Ok(name_of(&society, peer))
     }
 
     /// An approved peer becomes what it was offered to be, and is talked to. Its row comes last: where a
@@ -241,9 +270,7 @@ impl Core {
         if !self.charter(id)?.members.contains(&who) {
             return Ok(());
         }
-        let society = self.society()?;
-        let name = society.peers.get(&who).map(|row| row.name.clone());
-        Err(PairError::StillListed(name.unwrap_or_else(|| who.to_string())))
+        Err(PairError::StillListed(self.called(who)?))
     }
 
     pub(super) fn charter(&mut self, id: WorkspaceId) -> Result<charter::Charter, PairError> {

@@ -392,9 +392,10 @@ fn say(text: &str) {
 /// Prints an answer, and what there is to say beside it. To a program that is only what went wrong.
 fn answer(reply: cli::Reply, global: &Global) -> Result<u8, Failure> {
     let (code, notes) = (reply.exit_code(), reply.notes().to_owned());
+    let remark = reply.remark().to_owned();
     print(&reply.render(global))?;
     match (global.json, code) {
-        (false, _) => say(&notes),
+        (false, _) => say(&(notes + &remark)),
         (true, 1..) if !notes.is_empty() => {
             say(&cli::failure::line(kind(code), notes.trim_end(), None));
         }

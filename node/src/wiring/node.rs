@@ -210,7 +210,7 @@ fn replication(
     Ok(replicate::Options {
         net: net::Settings { key: home.key()?, listen, usual_port: home.usual_port(), limits },
         replica: replicate::Setup { own, examiner, settings, sweep_ms },
-        name: machine_name(),
+        name: network.name.get().map_or_else(machine_name, str::to_owned),
         announced: network.announce.as_slice().iter().map(|one| one.as_str().to_owned()).collect(),
         note_port: Box::new({
             let home = home.clone();

@@ -40,6 +40,18 @@ fn nothing_of_others_merges_unasked_however_near_it_is() {
 }
 
 #[test]
+fn what_speaks_the_opposite_way_is_not_the_same_however_near_it_is() {
+    let one = Text { polarity: Polarity::Positive, ..text("Tabs in Makefiles", "Tabs indent.") };
+    let two = Text { polarity: Polarity::Negative, ..one };
+    for whose in [Whose::Own, Whose::Foreign] {
+        for thresholds in [MEASURED, None] {
+            assert_eq!(compare(&one, &two, whose, 1.0, thresholds), Verdict::Different);
+            assert_eq!(compare(&two, &one, whose, 1.0, thresholds), Verdict::Different);
+        }
+    }
+}
+
+#[test]
 fn a_model_that_was_never_measured_proposes_equal_words_alone() {
     let one = text("Bound the queue", "It ate all memory.");
     let same = text("bound the Queue", "It  ate\nall memory");

@@ -7,16 +7,13 @@ use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::served::{Given, given, served};
 use crate::api::server::Service;
-use crate::api::types::{Briefing, BriefingEntry, BriefingQuery, BriefingSection};
+use crate::api::types::{BRIEFING_TOKENS, Briefing, BriefingEntry, BriefingQuery, BriefingSection};
 use crate::query::{self, Briefed, BriefingQuestion, Caveat};
 use crate::store::rows::ServedRow;
 use crate::store::tasks::TaskRow;
 use axum::extract::State;
 use klnode_crdt::ids::TaskId;
 use std::time::Instant;
-
-/// Tokens that a briefing may be asked to take.
-const BUDGET_TOKENS: std::ops::RangeInclusive<u32> = 100..=20_000;
 
 /// Tells what of a workspace matters now.
 #[utoipa::path(get, path = "/v1/briefing", params(BriefingQuery),
@@ -27,8 +24,8 @@ pub(super) async fn briefing(
     Params(asked): Params<BriefingQuery>,
 ) -> Answered<Briefing> {
     let BriefingQuery { workspace, thread, budget_tokens: tokens_max, checkout } = asked;
-    if let Some(tokens) = tokens_max.filter(|tokens| !BUDGET_TOKENS.contains(tokens)) {
-        let (least, most) = (BUDGET_TOKENS.start(), BUDGET_TOKENS.end());
+    if let Some(tokens) = tokens_max.filter(|tokens| !BRIEFING_TOKENS.contains(tokens)) {
+        let (least, most) = (BRIEFING_TOKENS.start(), BRIEFING_TOKENS.end());
         let message =
             format!("brief in {tokens} tokens: budget_tokens must be from {least} to {most}");
         return Err(ApiError::new(Kind::Invalid, message, None));

@@ -11,8 +11,8 @@ use crate::api::places::Settled;
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
-    Added, ConfirmQuery, Confirmed, Done, Edit, Entry, ForgetQuery, Named, NewEntry, Observe,
-    Observed, Outcome, Overlay, ShareFlag, ShowQuery,
+    Added, ConfirmQuery, Confirmed, Done, Edit, Edited, Entry, ForgetQuery, Named, NewEntry,
+    Observe, Observed, Outcome, Overlay, ShareFlag, ShowQuery,
 };
 use crate::engine::{Command, Confirmation, Marks, Receipt, Rejection, TaskAct, TaskDone, edited};
 use crate::query::{Found, Gate, complaint};
@@ -142,26 +142,26 @@ pub(super) async fn show(
 
 /// Changes an entry; what a procedural one says only where this node has no person's key.
 #[utoipa::path(patch, path = "/v1/entries/{entry}", request_body = Edit,
-    responses((status = 200, body = Named)))]
+    responses((status = 200, body = Edited)))]
 pub(super) async fn edit(
     State(service): State<Service>,
     caller: Caller,
     Path(entry): Path<String>,
     Body(edit): Body<Edit>,
-) -> Answered<Named> {
+) -> Answered<Edited> {
     let approval = service.person.unsigned();
     changed(service, caller, &entry, edit, approval).await
 }
 
 /// Changes an entry as the person behind this node; what a procedural one says, too.
 #[utoipa::path(patch, path = "/v1/entries/{entry}/person", request_body = Edit,
-    responses((status = 200, body = Named)))]
+    responses((status = 200, body = Edited)))]
 pub(super) async fn edit_as_person(
     State(service): State<Service>,
     caller: Caller,
     Path(entry): Path<String>,
     Body(edit): Body<Edit>,
-) -> Answered<Named> {
+) -> Answered<Edited> {
     changed(service, caller, &entry, edit, Approval::Given).await
 }
 
@@ -171,7 +171,7 @@ async fn changed(
     entry: &str,
     edit: Edit,
     approval: Approval,
-) -> Answered<Named> {
+) -> Answered<Edited> {
     let claims = translate::edit(edit, &service.author.to_string(), (service.now)())?;
     let entry = resolve_for_change(&service, entry).await?;
     let working = service.clone();
@@ -181,7 +181,19 @@ async fn changed(
     });
     let claims = claims.await?;
     service.submit(caller, Command::Claim { entry, claims }).await?;
-    named(&service, entry).await
+    let Answer(Named { id, code }) = named(&service, entry).await?;
+    Ok(Answer(Edited { id, code, flags: flagged(service, entry).await }))
+}
+
+/// What to look at before others have an entry. It is changed, whatever can be told of it.
+async fn flagged(service: Service, entry: EntryId) -> Vec<ShareFlag> {
+    let told = apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let reading = service.reader.at(&snapshot, (service.now)())?;
+        let flags = reading.read(entry)?.map(|found| reading.share_flags(&found)).transpose()?;
+        Ok(translate::flags(flags.unwrap_or_default()))
+    });
+    told.await.unwrap_or_default()
 }
 
 /// Whoever takes back what this node never added would change nothing, and is told; so is whoever

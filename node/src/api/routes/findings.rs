@@ -88,7 +88,8 @@ pub(super) async fn list(
     .map(Answer)
 }
 
-/// Holds a finding to be a false positive, by the operator's word: it is told as one at once.
+/// Holds a finding to be a false positive, by the operator's word: it is told as one shortly after,
+/// whatever its task does. What was kept, or dismissed for another reason, is not dismissed.
 #[utoipa::path(post, path = "/v1/tasks/{task}/findings/{number}/dismiss", request_body = Dismiss,
     responses((status = 200, body = TaskFinding)))]
 pub(super) async fn dismiss(

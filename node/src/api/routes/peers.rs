@@ -77,10 +77,12 @@ pub(super) async fn join(
     let joined = service.replication()?.join(join.target).await?;
     let snapshot = service.snapshot()?;
     let society = service.society(&snapshot)?;
+    let is_mine = society.peers.get(&joined.peer).is_some_and(|row| row.is_mine);
     let (mine, workspace) = match joined.offer {
         Some(Offer::Mine) => (true, None),
         Some(Offer::Member(id, _)) => (false, Some(society.name(id))),
-        None => (false, None),
+        // Whoever was asked for nothing is what it was.
+        None => (is_mine && !joined.is_waiting, None),
     };
     let (peer, name) = (joined.peer.to_string(), cleaned(&joined.name));
     Ok(Answer(Joined {
@@ -192,7 +194,8 @@ pub(super) async fn decide(
     let key = find(&service, &name)?;
     let decided = service.replication()?.call(move |core| match decide.decision {
         Decision::Approve => core.approve(key),
-        Decision::Refuse | Decision::Remove => core.refuse(key),
+        Decision::Refuse => core.refuse(key),
+        Decision::Remove => core.remove(key),
         Decision::Block => core.block(key, true),
         Decision::Unblock => core.block(key, false),
     });

@@ -2,15 +2,17 @@
 
 use super::{how_many, resolve};
 use crate::api::apart::apart;
-use crate::api::errors::ApiError;
+use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{Served, ServedAnswer, ServedQuery};
 use crate::query::{Reading, defused};
-use crate::store::Error;
 use crate::store::rows::ServedRow;
+use crate::store::{Error, Snapshot};
 use axum::extract::State;
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::kind;
 use klnode_crdt::time::WallTime;
 
 /// Answers, unless the caller says how many.
@@ -30,6 +32,9 @@ pub(super) async fn list(
         let limit = how_many(limit, LIMIT_DEFAULT, "answers", None)?;
         let (snapshot, now) = (service.snapshot()?, (service.now)());
         let entry = entry.map(|name| resolve(&snapshot, &name)).transpose()?;
+        if let Some(entry) = entry {
+            check_held(&snapshot, entry)?;
+        }
         let reading = service.reader.at(&snapshot, now)?;
         let mut served = Served { as_of: now.as_millis(), answers: Vec::new(), more: false };
         for row in snapshot.served()? {
@@ -52,6 +57,16 @@ pub(super) async fn list(
     })
     .await
     .map(Answer)
+}
+
+/// Who was given an entry is forgotten with it. To say that nobody was would be wrong.
+fn check_held(snapshot: &Snapshot, entry: EntryId) -> Result<(), ApiError> {
+    if snapshot.tombstone(entry)?.is_none() {
+        return Ok(());
+    }
+    let code = kind::code_digits(entry);
+    let message = format!("list answers with {code}: it was forgotten, and who was given it, too");
+    Err(ApiError::new(Kind::Forgotten, message, None))
 }
 
 /// What others asked, and called themselves, is quoted: a program may read it, and is not to obey it.

@@ -1,18 +1,20 @@
 //! Upkeep: looked at, run, undone, decided.
 
+use super::how_many;
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
-use crate::api::exchange::{Answer, Answered, Body, Path};
+use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
-    Noted, UpkeepCluster, UpkeepDecided, UpkeepPlace, UpkeepRan, UpkeepRun, UpkeepService,
-    UpkeepStatus,
+    Noted, UpkeepCluster, UpkeepDecided, UpkeepPlace, UpkeepQuery, UpkeepRan, UpkeepRun,
+    UpkeepService, UpkeepStatus,
 };
 use crate::api::upkeep::{Mode, Ran, one_pass};
 use crate::engine::{Command, Note, Receipt, UpkeepAct, UpkeepDone};
 use crate::query::Reading;
+use crate::store::Snapshot;
 use crate::store::rows::Seq;
 use crate::store::upkeep::{self, Matter, ServiceRow, Stage, UpkeepRow};
 use axum::extract::State;
@@ -22,13 +24,19 @@ use std::time::Duration;
 
 /// How long an order waits for the vectors of what was written before it.
 const VECTORS_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Rows of each sort that one answer lists. The journal, which is looked through for them, has a limit of
-/// its own.
-const LISTED_MAX: usize = 500;
+/// Rows of each list in one answer, unless another number is asked for. The journal, which is looked
+/// through for them, has a limit of its own.
+const LIST_LIMIT_DEFAULT: usize = 500;
+/// What of the journal is listed.
+const LISTS: [&str; 4] = ["changes", "proposals", "contradictions", "stale"];
 
 /// Says how far upkeep is, what it did, and what waits for a word.
-#[utoipa::path(get, path = "/v1/upkeep", responses((status = 200, body = UpkeepStatus)))]
-pub(super) async fn show(State(service): State<Service>) -> Answered<UpkeepStatus> {
+#[utoipa::path(get, path = "/v1/upkeep", params(UpkeepQuery),
+    responses((status = 200, body = UpkeepStatus)))]
+pub(super) async fn show(
+    State(service): State<Service>,
+    Params(query): Params<UpkeepQuery>,
+) -> Answered<UpkeepStatus> {
     apart(move |_| {
         let (snapshot, now) = (service.snapshot()?, (service.now)());
         let reading = service.reader.at(&snapshot, now)?;
@@ -52,22 +60,9 @@ pub(super) async fn show(State(service): State<Service>) -> Answered<UpkeepStatu
             stale: Vec::new(),
             clusters: Vec::new(),
             more: false,
+            more_of: Vec::new(),
         };
-        for row in snapshot.upkeep()? {
-            let (number, row) = row?;
-            let list = match (row.matter, row.stage) {
-                (_, Stage::Made | Stage::Undone) => &mut status.changes,
-                (_, Stage::Proposed) => &mut status.proposals,
-                (Matter::Contradiction, Stage::Open) => &mut status.contradictions,
-                (Matter::Staleness, Stage::Open) => &mut status.stale,
-                _ => continue,
-            };
-            if list.len() >= LISTED_MAX {
-                status.more = true;
-                continue;
-            }
-            list.push(noted(&reading, Some(number), &row));
-        }
+        put_lists(&mut status, &query, &snapshot, &reading)?;
         for cluster in service.upkeep.clusters() {
             let entries =
                 cluster.into_iter().map(|entry| translate::named(Some(&reading), entry)).collect();
@@ -77,6 +72,43 @@ pub(super) async fn show(State(service): State<Service>) -> Answered<UpkeepStatu
     })
     .await
     .map(Answer)
+}
+
+/// Fills the lists with rows of the journal, the newest first.
+fn put_lists(
+    status: &mut UpkeepStatus,
+    query: &UpkeepQuery,
+    snapshot: &Snapshot,
+    reading: &Reading<'_>,
+) -> Result<(), ApiError> {
+    let hint = "older ones come with `--before`, or `before` over the API";
+    let limit = how_many(query.limit, LIST_LIMIT_DEFAULT, "of each", Some(hint))?;
+    let only = query.only.as_deref();
+    if let Some(only) = only.filter(|only| !LISTS.contains(only)) {
+        let message = format!("list `{only}`: it must be one of {}", LISTS.join(", "));
+        return Err(ApiError::new(Kind::Invalid, message, None));
+    }
+    for row in snapshot.upkeep()? {
+        let (number, row) = row?;
+        let (name, list) = match (row.matter, row.stage) {
+            (_, Stage::Made | Stage::Undone) => ("changes", &mut status.changes),
+            (_, Stage::Proposed) => ("proposals", &mut status.proposals),
+            (Matter::Contradiction, Stage::Open) => ("contradictions", &mut status.contradictions),
+            (Matter::Staleness, Stage::Open) => ("stale", &mut status.stale),
+            _ => continue,
+        };
+        let is_newer = query.before.is_some_and(|before| number >= before);
+        if is_newer || only.is_some_and(|only| only != name) {
+            continue;
+        }
+        if list.len() < limit {
+            list.push(noted(reading, Some(number), &row));
+        } else if !status.more_of.iter().any(|of| of == name) {
+            status.more = true;
+            status.more_of.push(name.into());
+        }
+    }
+    Ok(())
 }
 
 /// Looks after the store now: one pass of a service. Whoever wants all of it asks until it is

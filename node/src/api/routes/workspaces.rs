@@ -10,10 +10,12 @@ use crate::api::sharing::{find_peer, find_workspace, workspace};
 use crate::api::types::WorkspacesQuery;
 use crate::api::types::peers::{ChangeWorkspace, NewWorkspace, Workspace, Workspaces};
 use crate::engine::Command;
+use crate::query::name_of;
+use crate::store::peers::Society;
 use axum::extract::State;
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::ids::WorkspaceId;
+use klnode_crdt::ids::{AuthorId, WorkspaceId};
 use klnode_crdt::lww::Register;
 use klnode_crdt::writer::Claim;
 
@@ -107,7 +109,7 @@ pub(super) async fn change(
     let offered = offered(&service, caller, &change).await?;
     let settings = settings(&service, &name, change.settings)?;
     let removal = match &change.remove {
-        Some(who) => Some((service.replication()?, find_peer(&society, who)?)),
+        Some(who) => Some((service.replication()?, leaving(&society, id, who)?)),
         None => None,
     };
     let claims: Vec<Claim> = offered.into_iter().chain(settings).collect();
@@ -118,6 +120,22 @@ pub(super) async fn change(
         peers.call(move |core| core.remove_member(id, who)).await??;
     }
     one(service, id).await
+}
+
+/// Whom somebody means to strike off. The owner is in the workspace's id, and nobody can take it out.
+fn leaving(society: &Society, id: WorkspaceId, who: &str) -> Result<AuthorId, ApiError> {
+    let key = find_peer(society, who)?;
+    let owner = society.workspaces.get(&id).and_then(|one| one.charter.owner);
+    if owner.is_none_or(|(owner, _)| owner != key) {
+        return Ok(key);
+    }
+    let why = match key == society.own {
+        true => "yourself: you own".to_owned(),
+        false => format!("`{}`: it owns", name_of(society, key)),
+    };
+    let message = format!("strike off {why} `{}`", society.name(id));
+    let hint = "a workspace keeps its owner; all others can be struck off";
+    Err(ApiError::new(Kind::Refused, message, Some(hint)))
 }
 
 /// What a change of a workspace says about its settings.
@@ -178,4 +196,38 @@ pub(super) async fn make_current(
     }
     service.replication()?.call(move |core| core.use_workspace(id)).await??;
     one(service, id).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::peers::Workspace as Held;
+    use crate::store::peers::rows::PeerRow;
+    use klnode_crdt::charter::Charter;
+    use klnode_crdt::ids::Nonce;
+
+    #[test]
+    fn the_owner_of_a_workspace_is_not_struck_off_and_is_told_why() {
+        let [owner, other] = [1, 2].map(|byte| AuthorId::from_bytes([byte; 32]));
+        let id = WorkspaceId::from_bytes([7; 16]);
+        let nonce = Nonce::from_bytes([0; Nonce::LEN]);
+        let seen_by = |own: AuthorId| {
+            let members = [owner, other].into();
+            let charter = Charter { owner: Some((owner, nonce)), members, ..Charter::default() };
+            let held = Held { name: "team".into(), charter, ..Held::default() };
+            let row = PeerRow { name: "desk".into(), ..PeerRow::default() };
+            let peer = if own == owner { other } else { owner };
+            let (peers, workspaces) = ([(peer, row)].into(), [(id, held)].into());
+            Society { own, peers, workspaces, ..Society::default() }
+        };
+        let refused = |own, who: &str| {
+            let error = leaving(&seen_by(own), id, who).unwrap_err().into_detail();
+            assert_eq!(error.kind, Kind::Refused);
+            error.message
+        };
+        let key = owner.to_string();
+        assert_eq!(refused(owner, &key), "cannot strike off yourself: you own `team`");
+        assert_eq!(refused(other, "desk"), "cannot strike off `desk`: it owns `team`");
+        assert_eq!(leaving(&seen_by(owner), id, "desk").unwrap(), other);
+    }
 }

@@ -1,7 +1,11 @@
 //! A briefing as it travels.
 
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use utoipa::{IntoParams, ToSchema};
+
+/// Tokens that a briefing may be asked to take.
+pub const BRIEFING_TOKENS: RangeInclusive<u32> = 100..=20_000;
 
 /// Which briefing.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]

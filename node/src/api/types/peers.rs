@@ -192,7 +192,7 @@ pub struct TurnedAway {
 pub enum Decision {
     /// It may talk.
     Approve,
-    /// It may not.
+    /// It waits, and may not; one that may talk already goes on without what it was offered.
     Refuse,
     /// What it signs is refused.
     Block,

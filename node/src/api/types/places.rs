@@ -34,15 +34,28 @@ pub struct Added {
     pub same: Option<Named>,
 }
 
-/// Something that an entry names although it should not leave the house. It keeps nothing back.
+/// An entry that was changed.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Edited {
+    /// Its id.
+    pub id: String,
+    /// Its citation code.
+    pub code: String,
+    /// What to look at before others have it, in a workspace that is shared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<ShareFlag>,
+}
+
+/// Something that an entry names although it should not leave the house, or for which other nodes may
+/// not show it. It keeps nothing back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShareFlag {
     /// In which field.
     pub field: String,
-    /// What it is about: `home path`, `foreign repository`, `hostname`, `internal endpoint`, `name`
-    /// or `weakness`.
+    /// What it is about: `home path`, `foreign repository`, `hostname`, `internal endpoint`, `name`,
+    /// `weakness`, or `scan`.
     pub topic: String,
-    /// What it says there.
+    /// What it says there; of `scan` the severity and the rule, as `medium: pipe-to-shell`.
     pub text: String,
 }
 

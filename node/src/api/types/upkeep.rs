@@ -2,7 +2,23 @@
 
 use super::Named;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
+
+/// What of the journal to list.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UpkeepQuery {
+    /// One list alone: `changes`, `proposals`, `contradictions` or `stale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<String>,
+    /// At most so many of each: 1 to 1000, and 500 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Those with smaller numbers, which are older: the last number of the answer before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+}
 
 /// An order to look after the store now, a little at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -101,6 +117,9 @@ pub struct UpkeepStatus {
     pub clusters: Vec<UpkeepCluster>,
     /// Whether there is more of any than is listed.
     pub more: bool,
+    /// The lists of which there is more; `before` goes on with one.
+    #[serde(default)]
+    pub more_of: Vec<String>,
 }
 
 /// Entries that hang together.

@@ -94,6 +94,7 @@ fn those_that_are_the_same_are_read_once_for_all_of_them() {
         .map(|(entry, value)| Candidate { entry, relevance: relevance(value) });
     let candidates = Candidates {
         best_first: some.to_vec(),
+        shut: Vec::new(),
         asked: Asked { ceiling: 1.0, entries: 4, names: 0.0 },
         engines: Engines::Keywords,
         calibration: Calibration::BUILT_IN,
@@ -105,16 +106,16 @@ fn those_that_are_the_same_are_read_once_for_all_of_them() {
         phrase: None,
     };
     let (question, cancel) = (Question::new("one", 5), Cancel::default());
-    let (read, joined) = reading.read_part(&question, &candidates, &some, &cancel).unwrap();
+    let part = reading.read_part(&question, &candidates, &some, &cancel).unwrap();
     let shown = |read: &[Read]| -> Vec<(EntryId, f64)> {
         read.iter().map(|read| (read.found.entry, read.relevance.value)).collect()
     };
     let expected = [(one, 0.9), (other, 0.8)];
-    assert_eq!(shown(&read), expected, "the first that is met is read, and stands for all");
-    assert_eq!(joined, BTreeSet::from([one, two, three, other]));
+    assert_eq!(shown(&part.read), expected, "the first that is met is read, and stands for all");
+    assert_eq!(part.joined, BTreeSet::from([one, two, three, other]));
     let mut rest = candidates.best_first.iter();
-    assert!(reading.next_batch(&mut rest, &joined, false).unwrap().is_empty(), "nor later on");
-    let read = reading.read_best(&question, &candidates, &cancel).unwrap();
+    assert!(reading.next_batch(&mut rest, &part.joined, false).unwrap().is_empty(), "nor later on");
+    let (read, _) = reading.read_best(&question, &candidates, &cancel).unwrap();
     assert_eq!(shown(&read), expected, "whatever is read beside it");
 }
 
@@ -131,7 +132,8 @@ fn answered(
     for entry in order {
         let found = reading.read(*entry).unwrap().unwrap();
         let candidate = Candidate { entry: *entry, relevance: relevance(0.5) };
-        read.insert(*entry, reading.admit(question, &candidate, found).unwrap().unwrap());
+        let admitted = reading.admit(question, &candidate, found, &mut Vec::new()).unwrap();
+        read.insert(*entry, admitted.unwrap());
     }
     read.get_mut(&order[0]).unwrap().found.judged.gate = Gate::LastPlaces;
     let placed = order.iter().map(|entry| placed(*entry, 0.5)).collect();

@@ -78,7 +78,7 @@ impl Core {
             (peer, Some((ticket, Nonce::from_bytes(nonce))), addresses)
         };
         if peer == self.own {
-            return Err(PairError::Oneself);
+            return Err(PairError::Oneself("join"));
         }
         let is_waited_for = |one: &Joining| one.peer == peer && !one.reply.is_closed();
         if self.dialling.values().chain(self.joining.values()).any(is_waited_for) {
@@ -143,18 +143,21 @@ impl Core {
             (Answer::No(words), _) => Err(PairError::Refused(reason(&words))),
             (Answer::Wait(card), _) => {
                 let card = card.cut();
+                // Whoever has greeted has said yes before: nobody is to decide anything.
+                let has_greeted = self.replica.machine().clock_ahead_ms(peer).is_some();
+                let is_waiting = held.approval != Approval::Approved || !has_greeted;
                 // By joining, this side has said yes to talking; what it offered still waits.
                 let row = PeerRow {
                     name: card.name.clone(),
                     addresses: card.addresses,
                     joined_at,
                     approval: Approval::Approved,
-                    is_asked: true,
-                    since: now,
+                    is_asked: is_waiting,
+                    since: if is_waiting { now } else { held.since },
                     ..held
                 };
                 self.let_in(peer, row)?;
-                Ok(Joined { peer, name: card.name, offer: None, code: None, is_waiting: true })
+                Ok(Joined { peer, name: card.name, offer: None, code: None, is_waiting })
             }
             (Answer::Welcome(..), None) => Err(PairError::Impostor),
             (Answer::Welcome(proof, card, is_waiting), Some((ticket, nonce))) => {
@@ -164,6 +167,8 @@ impl Core {
                     return Err(PairError::Impostor);
                 }
                 let (code, card) = (meeting.code(), card.cut());
+                // Whoever may talk already is known since then, also by a ticket that is used again.
+                let is_known = held.approval == Approval::Approved && !is_waiting;
                 let row = PeerRow {
                     name: card.name.clone(),
                     addresses: card.addresses,
@@ -171,7 +176,7 @@ impl Core {
                     approval: Approval::Approved,
                     is_mine: held.is_mine || ticket.offer == Offer::Mine,
                     is_asked: is_waiting,
-                    since: now,
+                    since: if is_known { held.since } else { now },
                     code: Some(code.clone()),
                     ..held
                 };

@@ -1,6 +1,7 @@
 //! Answers of the node as an agent gets them: a text that quotes, and the same as structured data.
 
 use super::quote::{NOTICE, clean, inline, quote};
+use super::tools::LIMIT_MAX;
 use crate::api::search::{Hit, SearchAnswer, TOO_LONG, TOO_MANY};
 use crate::api::types::{Citation, Entry};
 use klnode_crdt::kind::Kind;
@@ -90,7 +91,8 @@ fn put_left_out(text: &mut String, answer: &SearchAnswer) {
         return;
     }
     if too_many > 0 {
-        let _ = writeln!(text, "\n{too_many} more found; raise `limit`.");
+        let way = if answer.hits.len() < LIMIT_MAX { "raise `limit`" } else { "ask more narrowly" };
+        let _ = writeln!(text, "\n{too_many} more found; {way}.");
     }
     if too_long > 0 {
         let _ = writeln!(text, "\n{too_long} more did not fit; raise `budget`.");
@@ -300,6 +302,7 @@ mod tests {
             nearest: Vec::new(),
             fallback: None,
             left_out: left_out.map(|(id, why)| (id.to_string(), (*why).to_owned())).collect(),
+            withheld: 0,
             tokens: 0,
             head: 1,
             as_of: 1,
@@ -319,6 +322,30 @@ mod tests {
         ] {
             assert_eq!(found(&without_hits(None, left_out), None).text, expect, "{left_out:?}");
         }
+    }
+
+    #[test]
+    fn whoever_got_as_many_as_may_be_asked_for_is_not_told_to_ask_for_more() {
+        let hit: Hit = serde_json::from_value(json!({
+            "id": "00", "code": "L-7F3KQ2MX", "type": "lesson", "title": "t", "one_liner": "t",
+            "content": "c", "form": "full", "tags": [], "workspace": "main", "alpha": 1.0,
+            "beta": 1.0, "mean": 0.5, "observations": 0.0, "status": "active", "citations": [],
+            "author": "00", "caveats": [], "pinned": false, "score": 0.5, "relevance": 0.5,
+        }))
+        .unwrap();
+        for (hits, way) in [(LIMIT_MAX - 1, "raise `limit`"), (LIMIT_MAX, "ask more narrowly")] {
+            let hits = vec![hit.clone(); hits];
+            let answer = SearchAnswer { hits, ..without_hits(None, &[TOO_MANY]) };
+            let text = found(&answer, None).text;
+            assert!(text.ends_with(&format!("\n1 more found; {way}.\n")), "{text}");
+        }
+    }
+
+    #[test]
+    fn how_much_was_withheld_is_not_told_to_an_agent() {
+        let none = without_hits(Some("checked"), &[]);
+        let some = SearchAnswer { withheld: 7, ..none.clone() };
+        assert_eq!(found(&some, None), found(&none, None));
     }
 
     #[test]

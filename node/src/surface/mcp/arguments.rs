@@ -1,11 +1,16 @@
 //! What a client calls a tool with, read strictly: a field that does not exist is named, together
 //! with those that do.
 
+use super::quote::inline;
+use super::tools::{LIMIT_MAX, ROLES};
 use super::trouble::Trouble;
+use crate::api::types::BRIEFING_TOKENS;
 use rmcp::model::JsonObject;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +75,45 @@ impl Given<'_> {
     }
 }
 
+/// A whole number within a range, if one is given. What is none is told with its field.
+fn whole<'de, D, T>(given: D, field: &str, range: &RangeInclusive<T>) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64> + PartialOrd + Display,
+{
+    let Some(given) = Option::<Value>::deserialize(given)? else { return Ok(None) };
+    let number = given.as_u64().and_then(|number| T::try_from(number).ok());
+    let number = number.filter(|number| range.contains(number));
+    let (least, most) = (range.start(), range.end());
+    number.map(Some).ok_or_else(|| {
+        let given = inline(&given.to_string());
+        let wanted = format!("it must be a whole number from {least} to {most}");
+        D::Error::custom(format!("`{field}` is {given}; {wanted}"))
+    })
+}
+
+fn limit<'de, D: Deserializer<'de>>(given: D) -> Result<Option<usize>, D::Error> {
+    whole(given, "limit", &(1..=LIMIT_MAX))
+}
+
+fn budget<'de, D: Deserializer<'de>>(given: D) -> Result<Option<u32>, D::Error> {
+    whole(given, "budget", &(0..=u32::MAX))
+}
+
+fn briefing_budget<'de, D: Deserializer<'de>>(given: D) -> Result<Option<u32>, D::Error> {
+    whole(given, "budget", &BRIEFING_TOKENS)
+}
+
+fn role<'de, D: Deserializer<'de>>(given: D) -> Result<Option<String>, D::Error> {
+    match Option::<String>::deserialize(given)? {
+        Some(unknown) if !ROLES.contains(&unknown.as_str()) => {
+            let wanted = format!("it must be one of {}", ROLES.join(", "));
+            Err(D::Error::custom(format!("`role` is \"{}\"; {wanted}", inline(&unknown))))
+        }
+        known => Ok(known),
+    }
+}
+
 /// A question.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,10 +121,13 @@ pub struct Search {
     /// What is asked.
     pub query: String,
     /// At most so many hits.
+    #[serde(default, deserialize_with = "limit")]
     pub limit: Option<usize>,
     /// Tokens that the hits may take.
+    #[serde(default, deserialize_with = "budget")]
     pub budget: Option<u32>,
     /// What the agent is doing.
+    #[serde(default, deserialize_with = "role")]
     pub role: Option<String>,
     /// Only this type.
     #[serde(rename = "type")]
@@ -229,6 +276,7 @@ pub struct Briefing {
     /// Of which workspace.
     pub workspace: Option<String>,
     /// Tokens it may take.
+    #[serde(default, deserialize_with = "briefing_budget")]
     pub budget: Option<u32>,
 }
 
@@ -243,6 +291,14 @@ mod tests {
         Call::read(tool, arguments.as_object().cloned().unwrap_or_default())
     }
 
+    #[track_caller]
+    fn told(tool: &str, arguments: &Value) -> String {
+        match read(tool, arguments) {
+            Err(Misread::Arguments(trouble)) => trouble.to_string(),
+            other => panic!("{tool}: {other:?}"),
+        }
+    }
+
     #[test]
     fn a_wrong_argument_is_named_with_the_right_ones() {
         let wrong = [
@@ -253,14 +309,52 @@ mod tests {
             ("task_finish", json!({"outcome": "fine"}), "`success` or `failure`"),
         ];
         for (tool, arguments, expected) in wrong {
-            match read(tool, &arguments) {
-                Err(Misread::Arguments(trouble)) => {
-                    assert!(trouble.to_string().contains(expected), "{trouble}");
-                }
-                other => panic!("{tool}: {other:?}"),
-            }
+            let told = told(tool, &arguments);
+            assert!(told.contains(expected), "{told}");
         }
         assert!(matches!(read("forget", &json!({})), Err(Misread::NoSuchTool)));
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_named_with_the_range() {
+        let limit = "it must be a whole number from 1 to 20";
+        for (given, as_told) in [
+            (json!(0), "0"),
+            (json!(21), "21"),
+            (json!(1_000), "1000"),
+            (json!(-1), "-1"),
+            (json!(2.5), "2.5"),
+            (json!(u64::MAX), "18446744073709551615"),
+        ] {
+            let told = told("search", &json!({"query": "q", "limit": given}));
+            assert!(told.ends_with(&format!(": `limit` is {as_told}; {limit}")), "{told}");
+        }
+        for (tool, arguments, expected) in [
+            ("search", json!({"query": "q", "budget": -5}), "-5; it must be a whole number from 0"),
+            ("briefing", json!({"budget": 99}), "99; it must be a whole number from 100 to 20000"),
+        ] {
+            let told = told(tool, &arguments);
+            assert!(told.contains(&format!(": `budget` is {expected}")), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_the_schema_of_a_search_allows_is_taken() {
+        let search = tools().into_iter().find(|tool| tool.name == "search").unwrap();
+        let schema = serde_json::to_value(&*search.input_schema).unwrap();
+        let limit = &schema["properties"]["limit"];
+        let limits = [&limit["minimum"], &limit["maximum"], &Value::Null];
+        for limit in limits {
+            assert!(read("search", &json!({"query": "q", "limit": limit})).is_ok(), "{limit}");
+        }
+        let roles = schema["properties"]["role"]["enum"].as_array().unwrap();
+        for role in roles {
+            assert!(read("search", &json!({"query": "q", "role": role})).is_ok(), "{role}");
+        }
+        let told = told("search", &json!({"query": "q", "role": "executor"}));
+        let known: Vec<&str> = roles.iter().filter_map(Value::as_str).collect();
+        let expected = format!("`role` is \"executor\"; it must be one of {}", known.join(", "));
+        assert!(told.ends_with(&expected), "{told}");
     }
 
     #[test]
@@ -270,10 +364,7 @@ mod tests {
             let listed: BTreeSet<&str> =
                 schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
             // A field that is not there makes the reader list those that are.
-            let told = match read(&tool.name, &json!({"no_such_field": 1})) {
-                Err(Misread::Arguments(trouble)) => trouble.to_string(),
-                other => panic!("{}: {other:?}", tool.name),
-            };
+            let told = told(&tool.name, &json!({"no_such_field": 1}));
             let expected = told.split("expected ").nth(1).unwrap_or_default();
             let taken: BTreeSet<&str> =
                 expected.split('`').skip(1).step_by(2).filter(|name| !name.is_empty()).collect();

@@ -100,7 +100,7 @@ impl Asking<'_> {
     pub(super) async fn get(&self, code: &str) -> Result<Answer, Trouble> {
         let checkout =
             self.session.checkout().map(|folder| format!("?checkout={}", escape(folder)));
-        let path = format!("/v1/entries/{}{}", escape(code), checkout.unwrap_or_default());
+        let path = entry_path(code, &checkout.unwrap_or_default())?;
         let entry: Entry = self.ask(&path).await?;
         admitted(&entry)?;
         self.session.note_served([entry.code.as_str(), entry.id.as_str()].into_iter());
@@ -157,7 +157,7 @@ impl Asking<'_> {
             Verdict::Harmful | Verdict::Failure => Outcome::Failure,
             Verdict::Confirm => return self.confirm(&observe.code, &work).await,
         };
-        let path = format!("/v1/entries/{}/observations", escape(&observe.code));
+        let path = entry_path(&observe.code, "/observations")?;
         let body = Observation { outcome, task: work.task.clone() };
         let observed = self.send(Method::POST, &path, &body).await;
         let observed: Observed = observed.map_err(|trouble| self.about(&work, trouble))?;
@@ -177,11 +177,8 @@ impl Asking<'_> {
     async fn confirm(&self, name: &str, work: &Work) -> Result<Answer, Trouble> {
         let primed = self.session.was_served(name);
         let query = work.task.as_ref().map(|task| format!("&task={}", escape(task)));
-        let path = format!(
-            "/v1/entries/{}/confirm?primed={primed}{}",
-            escape(name),
-            query.unwrap_or_default()
-        );
+        let rest = format!("/confirm?primed={primed}{}", query.unwrap_or_default());
+        let path = entry_path(name, &rest)?;
         let confirmed = self.send(Method::POST, &path, &()).await;
         let confirmed: Value = confirmed.map_err(|trouble| self.about(work, trouble))?;
         let [id, code, class, reason] =
@@ -241,7 +238,8 @@ impl Asking<'_> {
             rounds: None,
             strategy: None,
         };
-        let path = format!("/v1/tasks/{}/finish", escape(&task));
+        let name = part(&task, "a task", "its name is wanted, as `task_begin` told it")?;
+        let path = format!("/v1/tasks/{name}/finish");
         let done: FinishedTask = self.send(Method::POST, &path, &body).await?;
         self.session.leave_task(&task);
         let mut text = match done.already {
@@ -273,7 +271,7 @@ impl Asking<'_> {
 
     async fn resolve(&self, resolve: Resolve) -> Result<Answer, Trouble> {
         let Resolve { code, action, by, to, note } = resolve;
-        let path = format!("/v1/entries/{}", escape(&code));
+        let path = entry_path(&code, "")?;
         let archive = |archived| Edit { archived: Some(archived), ..Edit::default() };
         let (done, what): (Value, &str) = match action {
             Action::Archive => {
@@ -337,6 +335,20 @@ fn admitted(entry: &Entry) -> Result<(), Trouble> {
     let code = &entry.code;
     let hint = format!("a person can read it on a terminal: `klnode show {code}`");
     Err(Trouble::new(format!("read out {code}: {why}")).hinting(hint))
+}
+
+/// The path of an entry.
+fn entry_path(code: &str, rest: &str) -> Result<String, Trouble> {
+    let name = part(code, "an entry", "a code, an id or its beginning is wanted")?;
+    Ok(format!("/v1/entries/{name}{rest}"))
+}
+
+/// What an agent calls something, as one part of a path. Nothing would be another path.
+fn part(name: &str, of: &str, wanted: &str) -> Result<String, Trouble> {
+    match name.trim().is_empty() {
+        true => Err(Trouble::new(format!("find {of} without a name: {wanted}"))),
+        false => Ok(escape(name)),
+    }
 }
 
 fn briefing_path(asked: &Briefing, checkout: Option<&String>) -> String {

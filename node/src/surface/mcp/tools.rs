@@ -5,6 +5,12 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// Hits of one answer that an agent may ask for: fewer than a person may, since it pays for each.
+pub(super) const LIMIT_MAX: usize = 20;
+/// What an agent may say that it is doing. An executor is answered only when it says that it
+/// deviates, which no agent can say here.
+pub(super) const ROLES: [&str; 4] = ["researcher", "planner", "debugger", "reviewer"];
+
 /// What a tool does to the node, for whoever asks before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
@@ -26,9 +32,9 @@ pub fn tools() -> Vec<Tool> {
 fn search() -> Tool {
     let input = json!({
         "query": text("Plain words, symbols, paths or an error message"),
-        "limit": {"type": "integer", "minimum": 1, "maximum": 20},
+        "limit": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX},
         "budget": {"type": "integer", "description": "Tokens"},
-        "role": one_of(&["researcher", "planner", "debugger", "reviewer"]),
+        "role": one_of(&ROLES),
         "type": {"type": "string"},
         "tag": {"type": "string"},
         "workspace": {"type": "string"},
