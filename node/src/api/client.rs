@@ -262,6 +262,15 @@ pub fn escape(text: &str) -> String {
     escaped.collect()
 }
 
+/// What somebody calls something, as one part of a path; or what to tell whoever says nothing, which
+/// would be another path.
+pub fn part(name: &str, of: &str, wanted: &str) -> Result<String, String> {
+    match name.trim().is_empty() {
+        true => Err(format!("find {of} without a name: {wanted}")),
+        false => Ok(escape(name)),
+    }
+}
+
 /// A name as it fits into a header; nothing if none of it does.
 fn label(name: &str) -> Option<String> {
     let words = name.split_whitespace().collect::<Vec<_>>().join("-");

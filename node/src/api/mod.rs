@@ -34,7 +34,7 @@ pub mod upkeep;
 
 pub use bound::{Bound, ServeError};
 pub use caller::{CLIENT_HEADER, Caller, SESSION_HEADER};
-pub use client::{Client, ClientError, Following, escape};
+pub use client::{Client, ClientError, Following, escape, part};
 pub use description::document;
 pub use errors::{ApiError, Kind};
 pub use exchange::{Answer, Body, Format, Params};

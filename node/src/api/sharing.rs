@@ -6,7 +6,7 @@ use super::server::Service;
 use super::types::MappedCheckout;
 use super::types::peers::{self as types, Member, Peer, RefusedFor};
 use crate::query::characters::is_seen;
-use crate::query::{Numbers, TrustReport, cleaned, name_of};
+use crate::query::{Numbers, TrustReport, cleaned, name_of, short_key};
 use crate::replicate::{Live, PairError};
 use crate::store::peers::Society;
 use crate::store::peers::rows::{Approval, PeerRow, RefusalRow, Way};
@@ -63,7 +63,7 @@ pub(super) fn find_peer(society: &Society, text: &str) -> Result<AuthorId, PairE
     }
     // Before all else as it is shown, with the beginning of its key: another may say that as its name.
     let is_shown = |(key, row): &(&AuthorId, &PeerRow)| {
-        text == format!("{} ({})", cleaned(&row.name), short(**key))
+        text == format!("{} ({})", cleaned(&row.name), short_key(**key))
     };
     let is_called = |row: &PeerRow| row.name == text || cleaned(&row.name) == text;
     let is_meant = |(key, row): &(&AuthorId, &PeerRow)| {
@@ -77,17 +77,12 @@ pub(super) fn find_peer(society: &Society, text: &str) -> Result<AuthorId, PairE
         [] => Err(PairError::NoSuchPeer(text.to_owned())),
         [(one, _)] => Ok(**one),
         several if several.iter().all(|(_, row)| is_called(row)) => {
-            let keys: Vec<String> = several.iter().map(|(key, _)| short(**key)).collect();
+            let keys: Vec<String> = several.iter().map(|(key, _)| short_key(**key)).collect();
             let (name, count) = (text.to_owned(), several.len());
             Err(PairError::SameName { name, count, keys: keys.join(", ") })
         }
         _ => Err(PairError::Ambiguous(text.to_owned())),
     }
-}
-
-/// The beginning of a key, as it stands beside a name.
-fn short(key: AuthorId) -> String {
-    key.to_string().chars().take(8).collect()
 }
 
 /// The workspace that somebody means.

@@ -3,10 +3,10 @@
 use super::harmless::printable;
 use super::peer::{off_by, standing};
 use super::{Reply, Terminal, VerbError, anchors, entry};
-use crate::api::Client;
 pub(super) use crate::api::escape;
 use crate::api::types::peers::Peer;
 use crate::api::types::{self, Entry, IndexStatus, Status};
+use crate::api::{self, Client};
 use crate::query::count::{entries, records};
 use crate::query::shell;
 use serde::Serialize;
@@ -279,12 +279,9 @@ pub(super) fn path(entry: &str, rest: &str) -> Result<String, VerbError> {
     Ok(format!("/v1/entries/{name}{rest}"))
 }
 
-/// What was typed as the name of something, as one part of a path. Nothing would be another path.
+/// What was typed as the name of something, as one part of a path.
 pub(super) fn part(name: &str, of: &str, wanted: &str) -> Result<String, VerbError> {
-    match name.trim().is_empty() {
-        true => Err(VerbError::Input(format!("find {of} without a name: {wanted}"))),
-        false => Ok(escape(name)),
-    }
+    api::part(name, of, wanted).map_err(VerbError::Input)
 }
 
 #[cfg(test)]

@@ -57,5 +57,5 @@ pub use reading::{Found, Reader, Reading};
 pub use reference::{Reference, ReferenceError};
 pub use report::{Fading, TrustReport};
 pub use settings::WeightsFrom;
-pub use standing::{Standing, Via, cleaned, hops, name_of};
+pub use standing::{Standing, Via, cleaned, hops, name_of, short_key};
 pub use succession::SuccessionError;

@@ -294,21 +294,25 @@ pub fn name_of(society: &Society, author: AuthorId) -> String {
     if author == society.own {
         return "you".to_owned();
     }
-    let key = author.to_string();
-    let short = &key[..SHORT_KEY];
+    let short = short_key(author);
     let called = |row: &crate::store::peers::rows::PeerRow| cleaned(&row.name);
-    let Some(name) = society.peers.get(&author).map(called) else { return short.to_owned() };
+    let Some(name) = society.peers.get(&author).map(called) else { return short };
     let looks = name.to_lowercase();
     let is_alike = |row| called(row).to_lowercase() == looks;
     let is_taken = |(other, row): (&AuthorId, _)| *other != author && is_alike(row);
     let is_like_key = looks.len() == SHORT_KEY && looks.chars().all(|one| one.is_ascii_hexdigit());
     if looks.is_empty() || looks == "you" {
-        short.to_owned()
+        short
     } else if is_like_key || society.peers.iter().any(is_taken) {
         format!("{name} ({short})")
     } else {
         name
     }
+}
+
+/// The beginning of a key, as it stands beside a name.
+pub fn short_key(author: AuthorId) -> String {
+    author.to_string()[..SHORT_KEY].to_owned()
 }
 
 /// A name as it is seen: nothing in it hides, and nothing ends the label that it stands in.

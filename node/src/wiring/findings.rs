@@ -151,12 +151,11 @@ enum Failed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::home::Home;
-    use super::super::node::{Network, Node, now};
+    use super::super::node::now;
+    use super::super::node::testing::started;
     use super::*;
     use crate::engine::{Command, FindingAct};
     use crate::store::findings::FindingKey;
-    use klnode_config::Config;
     use klnode_crdt::ids::TaskId;
     use std::sync::{Condvar, Mutex};
 
@@ -184,12 +183,7 @@ mod tests {
 
     #[test]
     fn findings_are_compared_after_a_panic_too_and_the_stop_is_in_order() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::resolve(Some(folder.path().join("home"))).unwrap();
-        home.prepare().unwrap();
-        let config = Config::default();
-        let node = Node::open(&home, &config).unwrap();
-        let (service, running) = node.start(&home, &config, Network::None).unwrap();
+        let (_folder, service, running) = started();
         let (engine, index, reader) = (service.engine, service.index, service.reader);
         let comparing = start(Setup { engine: engine.clone(), index, reader, now: falling });
         wait_until_asked(1);

@@ -255,6 +255,23 @@ pub(super) fn now() -> WallTime {
 }
 
 #[cfg(test)]
+pub(super) mod testing {
+    use super::{Config, Home, Network, Node, Running, Service};
+    use tempfile::TempDir;
+
+    /// A node as it is without a configuration, in a home of its own, which goes with the folder.
+    pub(in crate::wiring) fn started() -> (TempDir, Service, Running) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::resolve(Some(folder.path().join("home"))).unwrap();
+        home.prepare().unwrap();
+        let config = Config::default();
+        let node = Node::open(&home, &config).unwrap();
+        let (service, running) = node.start(&home, &config, Network::None).unwrap();
+        (folder, service, running)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::limits;
     use klnode_config::Layers;

@@ -290,8 +290,8 @@ fn is_going(stopped: &Receiver<()>, wait: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::home::Home;
-    use super::super::node::{Network, Node, now};
+    use super::super::node::now;
+    use super::super::node::testing::started;
     use super::*;
     use crate::engine::Receipt;
     use crate::engine::testing::lesson;
@@ -365,14 +365,9 @@ mod tests {
 
     #[test]
     fn what_was_erased_before_it_starts_is_known_to_be_left_over() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::resolve(Some(folder.path().join("home"))).unwrap();
-        home.prepare().unwrap();
-        let config = Config::default();
-        let node = Node::open(&home, &config).unwrap();
-        let (service, running) = node.start(&home, &config, Network::None).unwrap();
+        let (_folder, service, running) = started();
         let starts = || {
-            let setup = Setup::new(&config.upkeep, now);
+            let setup = Setup::new(&Config::default().upkeep, now);
             let mut keeper = Keeper::new(setup, &service.engine, &service.index, &service.upkeep);
             // It is told to stop before it looks for the first time.
             let (stop, stopped) = mpsc::channel();
@@ -406,12 +401,7 @@ mod tests {
 
     #[test]
     fn upkeep_goes_on_after_a_panic_and_the_stop_is_in_order() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::resolve(Some(folder.path().join("home"))).unwrap();
-        home.prepare().unwrap();
-        let config = Config::default();
-        let node = Node::open(&home, &config).unwrap();
-        let (service, running) = node.start(&home, &config, Network::None).unwrap();
+        let (_folder, service, running) = started();
         let moment = Duration::from_millis(1);
         let setup = Setup { pause: moment, look_interval: moment, now: falling };
         let upkeep = start(setup, &service.engine, &service.index, &service.upkeep);

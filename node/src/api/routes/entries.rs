@@ -15,7 +15,7 @@ use crate::api::types::{
     Observe, Observed, Outcome, Overlay, ShareFlag, ShowQuery,
 };
 use crate::engine::{Command, Confirmation, Marks, Receipt, Rejection, TaskAct, TaskDone, edited};
-use crate::query::{Found, Gate, complaint};
+use crate::query::{Found, Gate, Reading, complaint};
 use crate::store::Error;
 use axum::extract::State;
 use klnode_crdt::claims::Claims;
@@ -109,9 +109,8 @@ async fn beside(service: Service, entry: EntryId, is_shared: bool) -> Beside {
         let snapshot = service.snapshot()?;
         let reading = service.reader.at(&snapshot, (service.now)())?;
         let same = reading.written_before(&service.index, entry).ok().flatten();
-        let found = if is_shared { reading.read(entry).ok().flatten() } else { None };
-        let flags = found.and_then(|found| reading.share_flags(&found).ok());
-        Ok(Beside { flags: translate::flags(flags.unwrap_or_default()), same })
+        let flags = if is_shared { flags(&reading, entry).unwrap_or_default() } else { Vec::new() };
+        Ok(Beside { flags, same })
     });
     told.await.unwrap_or_default()
 }
@@ -185,13 +184,18 @@ async fn changed(
     Ok(Answer(Edited { id, code, flags: flagged(service, entry).await }))
 }
 
-/// What to look at before others have an entry. It is changed, whatever can be told of it.
+/// What to look at before others have an entry.
+fn flags(reading: &Reading<'_>, entry: EntryId) -> Result<Vec<ShareFlag>, Error> {
+    let flags = reading.read(entry)?.map(|found| reading.share_flags(&found)).transpose()?;
+    Ok(translate::flags(flags.unwrap_or_default()))
+}
+
+/// The same of one that was changed. It is, whatever can be told of it.
 async fn flagged(service: Service, entry: EntryId) -> Vec<ShareFlag> {
     let told = apart(move |_| {
         let snapshot = service.snapshot()?;
         let reading = service.reader.at(&snapshot, (service.now)())?;
-        let flags = reading.read(entry)?.map(|found| reading.share_flags(&found)).transpose()?;
-        Ok(translate::flags(flags.unwrap_or_default()))
+        Ok(flags(&reading, entry)?)
     });
     told.await.unwrap_or_default()
 }

@@ -190,6 +190,21 @@ fn resolve(snapshot: &Snapshot, name: &str) -> Result<EntryId, ApiError> {
     Ok(name.parse::<Reference>()?.resolve(snapshot)?)
 }
 
+/// Tells whoever names an entry that was forgotten.
+fn check_not_forgotten(
+    snapshot: &Snapshot,
+    entry: EntryId,
+    told: impl FnOnce(&str) -> String,
+) -> Result<(), ApiError> {
+    match snapshot.tombstone(entry)? {
+        None => Ok(()),
+        Some(_) => {
+            let message = told(&kind::code_digits(entry));
+            Err(ApiError::new(Kind::Forgotten, message, None))
+        }
+    }
+}
+
 /// Of an entry that was there a moment ago.
 fn not_held(entry: EntryId) -> ApiError {
     ReferenceError::Unknown(kind::code_digits(entry)).into()
@@ -228,11 +243,9 @@ impl Service {
         let reading = self.reader.at(snapshot, (self.now)())?;
         let found = reading.read_shown(entry)?;
         let mut found = found.ok_or_else(|| not_held(entry))?;
-        if snapshot.tombstone(entry)?.is_some() {
-            let code = kind::code_digits(entry);
-            let message = format!("show entry {code}: it was forgotten");
-            return Err(ApiError::new(Kind::Forgotten, message, None));
-        }
+        check_not_forgotten(snapshot, entry, |code| {
+            format!("show entry {code}: it was forgotten")
+        })?;
         let checkout = checkout.filter(|_| found.has_predicates());
         let checkout = checkout.and_then(|folder| GitCheckout::open(folder).ok());
         let looked = checkout.map(|checkout| reading.look(&mut found, &checkout));

@@ -1,18 +1,16 @@
 //! What was served lately, and to whom.
 
-use super::{how_many, resolve};
+use super::{check_not_forgotten, how_many, resolve};
 use crate::api::apart::apart;
-use crate::api::errors::{ApiError, Kind};
+use crate::api::errors::ApiError;
 use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{Served, ServedAnswer, ServedQuery};
 use crate::query::{Reading, defused};
+use crate::store::Error;
 use crate::store::rows::ServedRow;
-use crate::store::{Error, Snapshot};
 use axum::extract::State;
-use klnode_crdt::ids::EntryId;
-use klnode_crdt::kind;
 use klnode_crdt::time::WallTime;
 
 /// Answers, unless the caller says how many.
@@ -33,7 +31,10 @@ pub(super) async fn list(
         let (snapshot, now) = (service.snapshot()?, (service.now)());
         let entry = entry.map(|name| resolve(&snapshot, &name)).transpose()?;
         if let Some(entry) = entry {
-            check_held(&snapshot, entry)?;
+            // Who was given it is forgotten with it. To say that nobody was would be wrong.
+            check_not_forgotten(&snapshot, entry, |code| {
+                format!("list answers with {code}: it was forgotten, and who was given it, too")
+            })?;
         }
         let reading = service.reader.at(&snapshot, now)?;
         let mut served = Served { as_of: now.as_millis(), answers: Vec::new(), more: false };
@@ -57,16 +58,6 @@ pub(super) async fn list(
     })
     .await
     .map(Answer)
-}
-
-/// Who was given an entry is forgotten with it. To say that nobody was would be wrong.
-fn check_held(snapshot: &Snapshot, entry: EntryId) -> Result<(), ApiError> {
-    if snapshot.tombstone(entry)?.is_none() {
-        return Ok(());
-    }
-    let code = kind::code_digits(entry);
-    let message = format!("list answers with {code}: it was forgotten, and who was given it, too");
-    Err(ApiError::new(Kind::Forgotten, message, None))
 }
 
 /// What others asked, and called themselves, is quoted: a program may read it, and is not to obey it.

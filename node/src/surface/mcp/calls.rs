@@ -12,7 +12,7 @@ use crate::api::types::{
     Edit, Entry, FinishTask, FinishedTask, NewEntry, NewTask, Observe as Observation, Observed,
     Outcome, Overlay,
 };
-use crate::api::{ClientError, escape};
+use crate::api::{ClientError, escape, part};
 use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -238,7 +238,8 @@ impl Asking<'_> {
             rounds: None,
             strategy: None,
         };
-        let name = part(&task, "a task", "its name is wanted, as `task_begin` told it")?;
+        let name = part(&task, "a task", "its name is wanted, as `task_begin` told it");
+        let name = name.map_err(Trouble::new)?;
         let path = format!("/v1/tasks/{name}/finish");
         let done: FinishedTask = self.send(Method::POST, &path, &body).await?;
         self.session.leave_task(&task);
@@ -339,16 +340,9 @@ fn admitted(entry: &Entry) -> Result<(), Trouble> {
 
 /// The path of an entry.
 fn entry_path(code: &str, rest: &str) -> Result<String, Trouble> {
-    let name = part(code, "an entry", "a code, an id or its beginning is wanted")?;
+    let name = part(code, "an entry", "a code, an id or its beginning is wanted");
+    let name = name.map_err(Trouble::new)?;
     Ok(format!("/v1/entries/{name}{rest}"))
-}
-
-/// What an agent calls something, as one part of a path. Nothing would be another path.
-fn part(name: &str, of: &str, wanted: &str) -> Result<String, Trouble> {
-    match name.trim().is_empty() {
-        true => Err(Trouble::new(format!("find {of} without a name: {wanted}"))),
-        false => Ok(escape(name)),
-    }
 }
 
 fn briefing_path(asked: &Briefing, checkout: Option<&String>) -> String {
