@@ -1,11 +1,17 @@
-//! Who belongs to a shared workspace: its charter, an entry like any other.
+//! The charter: the entry that lists the members of a shared workspace.
 //!
-//! Its id follows from the workspace's, so every member finds it. The **owner** is whoever can show
-//! the preimage of the workspace's id; the owner's claims on the charter list **admins**; the claims
-//! of owner and admins list **members**. Membership has depth one and no stamp decides it: whoever
-//! is listed belongs, whoever is withdrawn by the one who listed it does not. What anybody else
-//! claims on a charter means nothing. Beside each admin stands the owner's signed grant, which its
-//! tombstones carry: they are believed also where nobody has the charter.
+//! The entry id of the charter follows from the workspace id, so every member can find it.
+//! Authority on a charter comes in three levels:
+//!
+//! - The **owner** is the author who shows the preimage of the workspace id.
+//! - **Admins** are the keys that the owner lists in its claims.
+//! - **Members** are the keys that the owner or an admin lists in its claims.
+//!
+//! Claims of other authors on a charter have no effect, so membership is not transitive. No stamp
+//! decides membership: a key belongs to the workspace while at least one owner or admin lists it.
+//!
+//! For each admin the charter also holds a signed grant of the owner. An admin copies its grant
+//! into its tombstones, so nodes without the charter can verify them.
 
 use crate::claims::TextSet;
 use crate::entry::Entry;
@@ -20,42 +26,42 @@ use crate::writer::Claim;
 use data_encoding::HEXLOWER;
 use std::collections::BTreeSet;
 
-/// What the source of a charter's origin is called.
+/// The source format in the origin of a charter.
 pub const FORMAT: &str = "klnode/workspace";
-/// Its key there.
+/// The source key in the origin of a charter.
 pub const KEY: &str = "charter";
 
-/// Who belongs to a workspace.
+/// The members and settings of a workspace, read from its charter.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Charter {
-    /// The owner, and the preimage that proves it; unknown until its claims are held.
+    /// The owner and the nonce that proves it; `None` until the owner's claims are held.
     pub owner: Option<(AuthorId, Nonce)>,
-    /// Those the owner lists.
+    /// The keys that the owner lists as admins, without the owner.
     pub admins: BTreeSet<AuthorId>,
-    /// Everyone who belongs: owner, admins, and those they list.
+    /// All members: the owner, the admins, and the keys that they list.
     pub members: BTreeSet<AuthorId>,
-    /// The workspace's settings, as owner and admins last set them: one text, one value.
+    /// The settings of the workspace as TOML text, by the latest claim of the owner or an admin.
     pub settings: Option<String>,
-    /// What owner or admins call it.
+    /// The name of the workspace, by the latest claim of the owner or an admin.
     pub name: Option<String>,
-    /// Checkouts that owner or admins say belong to it. Only offered: nobody's node takes them
-    /// for its own without its operator.
+    /// The checkouts that the owner or an admin assigns to the workspace. Only a suggestion: a node
+    /// maps a checkout to the workspace only after its operator agrees.
     pub checkouts: BTreeSet<String>,
 }
 
-/// The origin of a workspace's charter.
+/// The origin of the charter of a workspace.
 pub fn origin(workspace: WorkspaceId) -> Origin {
     let memory = Memory::Episodic;
     Origin::Imported { workspace, memory, format: FORMAT.to_owned(), key: KEY.to_owned() }
 }
 
-/// The charter's entry.
+/// The entry id of the charter of a workspace.
 pub fn entry(workspace: WorkspaceId) -> EntryId {
     origin(workspace).id()
 }
 
 impl Charter {
-    /// Reads the charter of a workspace at a moment.
+    /// Reads the charter of a workspace from its entry at `now`.
     pub fn read(workspace: WorkspaceId, held: &Entry, now: WallTime) -> Self {
         let listed = |author: AuthorId, set: TextSet| {
             let texts = held.claims.get(&author).and_then(|claims| claims.texts.get(&set));
@@ -87,9 +93,10 @@ impl Charter {
         Self { owner, admins, members, settings, name, checkouts }
     }
 
-    /// What the owner of this charter says beside other claims on it, so that each admin has what it
-    /// needs to forget: a grant for whoever is or becomes one. That of whoever is one no longer goes,
-    /// which takes nothing back from it and leaves room.
+    /// Claims that the owner must add to `claims` so that the grants match the admins: one new
+    /// grant for each admin without one, and a withdrawal of the grant of each former admin. A
+    /// withdrawal does not revoke the grant; it only makes room in the set. Empty if `owner` is not
+    /// the owner.
     pub fn grants(&self, owner: &SecretKey, held: &Entry, claims: &[Claim]) -> Vec<Claim> {
         let Some((_, nonce)) = self.owner.filter(|(by, _)| *by == owner.author()) else {
             return Vec::new();
@@ -115,7 +122,7 @@ impl Charter {
         new.chain(old.map(|text| Claim::Withdraw(TextSet::GRANTS, text))).collect()
     }
 
-    /// What the owner has handed an admin to forget with.
+    /// The grant of the owner for this admin, if the charter has one.
     pub fn granted(&self, held: &Entry, admin: AuthorId) -> Option<AdminGrant> {
         let (owner, nonce) = self.owner.filter(|_| self.admins.contains(&admin))?;
         let signature = self.said(held, TextSet::GRANTS).into_iter().find_map(|text| {
@@ -126,14 +133,14 @@ impl Charter {
         Some(AdminGrant { owner, nonce, signature })
     }
 
-    /// The texts of a set that the owner says.
+    /// The elements that the owner has in this set.
     fn said(&self, held: &Entry, set: TextSet) -> BTreeSet<String> {
         let claims = self.owner.and_then(|(owner, _)| held.claims.get(&owner));
         let texts = claims.and_then(|claims| claims.texts.get(&set));
         texts.into_iter().flat_map(|texts| texts.present()).cloned().collect()
     }
 
-    /// Whether an author may list members.
+    /// True if the author may list members: the owner and the admins.
     pub fn may_invite(&self, author: AuthorId) -> bool {
         self.admins.contains(&author) || self.owner.is_some_and(|(owner, _)| owner == author)
     }
@@ -172,7 +179,7 @@ mod tests {
     fn only_owner_and_admins_list_members() {
         let workspace = WorkspaceId::of(key(1).author(), NONCE);
         let mut held = Entry::default();
-        // A stranger who claims everything.
+        // A stranger claims to be the owner and lists itself.
         let proof = Claim::Add(TextSet::OWNER_NONCES, NONCE.to_string());
         let greedy = [proof.clone(), add(TextSet::ADMINS, 6), add(TextSet::MEMBERS, 6)];
         says(&mut held, workspace, 6, &greedy);
@@ -203,7 +210,7 @@ mod tests {
         let grants =
             |held: &Entry, by: u8, claims: &[Claim]| read(held).grants(&key(by), held, claims);
         let proof = Claim::Add(TextSet::OWNER_NONCES, NONCE.to_string());
-        // An admin of before there were grants.
+        // An admin that was listed before grants existed.
         says(&mut held, workspace, 1, &[proof, add(TextSet::ADMINS, 2)]);
         assert_eq!(read(&held).granted(&held, admin), None);
         assert_eq!(grants(&held, 2, &[]), [], "only the owner grants");

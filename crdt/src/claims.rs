@@ -1,6 +1,8 @@
-//! What one author claims about one entry: texts, sets, and whether it is archived.
+//! The claims facet: the texts, sets and archival state that one author asserts about one entry.
 //!
-//! Claims of several authors are kept apart; [`crate::view`] decides whose are shown.
+//! [`Claims`] is a struct of lattices: multi-value registers for texts, LWW element sets for tags,
+//! citations and links. The claims of different authors are never merged with each other.
+//! [`crate::view`] decides whose claims a reader sees.
 
 use crate::gset::{GSet, Word};
 use crate::ids::{AuthorId, EntryId, MarkId};
@@ -10,33 +12,36 @@ use crate::retraction::Marks;
 use crate::time::WallTime;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which set of plain texts. Numbers of later versions are kept and passed on, not shown.
+/// Number of a set of plain texts. Nodes keep and forward numbers of later versions, but do not
+/// show them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextSet(pub u8);
 
 impl TextSet {
-    /// Tags, hierarchical with `/`.
+    /// Tags. A `/` separates levels: `auth/jwt` is below `auth`.
     pub const TAGS: Self = Self(1);
-    /// Places in a checkout that the entry speaks of.
+    /// Anchors: the places in a checkout that the entry is about.
     pub const ANCHORS: Self = Self(2);
-    /// How to check that it still holds.
+    /// Steps that check whether the entry still holds.
     pub const VERIFY_STEPS: Self = Self(3);
-    /// Predicates that must hold for it to be valid.
+    /// Predicates that must hold for the entry to be valid.
     pub const DEPENDS_ON: Self = Self(4);
-    /// What other systems call it.
+    /// Ids of the entry in other systems.
     pub const EXTERNAL_KEYS: Self = Self(5);
-    /// On a workspace's charter: who administers it, by key.
+    /// On a workspace charter: public keys of the admins, as hex.
     pub const ADMINS: Self = Self(6);
-    /// On a workspace's charter: who belongs to it, by key.
+    /// On a workspace charter: public keys of the members, as hex.
     pub const MEMBERS: Self = Self(7);
-    /// On a workspace's charter: what proves its owner.
+    /// On a workspace charter: nonces that prove the ownership of the workspace, as hex.
     pub const OWNER_NONCES: Self = Self(8);
-    /// On a workspace's charter: checkouts that belong to it, each by roots and remote.
+    /// On a workspace charter: the checkouts of the workspace, each identified by its root commits
+    /// and its remote.
     pub const CHECKOUTS: Self = Self(9);
-    /// On a workspace's charter: what each admin shows when it forgets, by key and signature.
+    /// On a workspace charter: one admin grant per admin, as the admin's key and the owner's
+    /// signature. An admin puts its grant into its tombstones.
     pub const GRANTS: Self = Self(10);
 
-    /// The sets this version knows, with their names.
+    /// The sets of this version, with their names.
     pub const KNOWN: [(Self, &'static str); 10] = [
         (Self::TAGS, "tags"),
         (Self::ANCHORS, "anchors"),
@@ -50,63 +55,64 @@ impl TextSet {
         (Self::GRANTS, "grants"),
     ];
 
-    /// The set's name, if this version knows it.
+    /// The name of the set; `None` for sets of later versions.
     pub fn name(self) -> Option<&'static str> {
         Self::KNOWN.iter().find(|(known, _)| *known == self).map(|(_, name)| *name)
     }
 }
 
-/// Evidence for an entry. Never withdrawn, only retracted with the rest.
+/// Evidence for an entry. A citation cannot be withdrawn; only a retraction of all claims removes
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Citation {
     /// `commit`, `pr`, `doc`, `test`, `transcript`, `file`, `url` or `run`.
     pub evidence_type: String,
-    /// Where the evidence is.
+    /// Reference to the evidence, such as a commit hash, a path or a URL.
     pub evidence_ref: String,
-    /// Who cites it: an agent, a person, a program.
+    /// Name of the agent, person or program that cites the evidence.
     pub cited_by: String,
-    /// When.
+    /// Time of the citation, by the clock of the author.
     pub cited_at: WallTime,
-    /// Whether it only says where the entry was written, which counts less than evidence.
+    /// True if the citation only records where the entry was written. It counts less than evidence.
     pub is_context: bool,
 }
 
-/// How one entry relates to another. Numbers of later versions are kept and passed on.
+/// Number of a relation between two entries. Nodes keep and forward numbers of later versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Relation(pub u8);
 
 impl Relation {
-    /// Made from that entry by promoting or moving it.
+    /// The entry was made from the target by promoting or moving it.
     pub const DERIVED_FROM: Self = Self(1);
-    /// Takes that entry's place.
+    /// The entry replaces the target.
     pub const SUPERSEDES: Self = Self(2);
-    /// Says the same as that entry.
+    /// The entry has the same meaning as the target: a duplicate.
     pub const SAME_AS: Self = Self(3);
-    /// Related in some other way.
+    /// Any other relation.
     pub const RELATED: Self = Self(4);
 }
 
-/// An edge to another entry.
+/// A directed edge from this entry to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
-    /// How it relates.
+    /// The kind of the relation.
     pub relation: Relation,
-    /// To which entry.
+    /// The target entry.
     pub to: EntryId,
 }
 
-/// One author's claims on one entry.
+/// All claims of one author on one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Claims {
-    /// Texts that replace each other.
+    /// One multi-value register per field of text.
     pub registers: BTreeMap<Register, Lww>,
-    /// Sets of plain texts.
+    /// One set per kind of plain text, such as tags.
     pub texts: BTreeMap<TextSet, GSet<String>>,
-    /// Evidence.
+    /// Evidence for the entry.
     pub citations: GSet<Citation>,
     /// Edges to other entries.
     pub links: GSet<Link>,
-    /// Present while the author wants the entry archived.
+    /// The author's latest archive or unarchive operation: `Present` means archived.
     pub archival: Option<Word>,
 }
 
@@ -121,7 +127,7 @@ impl Lattice for Claims {
 }
 
 impl Claims {
-    /// The `after` list of every single claim.
+    /// The `after` list of each register value and each set operation.
     fn histories(&self) -> impl Iterator<Item = &BTreeSet<MarkId>> {
         let values = self.registers.values().flat_map(Lww::iter).map(|(_, value)| &value.after);
         let texts = self.texts.values().flat_map(GSet::iter).map(|(_, word)| &word.after);
@@ -131,13 +137,13 @@ impl Claims {
         values.chain(texts).chain(citations).chain(links).chain(archival)
     }
 
-    /// Whether any claim here is taken back by the marks. A payload for which this holds is
-    /// erased whole by every holder; its author signs the rest again.
+    /// True if `marks` suppress any claim here. Every node erases such a payload as a whole; the
+    /// author signs the remaining claims again.
     pub fn has_suppressed(&self, marks: &Marks) -> bool {
         !marks.is_empty() && self.histories().any(|after| marks.suppress(after))
     }
 
-    /// The claims that the marks leave standing.
+    /// Removes the claims that `marks` suppress.
     #[must_use]
     pub fn without_suppressed(mut self, marks: &Marks) -> Self {
         for register in self.registers.values_mut() {
@@ -152,8 +158,8 @@ impl Claims {
         self.without_empty()
     }
 
-    /// What the author keeps when it signs again: every value that no other of its values
-    /// replaces, verbatim.
+    /// Removes the register values that a later value of the same author replaces. The author does
+    /// this before it signs again; the remaining values stay byte for byte the same.
     #[must_use]
     pub fn without_replaced(mut self) -> Self {
         for register in self.registers.values_mut() {
@@ -168,12 +174,12 @@ impl Claims {
         self
     }
 
-    /// Whether nothing is claimed.
+    /// True if there is no claim at all.
     pub fn is_empty(&self) -> bool {
         self.histories().next().is_none()
     }
 
-    /// Every mark that some claim here comes after.
+    /// All retractions that the claims here name in `after`.
     pub fn marks(&self) -> Marks {
         let mut marks = Marks::default();
         for mark in self.histories().flatten() {
@@ -182,7 +188,7 @@ impl Claims {
         marks
     }
 
-    /// Whether every value is by `author`: values carry their author, records have one.
+    /// True if `author` wrote every register value. A value repeats the author of its record.
     pub fn is_all_by(&self, author: AuthorId) -> bool {
         self.registers.values().flat_map(Lww::iter).all(|(_, value)| value.author == author)
     }

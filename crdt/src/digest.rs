@@ -1,43 +1,44 @@
-//! Hashes under named contexts.
+//! BLAKE3 hashes with domain separation.
 //!
-//! Each use of a hash has its own blake3 context, so that bytes made for one purpose mean nothing
-//! for another. Fields are fed with their length before them: no two lists of fields hash alike.
+//! Each use of a hash has its own BLAKE3 context, so a hash for one use never equals a hash for
+//! another. [`Fields`] hashes each field after its length, so two different lists of fields never
+//! have the same encoding.
 
 use crate::ids::Digest;
 use blake3::Hasher;
 use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 use std::sync::LazyLock;
 
-/// What a hash is for.
+/// The domain of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// A record's header bytes, without the signature.
+    /// The encoded header of a record, without the signature.
     Record,
-    /// A record's payload bytes.
+    /// The encoded payload of a record.
     Payload,
     /// One value of one register.
     Value,
-    /// The origin of an entry: its id is the first 16 bytes.
+    /// The origin of an entry. The entry id is the first 16 bytes.
     Origin,
-    /// A workspace's owner and nonce: its id is the first 16 bytes.
+    /// Owner and nonce of a workspace. The workspace id is the first 16 bytes.
     Workspace,
-    /// One act of retraction: its id is the first 16 bytes.
+    /// One retraction. The mark id is the first 16 bytes.
     Mark,
-    /// A slot: where a refused record stands.
+    /// The slot of a refused record, and hashed keys of the peer tables. Never part of a record.
     Slot,
-    /// The texts of an entry that a reader is shown together. Never part of a record.
+    /// The texts of an entry that a reader sees together. Never part of a record.
     Text,
-    /// A record as a store keeps it. Never part of a record.
+    /// A stored record, as a checksum of its row. Never part of a record.
     Row,
 }
 
-/// What each context's text hashes to, in the order of [`Context::ALL`]: half of the work of hashing
-/// something short.
+/// The derived key of each context, in the order of [`Context::ALL`]. Cached, because deriving it
+/// is half of the work of hashing a short input.
 static KEYS: LazyLock<[ContextKey; Context::ALL.len()]> =
     LazyLock::new(|| Context::ALL.map(|context| hash_derive_key_context(context.text())));
 
 impl Context {
-    /// All of them, in the order in which they are declared.
+    /// All contexts, in the order of declaration, so that `self as usize` is an index.
     const ALL: [Self; 9] = [
         Self::Record,
         Self::Payload,
@@ -50,12 +51,12 @@ impl Context {
         Self::Row,
     ];
 
-    /// Begins a hash.
+    /// Starts a hash in this context.
     fn hasher(self) -> Hasher {
         Hasher::new_from_context_key(&KEYS[self as usize])
     }
 
-    /// The text is part of the format: changing one changes every id made with it.
+    /// The BLAKE3 context string. It is part of the format: a changed string changes every id.
     const fn text(self) -> &'static str {
         match self {
             Self::Record => "klnode v1 record header",
@@ -71,23 +72,23 @@ impl Context {
     }
 }
 
-/// Hashes one run of bytes.
+/// Hashes a byte string.
 pub fn of(context: Context, bytes: &[u8]) -> Digest {
     let mut hasher = context.hasher();
     hasher.update(bytes);
     Digest::from_bytes(*hasher.finalize().as_bytes())
 }
 
-/// Hashes a list of fields, each after its length.
+/// Hashes a list of fields, each preceded by its length.
 pub struct Fields(Hasher);
 
 impl Fields {
-    /// Starts a list under a context.
+    /// Starts an empty list in a context.
     pub fn new(context: Context) -> Self {
         Self(context.hasher())
     }
 
-    /// Adds one field.
+    /// Adds one field: its length as 8 bytes, then the bytes.
     #[must_use]
     pub fn field(mut self, bytes: &[u8]) -> Self {
         self.0.update(&(bytes.len() as u64).to_be_bytes());
@@ -95,7 +96,7 @@ impl Fields {
         self
     }
 
-    /// Adds a list: its length, then each element as a field.
+    /// Adds a list: the number of its items, then each item as a field.
     #[must_use]
     pub fn list<'a>(mut self, items: impl ExactSizeIterator<Item = &'a [u8]>) -> Self {
         self.0.update(&(items.len() as u64).to_be_bytes());
@@ -107,7 +108,7 @@ impl Fields {
         Digest::from_bytes(*self.0.finalize().as_bytes())
     }
 
-    /// The first 16 bytes of the hash.
+    /// The first 16 bytes of the hash, for ids.
     pub fn finish_short(self) -> [u8; 16] {
         let mut short = [0; 16];
         short.copy_from_slice(&self.finish().as_bytes()[..16]);

@@ -1,7 +1,7 @@
-//! An entry: everything that everybody said about one piece of knowledge, as a struct of lattices.
+//! The entry: the join of all live records about one piece of knowledge.
 //!
-//! It is the join of what its live records say. Nothing is decided here; [`crate::view`] reads an
-//! entry at a moment and for a reader.
+//! [`Entry`] is a struct of lattices, separated by author. It selects nothing and hides nothing:
+//! [`crate::view`] turns it into the view of one reader at one moment.
 
 use crate::claims::Claims;
 use crate::header::Facet;
@@ -16,18 +16,18 @@ use crate::retraction::Marks;
 use crate::tally::Tally;
 use std::collections::BTreeMap;
 
-/// All that is held about one entry.
+/// The joined state of one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Entry {
-    /// Who created it, where, as what; unknown until a record that carries it arrives.
+    /// Creator, workspace and memory; `None` until a record that carries the origin arrives.
     pub origin: Option<Origin>,
-    /// What each author claims.
+    /// The claims of each author.
     pub claims: BTreeMap<AuthorId, Claims>,
-    /// What each author has counted.
+    /// The counters of each author.
     pub tallies: BTreeMap<AuthorId, Tally>,
-    /// What each author has taken back.
+    /// The retractions of each author.
     pub marks: BTreeMap<AuthorId, Marks>,
-    /// The tombstone with the least digest; nothing else is kept beside it.
+    /// The digest of the tombstone; the least one wins. If it is set, all other fields are empty.
     pub tombstone: Option<Digest>,
 }
 
@@ -38,7 +38,7 @@ impl Lattice for Entry {
             *self = Self::forgotten(digest);
             return;
         }
-        // Both are preimages of one id: they can only differ by a hash collision.
+        // Both hash to the same entry id, so they differ only if the hash collides.
         self.origin = self.origin.take().max(other.origin);
         self.claims.join(other.claims);
         self.tallies.join(other.tallies);
@@ -47,8 +47,9 @@ impl Lattice for Entry {
 }
 
 impl Entry {
-    /// What people call it: by a type that somebody claims for it, else by its digits alone. For where
-    /// it does not matter whose word is shown, since the letter is only a hint.
+    /// The citation code of the entry, with the letter of any claimed type; only the digits if no
+    /// known type is claimed. It ignores which authors the reader may see, since the letter is only
+    /// a hint.
     pub fn code(&self, entry: EntryId) -> String {
         let types = self.claims.values().filter_map(|said| said.registers.get(&Register::TYPE));
         let mut texts = types.flat_map(|values| values.iter().map(|(_, value)| &value.text));
@@ -56,14 +57,14 @@ impl Entry {
         kind.map_or_else(|| code_digits(entry), |kind| kind.code(entry))
     }
 
-    /// An entry of which only the tombstone is left.
+    /// A deleted entry: only the digest of its tombstone.
     pub fn forgotten(tombstone: Digest) -> Self {
         Self { tombstone: Some(tombstone), ..Self::default() }
     }
 
-    /// The entry that these records describe. A claims payload of which any part is taken back
-    /// counts as erased whole, whether its bytes are still here or not: so a holder that erased it
-    /// and one that has not yet read the same.
+    /// Joins these records into an entry. A claims payload with any suppressed claim counts as
+    /// erased even if its bytes are still present, so a node that has erased it and a node that has
+    /// not compute the same entry.
     pub fn assemble<'a>(records: impl Iterator<Item = &'a Record> + Clone) -> Self {
         let mut entry = Self::default();
         for record in records.clone().filter(|record| record.header().facet != Facet::Claims) {
@@ -77,7 +78,8 @@ impl Entry {
         entry
     }
 
-    /// Whether the retractions held say that this record's payload must go.
+    /// True if the held retractions suppress any claim of this record, so that its payload must be
+    /// erased.
     pub fn erases(&self, record: &Record) -> bool {
         match record.payload() {
             Some(Payload::Claims { claims, .. }) => {

@@ -1,7 +1,8 @@
-//! Proof that an author signed two different things in one place.
+//! Proofs of equivocation: an author signed two different records for the same slot and counter.
 //!
-//! Two valid headers with the same slot and counter and different digests convict their author: no
-//! payload is needed, and anyone can check it. A forged or damaged pair convicts nobody.
+//! The proof consists of two validly signed headers with equal slot and counter and different
+//! digests. It needs no payload, and every node can verify it. A forged or damaged pair proves
+//! nothing.
 
 use crate::header::{Header, SignedHeader};
 use crate::ids::{AuthorId, EntryId};
@@ -9,26 +10,26 @@ use crate::key::Signature;
 use crate::record::Refusal;
 use serde::{Deserialize, Serialize};
 
-/// Two headers that contradict each other, the lesser digest first.
+/// Two contradicting headers, the one with the lesser digest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     first: SignedHeader,
     second: SignedHeader,
 }
 
-/// A proof as it travels and is stored.
+/// A proof on the wire and in the store. Not verified; see [`Proof::verify`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawProof {
-    /// The two headers' bytes.
+    /// The encoded headers.
     #[serde(rename = "h")]
     pub headers: (serde_bytes::ByteBuf, serde_bytes::ByteBuf),
-    /// Their signatures.
+    /// The signatures of the headers, in the same order.
     #[serde(rename = "s")]
     pub signatures: (Signature, Signature),
 }
 
 impl Proof {
-    /// The proof in two headers, if there is one.
+    /// Returns a proof if the two headers contradict each other.
     pub fn find(a: &SignedHeader, b: &SignedHeader) -> Option<Self> {
         let (one, two) = (a.header(), b.header());
         let place = |header: &Header| {
@@ -41,24 +42,24 @@ impl Proof {
         Some(Self { first: first.clone(), second: second.clone() })
     }
 
-    /// Checks a proof from outside.
+    /// Verifies a proof from an untrusted source.
     pub fn verify(raw: &RawProof) -> Result<Self, Refusal> {
         let first = SignedHeader::verify(&raw.headers.0, raw.signatures.0)?;
         let second = SignedHeader::verify(&raw.headers.1, raw.signatures.1)?;
         Self::find(&first, &second).ok_or(Refusal::BadPayload("the headers do not contradict"))
     }
 
-    /// Whom it convicts.
+    /// The author who equivocated.
     pub fn author(&self) -> AuthorId {
         self.first.header().author
     }
 
-    /// The entry on which it contradicted itself.
+    /// The entry that both headers are about.
     pub fn entry(&self) -> EntryId {
         self.first.header().entry
     }
 
-    /// As it travels and is stored.
+    /// The wire and store form.
     pub fn to_raw(&self) -> RawProof {
         let bytes = |header: &SignedHeader| serde_bytes::ByteBuf::from(header.bytes());
         RawProof {

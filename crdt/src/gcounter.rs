@@ -1,9 +1,12 @@
-//! A counter that only grows, kept by boot and day.
+//! A grow-only counter (G-counter) with one cell per boot and day.
 //!
-//! A cell belongs to one boot of one author, so two lives of one home never write the same cell
-//! and nothing is lost or counted twice; it belongs to one day, so that each observation can decay
-//! from its own day. Amounts are thousandths. Cells of a boot that has been closed for longer than
-//! decay reaches may be folded into one total, which weighs as much and has no date any more.
+//! Only one boot of one author writes a cell, so clones of a home never write the same cell: the
+//! join takes the maximum of each cell, and no observation is lost or counted twice. Each cell
+//! belongs to one day, so each observation decays from its own day. Amounts are thousandths of an
+//! observation.
+//!
+//! An author may fold the cells of an old boot into one total. A folded total has the same weight
+//! as its cells and no date.
 
 use crate::ids::Boot;
 use crate::lattice::{Lattice, Max};
@@ -11,10 +14,10 @@ use crate::limits::CELL_MAX;
 use crate::time::Day;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Decay stops here, so older cells of one boot are alike and may be folded.
+/// Age at which decay ends. Cells older than this weigh the same, so their author may fold them.
 pub const FOLD_AFTER_DAYS: u32 = 180;
 
-/// Thousandths of one observation.
+/// An amount in thousandths of one observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Thousandths(pub u64);
 
@@ -28,7 +31,7 @@ impl Thousandths {
         self.0 as f64 / 1_000.0
     }
 
-    /// The nearest amount to `observations`; below zero, and what is not a number, is nothing.
+    /// Rounds a number of observations to the nearest amount. Negative numbers and NaN become 0.
     #[must_use]
     pub fn nearest(observations: f64) -> Self {
         // A cast from float to integer saturates, and turns NaN into 0.
@@ -36,27 +39,27 @@ impl Thousandths {
     }
 }
 
-/// What a reader counts of one cell.
+/// One cell or folded total, as a reader counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Counted {
-    /// Whole days since the cell's own day; [`FOLD_AFTER_DAYS`] for a folded total, every day anew:
-    /// that is what it weighs by, and says nothing of when it was counted.
+    /// Age in whole days, for decay. A folded total always has the age [`FOLD_AFTER_DAYS`], which
+    /// says nothing about the days on which it was counted.
     pub age_days: u32,
-    /// How much.
+    /// The amount that was counted, before decay.
     pub amount: Thousandths,
-    /// Whether it is a folded total.
+    /// True for a folded total.
     pub is_folded: bool,
 }
 
 impl Counted {
-    /// The day on which it was counted, where that is still known.
+    /// The day of the cell; `None` for a folded total, whose days are unknown.
     #[must_use]
     pub fn day(&self, today: Day) -> Option<Day> {
         (!self.is_folded).then(|| Day(today.0.saturating_sub(self.age_days)))
     }
 }
 
-/// One author's counter on one entry.
+/// One counter of one author on one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct GCounter {
     cells: BTreeMap<(Boot, Day), Max<u64>>,
@@ -71,51 +74,51 @@ impl Lattice for GCounter {
 }
 
 impl GCounter {
-    /// Adds to the cell of a boot and day. The cell stops at its limit.
+    /// Adds to the cell of a boot and day. The cell saturates at [`CELL_MAX`].
     pub fn add(&mut self, boot: Boot, day: Day, amount: Thousandths) {
         let cell = self.cells.entry((boot, day)).or_default();
         cell.0 = cell.0.saturating_add(amount.0).min(CELL_MAX);
     }
 
-    /// Sets a cell to at least `amount`: how decoded cells are put in.
+    /// Raises a cell to at least `amount`. The decoder fills cells with it.
     pub fn raise(&mut self, boot: Boot, day: Day, amount: Thousandths) {
         self.cells.entry((boot, day)).or_default().join(Max(amount.0));
     }
 
-    /// Sets a folded total to at least `amount`.
+    /// Raises a folded total to at least `amount`.
     pub fn raise_fold(&mut self, boot: Boot, amount: Thousandths) {
         self.folds.entry(boot).or_default().join(Max(amount.0));
     }
 
-    /// The raw cells.
+    /// The cells that were not folded.
     pub fn cells(&self) -> impl ExactSizeIterator<Item = (Boot, Day, Thousandths)> + '_ {
         self.cells.iter().map(|((boot, day), amount)| (*boot, *day, Thousandths(amount.0)))
     }
 
-    /// The folded totals.
+    /// The folded totals, one per boot.
     pub fn folds(&self) -> impl ExactSizeIterator<Item = (Boot, Thousandths)> + '_ {
         self.folds.iter().map(|(boot, amount)| (*boot, Thousandths(amount.0)))
     }
 
-    /// Every boot that has a cell or a fold.
+    /// Every boot that has a cell or a folded total.
     pub fn boots(&self) -> BTreeSet<Boot> {
         self.cells.keys().map(|(boot, _)| *boot).chain(self.folds.keys().copied()).collect()
     }
 
-    /// Forgets what these boots counted.
+    /// Removes the cells and folded totals of these boots.
     pub fn drop_boots(&mut self, boots: &BTreeSet<Boot>) {
         self.cells.retain(|(boot, _), _| !boots.contains(boot));
         self.folds.retain(|boot, _| !boots.contains(boot));
     }
 
-    /// Whether nothing was ever counted.
+    /// True if the counter has neither cells nor folded totals.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty() && self.folds.is_empty()
     }
 
-    /// What counts on `today`: cells dated ahead do not count yet, boots in `reset` no more. Of a
-    /// boot with both a fold and raw cells the greater counts, so a returning old copy of cells
-    /// that were folded elsewhere adds nothing.
+    /// The cells and totals that count on `today`. Cells dated in the future and the boots in
+    /// `reset` do not count. If a boot has both a folded total and cells, only the greater of the
+    /// total and the sum counts, so an old copy of cells that were folded elsewhere adds nothing.
     pub fn counted(&self, today: Day, reset: &BTreeSet<Boot>) -> Vec<Counted> {
         let mut counted = Vec::with_capacity(self.cells.len() + self.folds.len());
         for boot in self.boots().difference(reset) {
@@ -137,19 +140,19 @@ impl GCounter {
         counted
     }
 
-    /// The sum of what counts on `today`, not decayed.
+    /// The sum of all that counts on `today`, before decay.
     pub fn total(&self, today: Day, reset: &BTreeSet<Boot>) -> Thousandths {
         let amounts = self.counted(today, reset).into_iter().map(|cell| cell.amount.0);
         Thousandths(amounts.fold(0, u64::saturating_add))
     }
 
-    /// The first day after `today` on which a cell starts to count.
+    /// The first day after `today` on which a future cell starts to count.
     pub fn next_day(&self, today: Day) -> Option<Day> {
         self.cells.keys().map(|(_, day)| *day).filter(|day| *day > today).min()
     }
 
-    /// Folds the cells of every boot but `current` whose newest cell is older than decay
-    /// reaches. Only the author does this, when it signs again.
+    /// Folds the cells of each boot whose newest cell is older than [`FOLD_AFTER_DAYS`], except
+    /// `current`. Only the author does this, before it signs again.
     pub fn fold(&mut self, current: Boot, today: Day) {
         for boot in self.boots() {
             let cells = self.cells.range((boot, Day(0))..=(boot, Day(u32::MAX)));

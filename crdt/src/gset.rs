@@ -1,35 +1,43 @@
-//! A set that one author adds to and withdraws from.
+//! A last-writer-wins element set (LWW element set) of one author.
 //!
-//! Each element carries its newest word: present or withdrawn. Sets of several authors are kept
-//! apart and united when read, so nobody withdraws what another added.
+//! The design calls this type `GSet`. A plain G-set only grows; this set also allows withdrawal.
+//! For each element it keeps the author's latest operation, add or withdraw, with a stamp. The
+//! operation with the greater stamp wins, and a withdrawal wins a tie. The map of operations itself
+//! only grows, which makes the join well defined. The one exception is the author, who drops old
+//! withdrawals at the size limit ([`GSet::drop_oldest_withdrawn`]).
+//!
+//! Each author has a set of its own, and [`crate::view`] shows the union. An author can therefore
+//! withdraw only its own additions.
 
 use crate::ids::MarkId;
 use crate::lattice::Lattice;
 use crate::time::Hlc;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether an element is in the set.
+/// The state of an element in one author's set. Ordered, so that withdrawal wins between equal
+/// stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Presence {
-    /// Added.
+    /// The author added the element.
     Present,
-    /// Taken back by the author who added it. Greater: at equal stamps withdrawal wins.
+    /// The author withdrew the element.
     Withdrawn,
 }
 
-/// An author's newest word on one element.
+/// The latest operation of one author on one element.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Word {
-    /// When it was said.
+    /// Time of the operation, by the author's clock. The greater stamp wins.
     pub stamp: Hlc,
-    /// What was said.
+    /// Whether the operation added or withdrew the element.
     pub presence: Presence,
-    /// The author's retractions that it comes after.
+    /// The author's retractions at the time of writing. A retraction that is missing here
+    /// suppresses the operation.
     pub after: BTreeSet<MarkId>,
 }
 
 impl Lattice for Word {
-    // The greatest by stamp, then withdrawn, then the longer history: a total order.
+    // The greatest by stamp, then withdrawal over addition, then `after`: a total order.
     fn join(&mut self, other: Self) {
         if other > *self {
             *self = other;
@@ -37,7 +45,7 @@ impl Lattice for Word {
     }
 }
 
-/// One author's set.
+/// The set of one author: for each element the latest operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GSet<E: Ord> {
     words: BTreeMap<E, Word>,
@@ -56,7 +64,7 @@ impl<E: Ord> Lattice for GSet<E> {
 }
 
 impl<E: Ord> GSet<E> {
-    /// Says a word on an element; an older word than the one held changes nothing.
+    /// Records an operation on an element. An operation older than the held one changes nothing.
     pub fn say(&mut self, element: E, word: Word) {
         match self.words.get_mut(&element) {
             Some(held) => held.join(word),
@@ -66,27 +74,27 @@ impl<E: Ord> GSet<E> {
         }
     }
 
-    /// Elements that are present.
+    /// The elements that were added and not withdrawn.
     pub fn present(&self) -> impl Iterator<Item = &E> {
         self.words.iter().filter(|(_, word)| word.presence == Presence::Present).map(|(e, _)| e)
     }
 
-    /// Every element with its newest word.
+    /// Every element with its latest operation, including withdrawn elements.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&E, &Word)> {
         self.words.iter()
     }
 
-    /// The newest word on one element.
+    /// The latest operation on one element.
     pub fn word(&self, element: &E) -> Option<&Word> {
         self.words.get(element)
     }
 
-    /// Keeps the elements whose word `keep` accepts.
+    /// Drops the elements for whose latest operation `keep` returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(&Word) -> bool) {
         self.words.retain(|_, word| keep(word));
     }
 
-    /// Drops the element that was withdrawn longest ago, if any was.
+    /// Drops the element with the oldest withdrawal. Returns false if no element is withdrawn.
     pub fn drop_oldest_withdrawn(&mut self) -> bool
     where
         E: Clone,
@@ -97,12 +105,13 @@ impl<E: Ord> GSet<E> {
         oldest.is_some_and(|element| self.words.remove(&element).is_some())
     }
 
-    /// How many elements have a word.
+    /// The number of elements, including withdrawn ones. This is the number that the limit applies
+    /// to.
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether no element has a word.
+    /// True if the set has no elements, not even withdrawn ones.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }

@@ -1,9 +1,9 @@
-//! A record's header: what is signed.
+//! Record headers: the signed part of a record.
 //!
-//! The bytes of a header are decided once, by its author, and kept and forwarded exactly as they
-//! came; nothing is encoded again to check a signature. On the wire a header is a MessagePack array
-//! of eleven values. A later format may append values: they are skipped here, but the signature and
-//! the digest cover them.
+//! The author encodes a header once. All nodes store and forward exactly these bytes, and verify
+//! the signature over them without encoding anything again. On the wire a header is a MessagePack
+//! array of eleven values. A later format may append values; this version skips them, but the
+//! signature and the digest cover them.
 
 use crate::digest::{self, Context};
 use crate::ids::{AuthorId, Boot, Digest, EntryId, Generation};
@@ -16,16 +16,17 @@ use crate::wire::{self, bounded::Bounds};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::fmt;
 
-/// What a record speaks about. Facets change at different rates and have rules of their own.
+/// The part of an author's state that a record carries. Facets change at different rates and have
+/// different rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Facet {
     /// Texts and sets.
     Claims,
     /// Counters.
     Tally,
-    /// What its author takes back.
+    /// A retraction of the author's own claims.
     Retraction,
-    /// The entry is forgotten.
+    /// The deletion of the entry.
     Tombstone,
 }
 
@@ -33,7 +34,7 @@ impl Facet {
     /// All facets of this format.
     pub const ALL: [Self; 4] = [Self::Claims, Self::Tally, Self::Retraction, Self::Tombstone];
 
-    /// The number that travels. 3 is kept for edits of documents.
+    /// The number of the facet on the wire. 3 is reserved for edits of documents.
     pub const fn code(self) -> u8 {
         match self {
             Self::Claims => 1,
@@ -43,41 +44,43 @@ impl Facet {
         }
     }
 
-    /// From the number that travels.
+    /// The facet with this number on the wire; `None` for an unknown number.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|facet| facet.code() == code)
     }
 
-    /// Whether its records take something back.
+    /// True for facets that remove content: retractions and tombstones.
     pub fn takes_back(self) -> bool {
         matches!(self, Self::Retraction | Self::Tombstone)
     }
 }
 
-/// A header, decoded.
+/// A decoded header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// About which entry.
+    /// The entry that the record is about.
     pub entry: EntryId,
-    /// By whom.
+    /// The author, whose key signs the header.
     pub author: AuthorId,
-    /// In which facet.
+    /// The facet of the payload.
     pub facet: Facet,
-    /// In which slot.
+    /// The slot of the record.
     pub place: Place,
-    /// Grows with each record in the slot.
+    /// The counter within the slot. It increases with each record.
     pub counter: u64,
-    /// When, by the author's clock. Sorts records for comparison; decides nothing.
+    /// Time of signing, by the author's clock. Set comparison between peers sorts by it; no merge
+    /// depends on it.
     pub stamp: Hlc,
-    /// Older slots of the same author whose content the payload includes.
+    /// Older slots of the same author whose content the payload includes, each up to a counter.
+    /// Sorted.
     pub absorbs: Vec<(Place, u64)>,
-    /// How long the payload is.
+    /// Length of the payload in bytes.
     pub payload_bytes: u32,
-    /// The payload's digest.
+    /// Digest of the encoded payload.
     pub payload_digest: Digest,
 }
 
-/// As it travels: an array, so that names cost nothing.
+/// The wire form: an array instead of a map, to save the field names.
 #[derive(Serialize)]
 struct WireHeader(
     u8,
@@ -99,7 +102,7 @@ impl<'de> Deserialize<'de> for WireHeader {
     }
 }
 
-/// Reads the values this format knows and skips what a later one appended.
+/// Reads the eleven values of this format and skips values that a later format appended.
 struct HeaderVisitor;
 
 impl<'de> de::Visitor<'de> for HeaderVisitor {
@@ -185,8 +188,9 @@ impl Header {
     }
 }
 
-/// A header with the bytes that were signed and the signature. Made by sealing or by
-/// [`SignedHeader::verify`]: holding one means the signature was checked.
+/// A header with its signed bytes and its signature. Only [`SignedHeader::seal`],
+/// [`SignedHeader::verify`] and [`SignedHeader::read_back`] make one, so the signature was checked
+/// here or before the header was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedHeader {
     header: Header,
@@ -198,9 +202,8 @@ pub struct SignedHeader {
 impl SignedHeader {
     /// Signs a header.
     ///
-    /// # Panics
-    /// If `key` is not the header's author or the header breaks a limit: both are mistakes of the
-    /// writer, which checks its input before.
+    /// # Panics If `key` is not the key of the header's author, or if the header exceeds a limit.
+    /// Writers check both before.
     pub fn seal(header: Header, key: &SecretKey) -> Self {
         assert_eq!(header.author, key.author(), "a header is signed by its author");
         assert_eq!(header.check(), Ok(()), "a writer keeps the limits");
@@ -209,7 +212,7 @@ impl SignedHeader {
         Self { header, digest: Self::digest_of(&bytes), bytes: bytes.into(), signature }
     }
 
-    /// Checks limits and signature of a header that came from outside.
+    /// Decodes a header from an untrusted source, and checks its limits and its signature.
     pub fn verify(bytes: &[u8], signature: Signature) -> Result<Self, Refusal> {
         let checked = Self::read_back(bytes, signature)?;
         if !checked.header.author.has_signed(Purpose::Record, bytes, &signature) {
@@ -218,44 +221,45 @@ impl SignedHeader {
         Ok(checked)
     }
 
-    /// Whether a header, also one of a later format, was signed by the author that it names.
+    /// True if the author named in the header signed it. Works for headers of later formats, too.
     pub fn is_signed(bytes: &[u8], signature: Signature) -> bool {
         let wire: Result<WireHeader, Refusal> = wire::decode(bytes, BOUNDS);
         wire.is_ok_and(|wire| wire.2.has_signed(Purpose::Record, bytes, &signature))
     }
 
-    /// Reads a header that was verified before it was stored.
+    /// Decodes a header from the store. It was verified before it was stored, so the signature is
+    /// not checked again.
     pub fn read_back(bytes: &[u8], signature: Signature) -> Result<Self, Refusal> {
         let header = Header::decode(bytes)?;
         Ok(Self { header, digest: Self::digest_of(bytes), bytes: bytes.into(), signature })
     }
 
-    /// A record's digest: the hash of its header's bytes, without the signature.
+    /// The digest of a record: the hash of its header bytes, without the signature.
     pub fn digest_of(bytes: &[u8]) -> Digest {
         digest::of(Context::Record, bytes)
     }
 
-    /// The header.
+    /// The decoded header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The bytes that were signed.
+    /// The signed bytes, exactly as the author encoded them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The signature.
+    /// The author's signature over the bytes.
     pub fn signature(&self) -> Signature {
         self.signature
     }
 
-    /// The record's digest.
+    /// The digest of the record.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Where the record stands among its author's.
+    /// The version vector of the record, for comparison with other records of the author.
     pub fn version(&self) -> Version {
         Version {
             place: self.header.place,

@@ -1,9 +1,12 @@
-//! The records that are held of one entry, and what happens when another arrives.
+//! The merge: the live records of one entry, and the effect of a new record on them.
 //!
-//! This is the merge that every record takes, local or foreign. Records of one author on one entry
-//! form a [`Holding`]; claims and tallies take each other's place by [`crate::version`]; retractions never
-//! replace each other, so that nothing an author retracted is ever un-retracted by a later lie of
-//! the same author; a tombstone stands alone for the whole entry.
+//! Every record goes through this merge, whether this node wrote it or a peer sent it. A
+//! [`Holding`] has the live records of one author on one entry:
+//!
+//! - Claims and tallies replace each other in the order of [`crate::version`].
+//! - Retractions never replace each other. An author therefore cannot undo a retraction by a later,
+//!   dishonest retraction record.
+//! - A tombstone replaces all records of the entry ([`EntryRecords::Forgotten`]).
 
 use crate::entry::Entry;
 use crate::equivocation::Proof;
@@ -15,48 +18,52 @@ use crate::record::{Absence, Record};
 use crate::version::Version;
 use std::collections::BTreeMap;
 
-/// One author's live records on one entry, tombstones apart.
+/// The live records of one author on one entry, without tombstones.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Holding {
     records: BTreeMap<Digest, Record>,
 }
 
-/// What became of a record.
+/// The effect of merging one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Held already, or covered by what is.
+    /// No change: the record is held already, or a held record covers it.
     Known,
-    /// Held from now on, with these changes to the rest.
+    /// The record was added. Other records may have changed.
     Merged(Changes),
-    /// It came without its payload and nothing held explains why. Its retraction comes first.
+    /// The record has no payload, and no retraction of its author is held that would explain it.
+    /// The sender has to send the retraction first.
     Unexplained,
-    /// Its author has too many live records here. Only a liar has: an honest author's next record
-    /// covers the ones before.
+    /// The author has too many live records. An honest author never reaches the quota, because each
+    /// of its records covers the previous ones.
     OverQuota,
 }
 
-/// What a merged record changes.
+/// Changes to other records, and possibly to the merged record itself.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// Records that are covered from now on: dropped. The merged one may be among them.
+    /// Records that another record covers now. They were dropped; the merged record may be one of
+    /// them.
     pub covered: Vec<Digest>,
-    /// Records whose payload a retraction takes away, perhaps the merged one itself: the header
-    /// stays.
+    /// Records whose payload a retraction erased. The header stays; the merged record may be one of
+    /// them.
     pub erased: Vec<Digest>,
 }
 
-/// The outcome of a merge and, whatever it was, the proof of equivocation it brought to light.
+/// The result of merging one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
-    /// What became of the record.
+    /// The effect on the held records.
     pub outcome: Outcome,
-    /// Two signatures of the author in one place.
+    /// A proof of equivocation, if the author signed two different records with the same slot and
+    /// counter. Independent of the outcome.
     pub proof: Option<Proof>,
 }
 
 impl Lattice for Holding {
     fn join(&mut self, other: Self) {
-        // Retractions first, so that headers without payload find what explains them.
+        // Retractions first: a claims header without payload needs a held retraction that explains
+        // it.
         let (retractions, rest): (Vec<_>, Vec<_>) = other
             .records
             .into_values()
@@ -68,17 +75,17 @@ impl Lattice for Holding {
 }
 
 impl Holding {
-    /// Puts together what a store held: nothing is checked again.
+    /// Rebuilds a holding from stored records, which are live already. Does not check them again.
     pub fn from_held(records: impl Iterator<Item = Record>) -> Self {
         Self { records: records.map(|record| (record.digest(), record)).collect() }
     }
 
-    /// The live records, by digest.
+    /// The live records, ordered by digest.
     pub fn records(&self) -> impl ExactSizeIterator<Item = &Record> + Clone {
         self.records.values()
     }
 
-    /// One live record.
+    /// The live record with this digest.
     pub fn get(&self, digest: Digest) -> Option<&Record> {
         self.records.get(&digest)
     }
@@ -88,12 +95,12 @@ impl Holding {
         self.records.values().filter(move |record| record.header().facet == facet)
     }
 
-    /// What these records say.
+    /// The join of these records.
     pub fn to_entry(&self) -> Entry {
         Entry::assemble(self.records())
     }
 
-    /// Takes in a record of this author on this entry.
+    /// Merges a record of this author on this entry.
     pub fn merge(&mut self, record: Record) -> Merge {
         let proof =
             self.records.values().find_map(|held| Proof::find(held.signed(), record.signed()));
@@ -132,8 +139,9 @@ impl Holding {
         Outcome::Merged(changes)
     }
 
-    /// What was kept for its payload alone goes with it: a header that came stripped covers it now.
-    /// Perhaps the record that was just merged itself.
+    /// Drops records without payload that a held header covers. A record that arrived stripped
+    /// covers another one only after the other has lost its payload. The record just merged may be
+    /// dropped, too.
     fn drop_covered(&mut self) -> Vec<Digest> {
         let claims: Vec<&Record> = self.facet(Facet::Claims).collect();
         let is_covered = |old: &&&Record| {
@@ -147,7 +155,8 @@ impl Holding {
         covered
     }
 
-    /// Erases every payload that the retractions held take away.
+    /// Erases every payload that the held retractions suppress, and returns the digests of its
+    /// records.
     fn erase(&mut self) -> Vec<Digest> {
         let retracted = Entry::assemble(self.facet(Facet::Retraction));
         let doomed = self.records.values().filter(|record| retracted.erases(record));
@@ -161,19 +170,19 @@ impl Holding {
     }
 }
 
-/// Whether holding `new` makes holding `old` needless. What came without its payload does not put
-/// a payload out of its place: whoever left it out could hide a text that way.
+/// True if `new` makes `old` redundant. A stripped record covers no record that has a payload:
+/// otherwise a relay could hide a text by removing the payload of a newer record.
 fn covers(new: &Record, new_version: &Version, old: &Record, old_version: &Version) -> bool {
     let hides = new.absence() == Some(Absence::Stripped) && old.payload().is_some();
     new_version.covers(old_version) && !hides
 }
 
-/// All records held of one entry.
+/// All records of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryRecords {
-    /// What each author said.
+    /// The live records of each author.
     Live(BTreeMap<AuthorId, Holding>),
-    /// Forgotten: the tombstone with the least digest and nothing else.
+    /// The entry was deleted: only the tombstone with the least digest is left.
     Forgotten(Box<Record>),
 }
 
@@ -197,7 +206,7 @@ impl Lattice for EntryRecords {
 }
 
 impl EntryRecords {
-    /// Takes in a record. Whether a tombstone's author is entitled was checked before.
+    /// Merges a record. The caller has checked the authority of a tombstone.
     pub fn merge(&mut self, record: Record) {
         let is_tombstone = record.header().facet == Facet::Tombstone;
         match self {
@@ -213,7 +222,7 @@ impl EntryRecords {
         }
     }
 
-    /// What these records say.
+    /// The join of these records.
     pub fn to_entry(&self) -> Entry {
         match self {
             Self::Forgotten(tombstone) => Entry::forgotten(tombstone.digest()),

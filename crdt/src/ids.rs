@@ -1,8 +1,9 @@
-//! Names of things: authors, entries, workspaces, stores, tasks, digests, boots.
+//! Identifiers of authors, entries, workspaces, stores, tasks, digests and boots.
 //!
-//! Every id is a fixed number of bytes with its own type, so that an author can never stand
-//! where an entry is meant. Ids travel as MessagePack byte strings and print as hex. Nothing here
-//! draws an id: random bytes come in as arguments, derived ids from [`crate::digest`].
+//! Each id has a fixed number of bytes and its own type, so the compiler rejects an author id in
+//! the place of an entry id. Ids are MessagePack byte strings on the wire and print as hex. This
+//! module generates no ids: callers pass in random bytes, and [`crate::digest`] computes derived
+//! ids.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -14,25 +15,25 @@ macro_rules! byte_id {
         pub struct $name([u8; $len]);
 
         impl $name {
-            /// How many bytes the id takes.
+            /// Length of the id in bytes.
             pub const LEN: usize = $len;
 
-            /// Wraps the bytes.
+            /// Makes an id of these bytes without checking them.
             pub const fn from_bytes(bytes: [u8; $len]) -> Self {
                 Self(bytes)
             }
 
-            /// The bytes themselves.
+            /// The raw bytes, as they are on the wire.
             pub const fn as_bytes(&self) -> &[u8; $len] {
                 &self.0
             }
 
-            /// Reads an id from a slice of exactly the right length.
+            /// Makes an id of a slice; `None` unless the slice has exactly [`Self::LEN`] bytes.
             pub fn from_slice(bytes: &[u8]) -> Option<Self> {
                 bytes.try_into().ok().map(Self)
             }
 
-            /// Reads an id as it prints: hex, either case.
+            /// Parses the hex form that `Display` prints, in upper or lower case.
             pub fn from_hex(text: &str) -> Option<Self> {
                 let bytes = data_encoding::HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?;
                 Self::from_slice(&bytes)
@@ -66,27 +67,27 @@ macro_rules! byte_id {
 }
 
 byte_id! {
-    /// An ed25519 public key: a node's, which signs records, or a person's, which signs requests.
+    /// An ed25519 public key. A node's key signs records; a person's key signs requests to a node.
     AuthorId, 32
 }
 byte_id! {
-    /// One piece of knowledge: a hash of its [`crate::origin::Origin`].
+    /// Id of an entry: a hash of its [`crate::origin::Origin`].
     EntryId, 16
 }
 byte_id! {
-    /// A workspace: a hash of its owner's key and a nonce, or one of the two built-in ones.
+    /// Id of a workspace: a hash of its owner's key and a nonce, or one of the two built-in ids.
     WorkspaceId, 16
 }
 byte_id! {
-    /// One store file; a restored copy keeps it, a new home draws another.
+    /// Id of a store file. A restored copy keeps it; a new home generates a new one.
     StoreId, 16
 }
 byte_id! {
-    /// A blake3 hash under one of the contexts of [`crate::digest`].
+    /// A BLAKE3 hash under one of the contexts of [`crate::digest`].
     Digest, 32
 }
 byte_id! {
-    /// One act of retraction; values written after it name it.
+    /// Id of one retraction. Claims that the author writes afterwards name it.
     MarkId, 16
 }
 byte_id! {
@@ -94,23 +95,24 @@ byte_id! {
     Nonce, 16
 }
 byte_id! {
-    /// A task of one node: 48 bits of the moment it began, then random ones. Never in a record.
+    /// Id of a task on one node: the start time in 48 bits, then random bits. Never part of a
+    /// record.
     TaskId, 16
 }
 
 impl WorkspaceId {
-    /// Never leaves the node.
+    /// The built-in workspace `local`. Its entries never leave the node.
     pub const LOCAL: Self = Self([0; 16]);
-    /// The person's own: reaches only the person's other nodes.
+    /// The built-in workspace `main`. Its entries reach only nodes of the same person.
     pub const MAIN: Self = Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
 
-    /// Whether this is `local` or `main`, which belong to one person and have no owner's key.
+    /// True for `local` and `main`, which belong to one person and have no owner key.
     pub fn is_personal(&self) -> bool {
         *self == Self::LOCAL || *self == Self::MAIN
     }
 }
 
-/// Reads a byte string of exactly `N` bytes.
+/// Serde visitor for a byte string of exactly `N` bytes.
 struct FixedBytes<const N: usize>;
 
 impl<const N: usize> de::Visitor<'_> for FixedBytes<N> {
@@ -125,15 +127,17 @@ impl<const N: usize> de::Visitor<'_> for FixedBytes<N> {
     }
 }
 
-/// One process start of one author: 64 random bits, drawn anew at every start and whenever the
-/// process finds that it was cloned or resumed. What one boot writes never collides with another.
+/// One process start of one author: 64 random bits. A node draws a new boot at every start, and
+/// again when it detects that it was cloned or resumed from a snapshot. Two boots therefore never
+/// write into the same slot or the same counter cell.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Boot(pub u64);
 
-/// How many times an author has opened a slot for one entry and facet: 1 + the highest it held.
+/// Number of a slot among an author's slots on one entry and facet: one more than the highest
+/// generation the author held when it opened the slot.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -141,7 +145,7 @@ pub struct Boot(pub u64);
 pub struct Generation(pub u32);
 
 impl Generation {
-    /// The generation of a slot opened while this one is the highest held.
+    /// The generation for a new slot, if `self` is the highest generation the author holds.
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }

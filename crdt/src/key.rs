@@ -1,23 +1,23 @@
-//! Signing and checking, each signature bound to a purpose.
+//! Ed25519 signing and verification with domain separation.
 //!
-//! Verification follows the ZIP-215 rules, so that checking one by one and checking in batches
-//! accept exactly the same signatures on every node. No key is drawn here: secret bytes come in as
-//! an argument.
+//! Each signature is bound to a [`Purpose`]. Verification follows the ZIP-215 rules, so single and
+//! batch verification accept exactly the same signatures on every node. This module generates no
+//! keys: the caller passes in the secret bytes.
 
 use crate::ids::AuthorId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// What a signature is for. The prefix is signed with the bytes, so a signature made for one
-/// purpose is worth nothing for another, nor for another protocol that uses the same key.
+/// The domain of a signature. Its prefix is signed together with the message, so a signature for
+/// one purpose is invalid for any other purpose and for other protocols that use the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A record's header.
+    /// A record header, signed by its author.
     Record,
-    /// An owner makes another key admin of a workspace.
+    /// A grant by which a workspace owner makes another key an admin.
     AdminGrant,
-    /// A request to a node that only the person behind it may make.
+    /// An operator request: an API request that only the person who runs the node may make.
     Operator,
 }
 
@@ -35,17 +35,17 @@ impl Purpose {
     }
 }
 
-/// Sixty-four bytes of an ed25519 signature.
+/// An ed25519 signature (64 bytes). Not verified by itself; see [`AuthorId::has_signed`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Signature([u8; 64]);
 
 impl Signature {
-    /// Wraps the bytes.
+    /// Makes a signature of these bytes without verifying it.
     pub const fn from_bytes(bytes: [u8; 64]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes themselves.
+    /// The raw bytes, as they are on the wire.
     pub const fn as_bytes(&self) -> &[u8; 64] {
         &self.0
     }
@@ -70,27 +70,27 @@ impl<'de> Deserialize<'de> for Signature {
     }
 }
 
-/// The secret half of an author. Wiped when dropped, never printed.
+/// The secret key of an author. Zeroed on drop; `Debug` prints only the public key.
 #[derive(Clone)]
 pub struct SecretKey(ed25519_zebra::SigningKey);
 
 impl SecretKey {
-    /// From 32 secret bytes.
+    /// Makes the key from its 32-byte seed.
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         Self(ed25519_zebra::SigningKey::from_bytes(bytes))
     }
 
-    /// The secret bytes, for storing them.
+    /// The 32-byte seed, for writing it to disk. Zeroed on drop.
     pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(self.0.to_bytes())
     }
 
-    /// The public half.
+    /// The public key, which identifies the author.
     pub fn author(&self) -> AuthorId {
         AuthorId::from_bytes(self.0.verification_key().into())
     }
 
-    /// Signs bytes for a purpose.
+    /// Signs the prefix of `purpose` followed by `bytes`.
     pub fn sign(&self, purpose: Purpose, bytes: &[u8]) -> Signature {
         Signature(self.0.sign(&purpose.message(bytes)).to_bytes())
     }
@@ -103,7 +103,8 @@ impl fmt::Debug for SecretKey {
 }
 
 impl AuthorId {
-    /// Whether this author signed the bytes for the purpose.
+    /// Verifies that this author signed `bytes` for `purpose`. False also if the id is not a valid
+    /// public key.
     pub fn has_signed(&self, purpose: Purpose, bytes: &[u8], signature: &Signature) -> bool {
         let signature = ed25519_zebra::Signature::from_bytes(&signature.0);
         ed25519_zebra::VerificationKey::try_from(*self.as_bytes())

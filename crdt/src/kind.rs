@@ -1,38 +1,41 @@
-//! Types of entries and their citation codes.
+//! Entry types and citation codes.
+//!
+//! An entry stores its type by name in [`Register::TYPE`](crate::lww::Register::TYPE). A node keeps
+//! and forwards type names of later versions, but has no [`Kind`] for them.
 
 use crate::ids::EntryId;
 
-/// What sort of knowledge an entry is.
+/// The type of an entry. Each type has a name, a letter for citation codes, and its own sub-types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A technique that can be used again.
     Skill,
-    /// What was observed, decided or agreed.
+    /// An observation, a decision or a convention.
     Experience,
-    /// What was learned from it.
+    /// A conclusion drawn from experience.
     Lesson,
-    /// An experiment with an outcome.
+    /// An experiment and its outcome.
     Spike,
-    /// Something found in a review.
+    /// A defect or a fact found in a review.
     Finding,
-    /// How the team works.
+    /// A rule for the way the team works.
     Norm,
-    /// A thing that other entries speak of.
+    /// A thing that other entries refer to, such as a service or a module.
     Entity,
-    /// How two things are related.
+    /// A relation between two things.
     Relation,
-    /// A raw signal.
+    /// A signal, recorded without interpretation.
     Signal,
-    /// Raw operational friction.
+    /// An obstacle in the work, such as a tool error or a redo, recorded without interpretation.
     Friction,
-    /// A raw note on how an agent behaves.
+    /// A note on the behaviour of an agent, recorded without interpretation.
     Calibration,
-    /// A longer text: how something is done.
+    /// A longer text with instructions for a procedure.
     Playbook,
 }
 
 impl Kind {
-    /// All types: name, letter of the citation code, sub-types.
+    /// All types, each with its name, the letter of its citation code, and its sub-types.
     pub const ALL: [(Self, &'static str, char, &'static [&'static str]); 12] = [
         (Self::Skill, "skill", 'K', &["technique", "pattern", "anti_pattern"]),
         (Self::Experience, "experience", 'E', &["decision", "convention", "learning", "bug"]),
@@ -52,39 +55,40 @@ impl Kind {
         Self::ALL.iter().find(|row| row.0 == self).expect("every kind has a row")
     }
 
-    /// Its name.
+    /// The name stored in the type register, such as `lesson`.
     pub fn name(self) -> &'static str {
         self.row().1
     }
 
-    /// From its name.
+    /// The type with this name; `None` for types of later versions.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
-    /// Whether it is raw: noted as it happened, and of the episodic memory.
+    /// True for raw types. Raw entries are recorded as they happen and belong to episodic memory.
     pub fn is_raw(self) -> bool {
         matches!(self, Self::Signal | Self::Friction | Self::Calibration)
     }
 
-    /// Its sub-types; empty if it has none.
+    /// The sub-types of this type; empty if it has none.
     pub fn sub_types(self) -> &'static [&'static str] {
         self.row().3
     }
 
-    /// The sub-types of all types.
+    /// The sub-types of all types, without their types.
     pub fn all_sub_types() -> impl Iterator<Item = &'static str> {
         Self::ALL.iter().flat_map(|row| row.3).copied()
     }
 
-    /// The citation code of an entry of this type, such as `L-7F3KQ2MX`: easy to say and to
-    /// search for. The letter is a hint; the eight characters are the first 40 bits of the id.
+    /// The citation code of an entry of this type, such as `L-7F3KQ2MX`, which is easy to say and
+    /// to search for. The letter is only a hint. The eight characters encode the first 40 bits of
+    /// the id.
     pub fn code(self, entry: EntryId) -> String {
         format!("{}-{}", self.row().2, code_digits(entry))
     }
 }
 
-/// The eight base-32 characters of an entry's code.
+/// The eight base-32 characters of an entry's citation code: the first 40 bits of its id.
 pub fn code_digits(entry: EntryId) -> String {
     data_encoding::BASE32_NOPAD.encode(&entry.as_bytes()[..5])
 }

@@ -1,18 +1,19 @@
-//! The one trait every replicated thing has.
+//! The `Lattice` trait: the merge operation of every replicated type.
 //!
-//! A join takes two states and gives the least one that contains both. It is commutative,
-//! associative and idempotent, and it only grows: so records may arrive in any order, any number
-//! of times, over any path, and all holders end up equal. `assert_laws` (feature `testing`) checks
-//! each implementation.
+//! A join-semilattice has one operation, the join. It takes two states and returns the least state
+//! that contains both. The join is commutative, associative and idempotent, and it never removes
+//! information. Records may therefore arrive in any order, any number of times and over any path:
+//! all nodes that hold the same records have the same state. `assert_laws` (feature `testing`)
+//! checks these laws for each implementation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A state that merges with others of its kind.
+/// A state-based CRDT: a state that merges with other states of the same type.
 pub trait Lattice {
-    /// Takes in what `other` knows.
+    /// Merges `other` into this state. The result contains both.
     fn join(&mut self, other: Self);
 
-    /// The join as a value.
+    /// Returns the join of both states instead of changing one in place.
     #[must_use]
     fn joined(mut self, other: Self) -> Self
     where
@@ -52,7 +53,7 @@ impl<T: Lattice> Lattice for Option<T> {
     }
 }
 
-/// The greatest value seen.
+/// A lattice over a totally ordered type: the join is the greater of the two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Max<T>(pub T);
 

@@ -1,19 +1,31 @@
-//! What klnode replicates: records, the lattices they carry, and the bytes they are made of.
+//! Data model of klnode: signed records, the CRDTs inside them, and their wire format.
 //!
-//! An **entry** is one piece of knowledge. What one **author** says about it in one **facet**, from
-//! one process start, is a **record**: a signed header and a payload. Records of all authors,
-//! joined, give the [`entry::Entry`]; read at a moment, for a reader, it is a [`view::View`].
+//! An **entry** is one piece of knowledge. A **record** is a signed header and a payload. It holds
+//! the state of one **author** on one entry in one **facet** (claims, tally, retraction or
+//! tombstone), as written after one process start. The join of the records of all authors is the
+//! [`entry::Entry`]. A [`view::View`] is the entry as one reader sees it at one moment.
 //!
 //! ```text
-//! RawRecord --verify--> Record --merge--> Holding    which records are live
+//! RawRecord --verify--> Record --merge--> Holding    the live records of one author
 //!                                            |
-//!                                            +--> Entry    what they say, joined
+//!                                            +--> Entry    the join of all live records
 //!                                                   |
 //!                                                   +--view(now, entitlement)--> View
 //! ```
 //!
-//! The crate is pure: no clock, no randomness, no files, no logs. Time, keys and nonces come in as
-//! arguments. It knows nothing of scores: judgements are made by each reader and never replicate.
+//! The CRDTs and their usual names:
+//!
+//! | type | in the literature | difference |
+//! |---|---|---|
+//! | [`lww::Lww`] | multi-value register | a tie-break by stamp picks the value to show |
+//! | [`gset::GSet`] | LWW element set | one instance per author; readers take the union |
+//! | [`gcounter::GCounter`] | G-counter | one cell per boot and day |
+//! | [`version::Version`] | version vector | names slots, with a limit on its length |
+//! | [`retraction::Marks`] | G-set | suppresses claims that do not name all of its elements |
+//!
+//! The crate is pure: it uses no clock, no randomness, no files and no logs. Callers pass in time,
+//! keys and nonces. It computes no scores: each reader judges entries for itself, and judgements
+//! never replicate.
 
 pub mod charter;
 pub mod claims;

@@ -1,10 +1,15 @@
-//! A register whose values name what they replaced.
+//! A multi-value register with a deterministic tie-break.
 //!
-//! A bare last-writer-wins register lets a fast clock overrule a reader who saw more. Here each
-//! value lists the digests of the values it was written over, so a value never loses to one it
-//! replaced, whatever the stamps say; stamps decide only between values that did not know each
-//! other, and those stay visible as rivals. The state is the union of all values: merging never
-//! drops one. Dropping is the author's business, when it signs again ([`Lww::without_replaced`]).
+//! The design calls this type `Lww`. It differs from a last-writer-wins register in one way: stamps
+//! do not order values that are causally related. Each value lists the digests of the values that
+//! its author had seen and replaces. A value never loses to one that it replaces, even if its
+//! clock is behind. Values that do not replace each other are concurrent. The register keeps all of
+//! them: the greatest (stamp, author, digest) is shown, as in an LWW register, and concurrent
+//! values of other authors are listed as rivals.
+//!
+//! The state is the set of all values, and the join is their union; it never drops a value. Only
+//! the author drops replaced values of its own, when it signs a new record
+//! ([`Lww::without_replaced`]).
 
 use crate::digest::{Context, Fields};
 use crate::ids::{AuthorId, Digest, EntryId, MarkId};
@@ -13,33 +18,34 @@ use crate::limits::REPLACES_MAX;
 use crate::time::{Hlc, WallTime};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which register of an entry. Numbers of later versions are kept and passed on, not shown.
+/// Number of a register of an entry. Nodes keep and forward numbers of later versions, but do not
+/// show them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Register(pub u8);
 
 impl Register {
     /// One line that says what the entry is about.
     pub const TITLE: Self = Self(1);
-    /// The knowledge itself.
+    /// The main text of the entry.
     pub const CONTENT: Self = Self(2);
-    /// One sentence for short answers.
+    /// One sentence, for answers in the summary tier.
     pub const SUMMARY: Self = Self(3);
-    /// The entry's type, by name.
+    /// The entry type, by name; see [`crate::kind::Kind`].
     pub const TYPE: Self = Self(4);
-    /// The finer type, by name.
+    /// The sub-type, by name.
     pub const SUB_TYPE: Self = Self(5);
-    /// `positive`, `negative` or `neutral`.
+    /// `positive`, `negative` or `neutral`. Entries of opposite polarity may contradict each other.
     pub const POLARITY: Self = Self(6);
-    /// `ephemeral`, `stable` or `permanent`.
+    /// The decay class: `ephemeral`, `stable` or `permanent`.
     pub const DECAY_CLASS: Self = Self(7);
-    /// The thread it is scoped to; empty for the whole workspace.
+    /// The thread that the entry is scoped to; empty for the whole workspace.
     pub const THREAD: Self = Self(8);
-    /// What a spike found.
+    /// The outcome of a spike.
     pub const OUTCOME: Self = Self(9);
-    /// Non-empty if it came from failed or abandoned work.
+    /// Not empty if the entry stems from failed or abandoned work.
     pub const FAILED_WORK: Self = Self(10);
 
-    /// The registers this version knows, with their names.
+    /// The registers of this version, with their names.
     pub const KNOWN: [(Self, &'static str); 10] = [
         (Self::TITLE, "title"),
         (Self::CONTENT, "content"),
@@ -53,30 +59,32 @@ impl Register {
         (Self::FAILED_WORK, "failed_work"),
     ];
 
-    /// The register's name, if this version knows it.
+    /// The name of the register; `None` for registers of later versions.
     pub fn name(self) -> Option<&'static str> {
         Self::KNOWN.iter().find(|(known, _)| *known == self).map(|(_, name)| *name)
     }
 }
 
-/// One value of one register, as its author wrote it.
+/// One value of one register, as its author wrote it. Immutable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Value {
-    /// The text.
+    /// The text of the value; its limit depends on the register.
     pub text: String,
-    /// When it was written, by its author's clock.
+    /// Time of writing, by the author's clock. Used only as tie-break between concurrent values.
     pub stamp: Hlc,
-    /// Who wrote it.
+    /// The author, who is also the author of the record.
     pub author: AuthorId,
-    /// The values it was written over, and those that they replaced.
+    /// Digests of the values that this one replaces, and of the values that those replaced. At most
+    /// [`REPLACES_MAX`].
     pub replaces: BTreeSet<Digest>,
-    /// Its author's retractions that it comes after.
+    /// The author's retractions at the time of writing. A retraction that is missing here
+    /// suppresses the value.
     pub after: BTreeSet<MarkId>,
 }
 
 impl Value {
-    /// The value's name: it binds the text to entry, register, author and history, so that a
-    /// value cannot be moved.
+    /// The id of the value. It covers entry, register, author, text and history, so a value cannot
+    /// be moved to another entry or attributed to another author.
     pub fn digest(&self, entry: EntryId, register: Register) -> Digest {
         Fields::new(Context::Value)
             .field(entry.as_bytes())
@@ -90,7 +98,7 @@ impl Value {
     }
 }
 
-/// All values of one register that are held.
+/// The state of one register: all values that are held, by digest.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Lww {
     values: BTreeMap<Digest, Value>,
@@ -104,48 +112,50 @@ impl Lattice for Lww {
     }
 }
 
-/// What a reader is shown of a register.
+/// A register as a reader sees it: one value and its concurrent rivals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// The value that wins.
+    /// The value to show.
     pub value: Value,
-    /// Its digest.
+    /// The digest of `value`.
     pub digest: Digest,
-    /// Whether its stamp is still ahead of the reader's clock: shown for want of another.
+    /// True if the stamp of the value is still in the future by the reader's clock. Such a value is
+    /// shown only if no due value exists.
     pub is_early: bool,
-    /// Values of other authors that nobody has replaced: the register is contested.
+    /// Concurrent values of other authors. Not empty means that the register is contested.
     pub rivals: Vec<Value>,
 }
 
 impl Lww {
-    /// Adds one value.
+    /// Adds one value. Adding it again changes nothing.
     pub fn insert(&mut self, entry: EntryId, register: Register, value: Value) {
         self.values.entry(value.digest(entry, register)).or_insert(value);
     }
 
-    /// All values with their digests.
+    /// All values with their digests, including replaced ones.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Digest, &Value)> {
         self.values.iter()
     }
 
-    /// Whether no value is held.
+    /// True if the register has no values.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Keeps the values that `keep` accepts.
+    /// Drops the values for which `keep` returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(&Value) -> bool) {
         self.values.retain(|_, value| keep(value));
     }
 
-    /// The value a reader at `now` is shown. A value that is not yet due neither wins nor
-    /// replaces while a due one exists. Never empty unless the register is: digests cover the
-    /// list of replaced digests, so values cannot replace each other in a circle.
+    /// The value that a reader at `now` sees. While a due value exists, values that are not yet due
+    /// neither win nor replace others. The result is `None` only for an empty register: the digest
+    /// of a value covers its list of replaced digests, so values cannot replace each other in a
+    /// cycle.
     pub fn shown(&self, now: WallTime) -> Option<Shown> {
         Self::shown_of(self.values.iter().collect(), now)
     }
 
-    /// The same, over the values of several authors.
+    /// Like [`Self::shown`], over the values of several authors.
     pub fn shown_of(values: Vec<(&Digest, &Value)>, now: WallTime) -> Option<Shown> {
         let any_due = values.iter().any(|(_, value)| value.stamp.is_due(now));
         let pool: BTreeMap<&Digest, &Value> =
@@ -161,9 +171,10 @@ impl Lww {
         Some(Shown { value: value.clone(), digest: *digest, is_early: !any_due, rivals })
     }
 
-    /// What a value written now replaces: everything held and everything that replaces. Over the
-    /// limit, authors that `rank` puts first come first, and then each author's newest value
-    /// before anyone's second: nobody pushes another's value out by writing much.
+    /// The digests that a new value should list as replaced: all held values, then the values that
+    /// those replaced. Over [`REPLACES_MAX`], authors with a lower `rank` come first; within a
+    /// rank, the newest value of each author comes before the second value of any author. An author
+    /// therefore cannot push out another author's value by writing many values.
     pub fn all_replaced(&self, rank: impl Fn(AuthorId) -> u8) -> BTreeSet<Digest> {
         let mut by_author: BTreeMap<AuthorId, Vec<(&Digest, &Value)>> = BTreeMap::new();
         for (digest, value) in &self.values {
@@ -188,7 +199,8 @@ impl Lww {
         replaced
     }
 
-    /// The values that no other value here replaces: what an author keeps when it signs again.
+    /// Drops the values that another value here replaces. An author does this before it signs
+    /// again.
     #[must_use]
     pub fn without_replaced(mut self) -> Self {
         let replaced: BTreeSet<Digest> =
@@ -198,12 +210,13 @@ impl Lww {
     }
 }
 
-/// Whoever says word for word what somebody else's value said has said nothing: that one stays.
+/// Attributes a repeated text to its first author. If a value replaces a value of another author
+/// with exactly the same text, the replaced value is shown instead.
 fn first_said<'a>(
     mut said: (&'a Digest, &'a Value),
     pool: &BTreeMap<&'a Digest, &'a Value>,
 ) -> (&'a Digest, &'a Value) {
-    // Each value is named by a hash of what it replaces: there is no way round in a circle.
+    // This ends: a digest covers the replaced digests, so there are no cycles.
     loop {
         let replaced = said.1.replaces.iter().filter_map(|digest| pool.get_key_value(digest));
         let same = replaced

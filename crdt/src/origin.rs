@@ -1,35 +1,35 @@
-//! Where an entry comes from: the preimage of its id.
+//! The origin of an entry: the preimage of its id.
 //!
-//! The id is a hash of the origin, so anyone who holds the origin can check who created the entry,
-//! in which workspace, as which kind of memory; none of these can be changed later or told
-//! differently to different holders. An imported entry has no creator: its id follows from what was
-//! imported, so that two members who import the same file get one entry.
+//! The id is a hash of the origin. A node that holds the origin can verify the creator, the
+//! workspace and the memory of the entry. None of them can change later, and no author can show
+//! different ones to different nodes. An imported entry has no creator: its id depends on the
+//! source format and key only, so two members who import the same file get the same entry.
 
 use crate::digest::{Context, Fields};
 use crate::ids::{AuthorId, EntryId, Nonce, WorkspaceId};
 use crate::time::Hlc;
 use std::fmt;
 
-/// Which of the three memories an entry belongs to.
+/// The memory that an entry belongs to, fixed at creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Memory {
     /// Durable facts.
     Semantic,
-    /// How we work: norms and expectations.
+    /// Norms and expectations about the way of working.
     Procedural,
-    /// Raw observations; never surfaced, never promoted by itself.
+    /// Raw observations. A node never shows them in answers and never promotes them automatically.
     Episodic,
 }
 
 impl Memory {
-    /// The three, with their names.
+    /// The three memories, with their names.
     pub const ALL: [(Self, &'static str); 3] = [
         (Self::Semantic, "semantic"),
         (Self::Procedural, "procedural"),
         (Self::Episodic, "episodic"),
     ];
 
-    /// The number that travels.
+    /// The number of the memory on the wire.
     pub const fn code(self) -> u8 {
         match self {
             Self::Semantic => 1,
@@ -38,12 +38,12 @@ impl Memory {
         }
     }
 
-    /// From the number that travels.
+    /// The memory with this number on the wire; `None` for an unknown number.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().map(|(memory, _)| memory).find(|memory| memory.code() == code)
     }
 
-    /// From its name.
+    /// The memory with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(_, known)| *known == name).map(|(memory, _)| memory)
     }
@@ -55,37 +55,37 @@ impl fmt::Display for Memory {
     }
 }
 
-/// What an entry's id is a hash of.
+/// The preimage of an entry id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// Written by an author.
+    /// An entry that an author wrote on its node.
     Created {
-        /// Who.
+        /// The author that wrote the first record.
         creator: AuthorId,
-        /// When, by the creator's clock.
+        /// Time of creation, by the creator's clock.
         stamp: Hlc,
-        /// Keeps two entries of one moment apart.
+        /// Distinguishes entries with the same creator and stamp.
         nonce: Nonce,
-        /// Where.
+        /// The workspace, fixed for good.
         workspace: WorkspaceId,
-        /// As what.
+        /// The memory, fixed for good.
         memory: Memory,
     },
-    /// Taken from somewhere else.
+    /// An entry that was imported from another system. Equal imports have the same id.
     Imported {
-        /// Where to.
+        /// The workspace that it was imported into.
         workspace: WorkspaceId,
-        /// As what.
+        /// The memory, fixed for good.
         memory: Memory,
-        /// The format of the source.
+        /// Name of the source format.
         format: String,
-        /// What the source calls it.
+        /// Key of the entry in the source.
         key: String,
     },
 }
 
 impl Origin {
-    /// The entry's id.
+    /// The entry id: a hash of all fields.
     pub fn id(&self) -> EntryId {
         let fields = Fields::new(Context::Origin)
             .field(self.workspace().as_bytes())
@@ -119,7 +119,7 @@ impl Origin {
         }
     }
 
-    /// The creator, unless it was imported.
+    /// The creator; `None` for an imported entry.
     pub fn creator(&self) -> Option<AuthorId> {
         match self {
             Self::Created { creator, .. } => Some(*creator),

@@ -1,7 +1,8 @@
-//! What a record says, by facet, and the rules it must keep.
+//! Payloads of records, one variant per facet, and their validation rules.
 //!
-//! The rules are the same for what this node writes and for what a peer brings; a local writer
-//! turns a broken one into an error that names the field, a peer's costs the peer.
+//! The same rules apply to local writes and to records of peers. A local write that breaks a rule
+//! fails with an error that names the field. A peer's record that breaks a rule is refused and
+//! counts against the peer.
 
 use crate::claims::{Claims, TextSet};
 use crate::gset::{GSet, Presence};
@@ -19,31 +20,32 @@ use crate::tally::{Observation, Tally};
 use crate::tombstone::{Authority, Tombstone};
 use crate::wire;
 
-/// What one record says.
+/// The payload of one record, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// Texts and sets; the origin if the author is the creator or imported the entry.
+    /// The author's texts and sets. The origin is present if the author created or imported the
+    /// entry.
     Claims {
-        /// The preimage of the entry's id.
+        /// The preimage of the entry id.
         origin: Option<Origin>,
-        /// What is claimed.
+        /// All claims of the author on the entry.
         claims: Claims,
     },
-    /// Counters.
+    /// The author's counters.
     Tally(Tally),
-    /// What the author takes back.
+    /// A retraction of all claims that the author made before.
     Retraction {
-        /// The preimage of the entry's id, if the author knows it as its own.
+        /// The preimage of the entry id, if the author carries it.
         origin: Option<Origin>,
-        /// The act of retraction.
+        /// The id of this retraction.
         mark: MarkId,
     },
-    /// The entry is forgotten.
+    /// The deletion of the entry.
     Tombstone(Tombstone),
 }
 
 impl Payload {
-    /// The facet it belongs to.
+    /// The facet of this payload.
     pub fn facet(&self) -> Facet {
         match self {
             Self::Claims { .. } => Facet::Claims,
@@ -53,7 +55,7 @@ impl Payload {
         }
     }
 
-    /// The bytes that are hashed and travel.
+    /// Encodes the payload. The header's payload digest covers these bytes.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Claims { origin, claims } => wire::claims::encode(origin.as_ref(), claims),
@@ -63,7 +65,7 @@ impl Payload {
         }
     }
 
-    /// Reads the payload of a record by `author` on `entry`.
+    /// Decodes the payload of a record by `author` on `entry`. Call [`Self::check`] afterwards.
     pub fn decode(
         facet: Facet,
         entry: EntryId,
@@ -84,7 +86,7 @@ impl Payload {
         })
     }
 
-    /// Whether the payload keeps the rules of its facet.
+    /// Checks the limits and rules of the facet. `bytes` is the encoded payload.
     pub fn check(&self, entry: EntryId, author: AuthorId, bytes: &[u8]) -> Result<(), Refusal> {
         at_most("the payload", "bytes", bytes.len(), PAYLOAD_BYTES_MAX)?;
         match self {

@@ -1,8 +1,8 @@
-//! A person's key at rest: encrypted under a passphrase.
+//! The key file of a person: a signing key, encrypted with a passphrase.
 //!
-//! Argon2id turns the passphrase into a key, XChaCha20-Poly1305 encrypts the secret with the public
-//! half and the cost as associated data, so that nothing in the file can be changed unnoticed. Salt
-//! and nonce come in as arguments.
+//! Argon2id derives an encryption key from the passphrase, and XChaCha20-Poly1305 encrypts the
+//! secret. The public key and the Argon2 cost are associated data, so any change to the file is
+//! detected. The caller passes in salt and nonce.
 
 use crate::ids::AuthorId;
 use crate::key::SecretKey;
@@ -13,51 +13,52 @@ use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-/// How much work a guess costs.
+/// Argon2id cost parameters: the price of one guess at the passphrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Memory, KiB.
+    /// Memory in KiB.
     #[serde(rename = "m")]
     pub memory_kib: u32,
-    /// Passes over it.
+    /// Number of passes over the memory.
     #[serde(rename = "t")]
     pub passes: u32,
 }
 
 impl Cost {
-    /// About half a second on a laptop.
+    /// Cost for new keys: about half a second on a laptop.
     pub const DEFAULT: Self = Self { memory_kib: 64 * 1024, passes: 3 };
-    /// More than this is refused: a hostile file must not exhaust the machine that opens it.
+    /// The largest cost that is accepted. A hostile file must not exhaust the machine that opens
+    /// it.
     pub const MAX: Self = Self { memory_kib: 1024 * 1024, passes: 16 };
 }
 
-/// What a passphrase must at least be long, in characters.
+/// Minimum length of a passphrase, in characters.
 pub const PASSPHRASE_CHARS_MIN: usize = 8;
 
 const FORMAT: u8 = 1;
 const BOUNDS: Bounds = Bounds { bytes_max: 1_024, items_max: 32 };
 
-/// Why a key could not be sealed or opened.
+/// The reason why a key could not be encrypted or decrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing worth guessing.
+    /// The passphrase is so short that it could be guessed.
     #[error("use that passphrase: it has fewer than {PASSPHRASE_CHARS_MIN} characters")]
     TooShort,
-    /// Cannot be told apart, on purpose.
+    /// Wrong passphrase or damaged file. Authenticated encryption does not distinguish the two.
     #[error("open the person's key: the passphrase is wrong or the file is damaged")]
     Wrong,
-    /// Not bytes of this format.
+    /// The bytes are not a key file of this format.
     #[error("read the person's key: the file is not one, or is damaged")]
     Malformed,
-    /// A later version wrote it.
+    /// A later version wrote the file.
     #[error("read the person's key: it was written by a newer klnode (format {0})")]
     Newer(u8),
-    /// Outside of what is allowed.
+    /// The cost in the file exceeds [`Cost::MAX`] or is invalid.
     #[error("read the person's key: its cost is beyond what this node will spend")]
     Cost,
 }
 
-/// A person's key, encrypted.
+/// An encrypted signing key, as stored in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockedKey {
     #[serde(rename = "v")]
@@ -75,7 +76,7 @@ pub struct LockedKey {
 }
 
 impl LockedKey {
-    /// Encrypts a key.
+    /// Encrypts a key. `salt` and `nonce` must be fresh random bytes.
     pub fn lock(
         key: &SecretKey,
         passphrase: &str,
@@ -101,7 +102,7 @@ impl LockedKey {
         Ok(locked)
     }
 
-    /// Decrypts it.
+    /// Decrypts the key.
     pub fn unlock(&self, passphrase: &str) -> Result<SecretKey, Error> {
         let cipher = self.cipher(passphrase)?;
         let payload = Payload { msg: &self.ciphertext, aad: &self.bound() };
@@ -112,17 +113,17 @@ impl LockedKey {
         if key.author() == self.author { Ok(key) } else { Err(Error::Wrong) }
     }
 
-    /// The public half.
+    /// The public key, which is readable without the passphrase.
     pub fn author(&self) -> AuthorId {
         self.author
     }
 
-    /// The file's bytes.
+    /// Encodes the key file.
     pub fn encode(&self) -> Vec<u8> {
         wire::encode(self)
     }
 
-    /// Reads the file's bytes.
+    /// Decodes a key file and checks its cost, without decrypting it.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let locked: Self = wire::decode(bytes, BOUNDS).map_err(|_| Error::Malformed)?;
         if locked.format > FORMAT {
@@ -143,7 +144,7 @@ impl LockedKey {
         Ok(XChaCha20Poly1305::new((&*key).into()))
     }
 
-    /// What the ciphertext is bound to.
+    /// The associated data of the encryption: every field that an attacker could otherwise change.
     fn bound(&self) -> Vec<u8> {
         let mut bound = b"klnode v1 person key\0".to_vec();
         bound.push(self.format);

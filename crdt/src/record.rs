@@ -1,7 +1,7 @@
-//! A record: a signed header and, unless it was erased, its payload.
+//! Records: a signed header and, unless it was erased, its payload.
 //!
-//! A [`Record`] in hand is a verified one: it was sealed here, or passed [`Record::verify`], or was
-//! read back from the store that holds only such. What comes from outside is a [`RawRecord`].
+//! A [`RawRecord`] is untrusted bytes. A [`Record`] is always verified: it was sealed on this node,
+//! passed [`Record::verify`], or was read back from the store, which holds only verified records.
 
 use crate::digest::{self, Context};
 use crate::entry::Entry;
@@ -15,75 +15,76 @@ use crate::version::{Place, Version};
 use crate::wire::{self, bounded, bounded::Malformed};
 use serde::{Deserialize, Serialize};
 
-/// A record as it travels and is stored: bytes exactly as its author made them.
+/// A record on the wire and in the store: the bytes exactly as its author encoded them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawRecord {
-    /// The header's bytes.
+    /// The encoded header.
     #[serde(rename = "h", with = "serde_bytes")]
     pub header: Vec<u8>,
-    /// The author's signature over them.
+    /// The author's signature over the header.
     #[serde(rename = "s")]
     pub signature: Signature,
-    /// The payload's bytes; absent when a retraction or tombstone explains why.
+    /// The encoded payload; absent if a retraction suppresses it.
     #[serde(rename = "p", with = "serde_bytes", default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Vec<u8>>,
 }
 
-/// Why a record is not taken. Each costs the peer that brought it, except what a newer version
-/// may bring.
+/// The reason why a record is refused. Every refusal except a newer format counts against the peer
+/// that sent the record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The bytes break a bound of decoding.
+    /// The bytes exceed a decoding bound, such as nesting depth.
     #[error("the bytes are malformed: {0}")]
     Malformed(#[from] Malformed),
-    /// The bytes are not what their place asks for.
+    /// The bytes are valid MessagePack, but not of the expected type.
     #[error("the bytes do not decode: {0}")]
     Undecodable(String),
-    /// A later version wrote it. It is kept as a refusal and asked for again after an upgrade.
+    /// A later version wrote the record. The node remembers the refusal and requests the record
+    /// again after an upgrade.
     #[error("format {format}, facet {facet} is newer than this node understands")]
     NewerFormat {
-        /// The header's format.
+        /// The format number in the header.
         format: u8,
-        /// The header's facet.
+        /// The facet number in the header.
         facet: u8,
     },
-    /// A limit of the format.
+    /// A field exceeds a limit of the format.
     #[error("{what} has {found} {unit}; {max} are allowed")]
     OverLimit {
-        /// What has too much.
+        /// The field that is too large.
         what: &'static str,
-        /// Of what it has too much.
+        /// The unit of `found` and `max`.
         unit: &'static str,
-        /// How much there is.
+        /// The amount in the record.
         found: usize,
-        /// How much there may be.
+        /// The limit.
         max: usize,
     },
-    /// The list of absorbed slots is not sorted, or names a slot that is not older.
+    /// The list of absorbed slots is not sorted, or contains a slot that is not older.
     #[error("the list of absorbed slots is not in order")]
     BadAbsorbs,
-    /// The author did not sign these bytes.
+    /// The signature does not verify against the author's key.
     #[error("the signature is not the author's")]
     BadSignature,
-    /// The payload is not the one the header names.
+    /// The payload does not match the length and digest in the header.
     #[error("the payload is not the one that was signed")]
     WrongPayload,
-    /// The payload says something its facet may not say.
+    /// The payload breaks a rule of its facet.
     #[error("the payload breaks a rule: {0}")]
     BadPayload(&'static str),
-    /// The tombstone's author may not forget this entry.
+    /// The author of the tombstone has no authority over the entry.
     #[error("the tombstone's author is not entitled to forget the entry")]
     NotEntitled,
 }
 
 impl Refusal {
-    /// Whether the sender is to blame. A newer format is nobody's fault.
+    /// True if the refusal counts against the sender. A newer format does not.
     pub fn blames_sender(&self) -> bool {
         !matches!(self, Self::NewerFormat { .. })
     }
 }
 
-/// Refuses what has more of something than is allowed.
+/// Refuses an amount above the limit.
 pub(crate) fn at_most(
     what: &'static str,
     unit: &'static str,
@@ -93,14 +94,14 @@ pub(crate) fn at_most(
     if found <= max { Ok(()) } else { Err(Refusal::OverLimit { what, unit, found, max }) }
 }
 
-/// Checks that a payload is the one that a header names, or may be absent.
+/// Checks the payload against the length and digest in the header. Only claims may lack a payload.
 fn check_named(header: &Header, payload: Option<&[u8]>) -> Result<(), Refusal> {
     let is_named = match payload {
         Some(bytes) => {
             bytes.len() == header.payload_bytes as usize
                 && digest::of(Context::Payload, bytes) == header.payload_digest
         }
-        // Only claims are ever erased under a header that stays.
+        // A retraction erases the payload of claims and keeps the header. Other facets stay whole.
         None => header.facet == Facet::Claims,
     };
     if is_named { Ok(()) } else { Err(Refusal::WrongPayload) }
@@ -113,40 +114,41 @@ pub struct Record {
     body: Body,
 }
 
-/// A record's payload, or why there is none.
+/// The payload with its bytes, or the reason why it is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Body {
     Whole(Box<Payload>, Box<[u8]>),
     Absent(Absence),
 }
 
-/// Why a record has no payload here.
+/// The reason why a record has no payload on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// It was seen here, and a retraction took it away.
+    /// The node had the payload and erased it because of a retraction.
     Erased,
-    /// It came without. Perhaps rightly so; a relay may also have left out what nothing takes
-    /// away. So it counts for less: it covers no payload, and the whole record is still wanted.
+    /// The record arrived without its payload. A retraction may explain that, but a relay may also
+    /// have removed the payload on its own. The record therefore covers no record that has a
+    /// payload, and the node still wants the whole record.
     Stripped,
 }
 
-/// Where and when a record is written: all of a header that the payload does not decide.
+/// The fields of a header that do not depend on the payload.
 #[derive(Clone, Debug)]
 pub struct Position {
-    /// About which entry.
+    /// The entry that the record is about.
     pub entry: EntryId,
-    /// In which slot.
+    /// The slot of the record.
     pub place: Place,
-    /// Its counter there.
+    /// The counter within the slot.
     pub counter: u64,
-    /// When.
+    /// Time of signing, by the author's clock.
     pub stamp: Hlc,
-    /// The older slots it includes.
+    /// The older slots that the payload includes, each up to a counter.
     pub absorbs: Vec<(Place, u64)>,
 }
 
 impl Record {
-    /// Signs a payload at a position.
+    /// Checks a payload, encodes it and signs it at this position.
     pub fn seal(at: Position, payload: Payload, key: &SecretKey) -> Result<Self, Refusal> {
         let bytes = payload.encode();
         payload.check(at.entry, key.author(), &bytes)?;
@@ -166,22 +168,22 @@ impl Record {
         Ok(Self { signed, body: Body::Whole(Box::new(payload), bytes.into()) })
     }
 
-    /// Checks everything about a record from outside: limits, signature, author, payload digest,
-    /// payload rules, and for a tombstone the entitlement it carries.
+    /// Verifies a record from an untrusted source: limits, signature, payload digest, rules of the
+    /// facet, and the authority of a tombstone.
     pub fn verify(raw: &RawRecord) -> Result<Self, Refusal> {
         let signed = SignedHeader::verify(&raw.header, raw.signature)?;
         Self::with_payload(signed, raw.payload.as_deref(), Absence::Stripped)
     }
 
-    /// Reads a record that was verified before it was stored: all checks but the signature.
-    /// `absence` is why it has no payload, if it has none.
+    /// Decodes a record from the store, with all checks except the signature. `absence` is the
+    /// reason for a missing payload.
     pub fn read_back(raw: &RawRecord, absence: Absence) -> Result<Self, Refusal> {
         let signed = SignedHeader::read_back(&raw.header, raw.signature)?;
         Self::with_payload(signed, raw.payload.as_deref(), absence)
     }
 
-    /// Reads the header alone of such a record. The payload must be the one that was signed; what it
-    /// says is left unread.
+    /// Decodes only the header of a record from the store. Checks the payload's digest without
+    /// decoding the payload.
     pub fn header_back(raw: &RawRecord) -> Result<SignedHeader, Refusal> {
         let signed = SignedHeader::read_back(&raw.header, raw.signature)?;
         check_named(signed.header(), raw.payload.as_deref())?;
@@ -203,7 +205,7 @@ impl Record {
         Ok(Self { signed, body: Body::Whole(Box::new(payload), bytes.into()) })
     }
 
-    /// As it travels and is stored.
+    /// The wire and store form.
     pub fn to_raw(&self) -> RawRecord {
         RawRecord {
             header: self.signed.bytes().to_vec(),
@@ -215,37 +217,37 @@ impl Record {
         }
     }
 
-    /// The header.
+    /// The decoded header.
     pub fn header(&self) -> &Header {
         self.signed.header()
     }
 
-    /// The header with bytes and signature.
+    /// The header with its signed bytes and signature.
     pub fn signed(&self) -> &SignedHeader {
         &self.signed
     }
 
-    /// The record's name.
+    /// The digest of the record: the hash of its header.
     pub fn digest(&self) -> Digest {
         self.signed.digest()
     }
 
-    /// About which entry.
+    /// The entry that the record is about.
     pub fn entry(&self) -> EntryId {
         self.header().entry
     }
 
-    /// By whom.
+    /// The author of the record.
     pub fn author(&self) -> AuthorId {
         self.header().author
     }
 
-    /// Where it stands among its author's records.
+    /// The version vector of the record.
     pub fn version(&self) -> Version {
         self.signed.version()
     }
 
-    /// The payload, if it is here.
+    /// The payload; `None` if it is absent on this node.
     pub fn payload(&self) -> Option<&Payload> {
         match &self.body {
             Body::Whole(payload, _) => Some(payload),
@@ -253,7 +255,7 @@ impl Record {
         }
     }
 
-    /// Why the payload is not here, if it is not.
+    /// The reason why the payload is absent; `None` if it is present.
     pub fn absence(&self) -> Option<Absence> {
         match self.body {
             Body::Whole(..) => None,
@@ -261,13 +263,13 @@ impl Record {
         }
     }
 
-    /// The same record after a retraction took its payload away.
+    /// The same record without its payload, after a retraction.
     #[must_use]
     pub fn erased(self) -> Self {
         Self { body: Body::Absent(Absence::Erased), ..self }
     }
 
-    /// How far a tombstone's entitlement is proved; nothing for other facets.
+    /// The authority of a tombstone; [`Authority::None`] for other facets.
     pub fn authority(&self) -> Authority {
         match self.payload() {
             Some(Payload::Tombstone(stone)) => stone.authority(self.author(), self.entry()),
@@ -275,7 +277,7 @@ impl Record {
         }
     }
 
-    /// What this one record says, as an entry.
+    /// The content of this record alone, as an entry.
     pub fn to_entry(&self) -> Entry {
         let mut entry = Entry::default();
         let author = self.author();

@@ -1,8 +1,9 @@
-//! Taking back what one said.
+//! The retraction facet: an author withdraws all its claims on an entry.
 //!
-//! Each act of retraction is a mark. A mark suppresses every claim of its author on the entry
-//! that does not name it in `after`: stamps play no part, so no clock, clone or old copy brings a
-//! retracted text back. Marks only accumulate. Tallies are not claims and stay.
+//! Each retraction has an id, its **mark**. A mark suppresses every claim of its author on the
+//! entry that does not list the mark in `after`. Stamps play no part, so neither a wrong clock nor
+//! a clone nor an old backup can bring a retracted text back. Marks form a G-set: they are only
+//! ever added. Tallies are not claims and remain.
 
 use crate::digest::{Context, Fields};
 use crate::ids::{AuthorId, Boot, EntryId, MarkId};
@@ -10,7 +11,7 @@ use crate::lattice::Lattice;
 use crate::time::Hlc;
 use std::collections::BTreeSet;
 
-/// All marks of one author on one entry.
+/// All marks of one author on one entry (a G-set).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Marks {
     ids: BTreeSet<MarkId>,
@@ -23,7 +24,7 @@ impl Lattice for Marks {
 }
 
 impl Marks {
-    /// The name of an act: unique, since a boot never stamps twice alike.
+    /// The id of a retraction. It is unique because a boot never uses a stamp twice.
     pub fn id(entry: EntryId, author: AuthorId, boot: Boot, stamp: Hlc) -> MarkId {
         MarkId::from_bytes(
             Fields::new(Context::Mark)
@@ -35,22 +36,23 @@ impl Marks {
         )
     }
 
-    /// Adds a mark.
+    /// Adds a mark to the set.
     pub fn insert(&mut self, mark: MarkId) {
         self.ids.insert(mark);
     }
 
-    /// The marks a new claim of this author comes after.
+    /// All marks. A new claim of the author must list them in `after`.
     pub fn ids(&self) -> &BTreeSet<MarkId> {
         &self.ids
     }
 
-    /// Whether a claim that comes after `after` is taken back.
+    /// True if these marks suppress a claim with this `after` list: at least one mark is missing
+    /// there.
     pub fn suppress(&self, after: &BTreeSet<MarkId>) -> bool {
         !self.ids.is_subset(after)
     }
 
-    /// Whether nothing was retracted.
+    /// True if the author never retracted.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }

@@ -1,7 +1,7 @@
-//! What one author has counted about one entry: successes, failures, confirmations.
+//! The tally facet: one author's counters on one entry.
 //!
-//! Kept apart from claims because it changes often and is small: an observation does not carry the
-//! text along.
+//! A tally counts successes, failures and independent confirmations. It is a facet of its own
+//! because it is small and changes often: a new observation must not send the entry's text again.
 
 use crate::gcounter::GCounter;
 use crate::ids::Boot;
@@ -10,32 +10,32 @@ use crate::limits::COUNTER_CELLS_MAX;
 use crate::time::Day;
 use std::collections::BTreeSet;
 
-/// Cells and folded totals of one tally from which on old ones are folded. Not before there is need:
-/// one observation under a clock that stands ahead would fold all that was counted until then, and
-/// what is folded stays so. All that fit into this many are far below what a record may hold.
+/// Number of cells and folded totals above which a tally folds old cells. Folding waits until it is
+/// needed: it cannot be undone, and a single observation under a clock that is ahead would
+/// otherwise fold everything counted so far. The threshold is far below the limit of the format.
 const FOLD_ABOVE_CELLS: usize = COUNTER_CELLS_MAX / 8;
 
-/// What is counted.
+/// The kind of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Observation {
-    /// It helped.
+    /// The entry helped in a task.
     Success,
-    /// It misled.
+    /// The entry misled.
     Failure,
-    /// Found again by someone who had not been shown it.
+    /// An independent rediscovery: an author found the same without having been shown the entry.
     Confirmation,
 }
 
 /// One author's counters on one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Successes.
+    /// Amount of observed successes.
     pub successes: GCounter,
-    /// Failures.
+    /// Amount of observed failures.
     pub failures: GCounter,
-    /// Independent confirmations.
+    /// Amount of independent confirmations.
     pub confirmations: GCounter,
-    /// Boots whose cells the author declared void by a confidence reset.
+    /// Boots whose cells do not count any more, because the author reset its confidence.
     pub reset: BTreeSet<Boot>,
 }
 
@@ -49,7 +49,7 @@ impl Lattice for Tally {
 }
 
 impl Tally {
-    /// The counter of one kind of observation.
+    /// The counter for one kind of observation.
     pub fn counter(&self, of: Observation) -> &GCounter {
         match of {
             Observation::Success => &self.successes,
@@ -58,7 +58,7 @@ impl Tally {
         }
     }
 
-    /// The counter of one kind of observation, for adding to it.
+    /// Mutable access to the counter for one kind of observation.
     pub fn counter_mut(&mut self, of: Observation) -> &mut GCounter {
         match of {
             Observation::Success => &mut self.successes,
@@ -67,14 +67,16 @@ impl Tally {
         }
     }
 
-    /// Drops what a reset declared void: it counts for nobody, and its author need not carry it.
+    /// Removes the cells that a reset made void. No reader counts them, so the author need not
+    /// store them.
     pub fn drop_reset(&mut self) {
         for counter in [&mut self.successes, &mut self.failures, &mut self.confirmations] {
             counter.drop_boots(&self.reset);
         }
     }
 
-    /// Folds what is old, where there is much: only the author does this, when it signs again.
+    /// Folds old cells if the tally has more than `FOLD_ABOVE_CELLS`. Only the author does this,
+    /// before it signs again.
     pub fn fold(&mut self, current: Boot, today: Day) {
         let counters = [&mut self.successes, &mut self.failures, &mut self.confirmations];
         let held = counters.iter().map(|counter| counter.cells().len() + counter.folds().len());
@@ -86,7 +88,7 @@ impl Tally {
         }
     }
 
-    /// Every boot that has counted anything.
+    /// Every boot with a cell or a folded total in any of the counters.
     pub fn boots(&self) -> BTreeSet<Boot> {
         let mut boots = self.successes.boots();
         boots.extend(self.failures.boots());

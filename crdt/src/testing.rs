@@ -1,8 +1,9 @@
-//! Generators and laws, for the suites of this and other crates (feature `testing`).
+//! Generators and laws for property tests of this and other crates (feature `testing`).
 //!
-//! Generators draw from small universes, so that things collide: few authors, few boots, few texts,
-//! stamps that tie. [`History`] lets lives of the same author write, clone, restore, retract and
-//! forget, and mixes in records that no honest author would write.
+//! The generators draw from small domains, so that values collide: few authors, few boots, few
+//! texts and equal stamps. [`History`] simulates several instances of the same author that write,
+//! clone, restore, retract and delete. It also adds validly signed records that contradict earlier
+//! ones.
 
 use crate::claims::{Claims, TextSet};
 use crate::digest::{self, Context};
@@ -27,10 +28,9 @@ use quickcheck::{Arbitrary, Gen};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-/// Checks that three states obey the laws of a join.
+/// Checks the laws of a join on three states.
 ///
-/// # Panics
-/// If one is broken; the message says which.
+/// # Panics If a law does not hold; the message names it.
 pub fn assert_laws<T: Lattice + Clone + PartialEq + Debug>(a: &T, b: &T, c: &T) {
     let join = |x: &T, y: &T| x.clone().joined(y.clone());
     assert_eq!(join(a, b), join(b, a), "the join is commutative");
@@ -39,7 +39,7 @@ pub fn assert_laws<T: Lattice + Clone + PartialEq + Debug>(a: &T, b: &T, c: &T) 
     assert_eq!(join(&join(a, b), a), join(a, b), "the join contains both its parts");
 }
 
-/// A key from a small number.
+/// A deterministic key for a seed.
 pub fn key(seed: u8) -> SecretKey {
     SecretKey::from_bytes(&[seed; 32])
 }
@@ -170,7 +170,7 @@ impl Arbitrary for Entry {
 }
 
 impl Arbitrary for Version {
-    /// Anything goes: counters that go back, lists that shrink, mutual absorption, twins.
+    /// Unrestricted: counters that decrease, lists that shrink, mutual absorption, equal versions.
     fn arbitrary(g: &mut Gen) -> Self {
         let mut place = |from: u64, to: u64| {
             let far = if below(g, 8) == 0 { 1_500 } else { 0 };
@@ -183,7 +183,8 @@ impl Arbitrary for Version {
         let absorbs = older.into_iter().map(|place| (place, below(g, 3))).collect();
         let mut version =
             Self { place: own, counter: below(g, 3), absorbs, digest: Digest::default() };
-        // As in a record: the digest follows from the rest, and twins differ in something else.
+        // As in a record, the digest depends on all other fields; `twin` makes equal versions
+        // differ.
         let twin = below(g, 2);
         version.digest = digest::of(Context::Record, format!("{version:?} {twin}").as_bytes());
         version
@@ -200,7 +201,7 @@ impl Arbitrary for Slots {
     }
 }
 
-/// The origin of the entry that generated histories speak of, created by `key(seed)`.
+/// The origin of the entry in generated histories, created by `key(seed)`.
 pub fn origin(seed: u8) -> Origin {
     Origin::Created {
         creator: key(seed).author(),
@@ -211,14 +212,14 @@ pub fn origin(seed: u8) -> Origin {
     }
 }
 
-/// Records of one entry: written by several lives of two authors, honest and not.
+/// Generated records of one entry, from several instances of two authors, honest and dishonest.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// All records that were ever signed, in the order of writing.
+    /// All signed records, in the order of writing.
     pub records: Vec<Record>,
 }
 
-/// One running home: a key, a boot, and what it holds.
+/// One running instance of a home: its key, its boot and its records.
 struct Life {
     key: SecretKey,
     boot: Boot,
@@ -274,7 +275,7 @@ impl Arbitrary for History {
                 // A restart, or a clone of a running home.
                 0 => lives[at] = start(lives[at].key.clone(), lives[at].held.clone()),
                 1 => lives.push(start(lives[at].key.clone(), lives[at].held.clone())),
-                // Something heard from somebody, out of order.
+                // Delivery of an earlier record, out of order.
                 2 if !records.is_empty() => {
                     let heard = records[below(g, records.len() as u64) as usize].clone();
                     lives[at].held.merge(heard);
@@ -297,7 +298,7 @@ impl Arbitrary for History {
     }
 }
 
-/// A record that is validly signed and contradicts what its author said before.
+/// A validly signed record that contradicts an earlier record of its author.
 fn lie(g: &mut Gen, model: &Record, key: &SecretKey) -> Record {
     let header: &Header = model.header();
     let mut absorbs = header.absorbs.clone();
@@ -317,7 +318,7 @@ fn lie(g: &mut Gen, model: &Record, key: &SecretKey) -> Record {
 }
 
 impl History {
-    /// What a holder has that heard these records, in this order.
+    /// The state of a node that receives these records in this order.
     pub fn heard(&self, order: impl IntoIterator<Item = usize>) -> EntryRecords {
         let mut held = EntryRecords::default();
         for at in order {
@@ -326,7 +327,7 @@ impl History {
         held
     }
 
-    /// What three holders have that each heard some of the records, in some order.
+    /// The states of three nodes that each receive a random subset of the records in random order.
     pub fn three_holders(&self, g: &mut Gen) -> [EntryRecords; 3] {
         std::array::from_fn(|_| {
             let mut order: Vec<usize> = (0..self.records.len()).collect();

@@ -1,9 +1,10 @@
-//! Forgetting an entry for good, and who may.
+//! Tombstones: deletion of an entry for good, with the proof of authority.
 //!
-//! A tombstone carries the proof that its author was entitled: the origin that names it as
-//! creator, or the origin that names a workspace together with proof of owning or administering
-//! it. The proof stands on its own, so a tombstone is valid for ever and for everyone. Of several
-//! valid ones the least digest is kept, so all holders keep the same.
+//! A tombstone carries the entry's origin and a proof. The author is the creator that the origin
+//! names, or it proves that it owns or administers the workspace that the origin names. The proof
+//! needs nothing else, so every node accepts the tombstone at any later time. The exception is an
+//! imported entry of a personal workspace, see [`Authority::IfMine`]. Of several valid tombstones
+//! nodes keep the one with the least digest, so all of them keep the same one.
 
 use crate::charter;
 use crate::digest::{Context, Fields};
@@ -12,7 +13,7 @@ use crate::key::{Purpose, SecretKey, Signature};
 use crate::origin::Origin;
 
 impl WorkspaceId {
-    /// The id of a workspace: only the owner's key and the nonce give it.
+    /// The id of a workspace: a hash of the owner's public key and a nonce.
     pub fn of(owner: AuthorId, nonce: Nonce) -> Self {
         Self::from_bytes(
             Fields::new(Context::Workspace)
@@ -23,26 +24,27 @@ impl WorkspaceId {
     }
 }
 
-/// An owner's signed word that another key administers the workspace.
+/// A signed grant by which the owner of a workspace makes another key an admin. Grants do not
+/// expire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminGrant {
-    /// Who owns the workspace.
+    /// The owner of the workspace.
     pub owner: AuthorId,
-    /// With the owner's key, the preimage of the workspace's id.
+    /// Together with the owner's key, the preimage of the workspace id.
     pub nonce: Nonce,
-    /// The owner's signature over workspace and admin.
+    /// The owner's signature over workspace id and admin key.
     pub signature: Signature,
 }
 
 impl AdminGrant {
-    /// Makes `admin` an admin of the workspace of `owner` and `nonce`.
+    /// Signs a grant for `admin` in the workspace of `owner` and `nonce`.
     pub fn sign(owner: &SecretKey, nonce: Nonce, admin: AuthorId) -> Self {
         let message = Self::message(WorkspaceId::of(owner.author(), nonce), admin);
         let signature = owner.sign(Purpose::AdminGrant, &message);
         Self { owner: owner.author(), nonce, signature }
     }
 
-    /// Whether this makes `admin` an admin of `workspace`.
+    /// Verifies that this grant makes `admin` an admin of `workspace`.
     pub fn holds(&self, workspace: WorkspaceId, admin: AuthorId) -> bool {
         let message = Self::message(workspace, admin);
         WorkspaceId::of(self.owner, self.nonce) == workspace
@@ -54,41 +56,41 @@ impl AdminGrant {
     }
 }
 
-/// Why the tombstone's author may forget the entry.
+/// The proof that the author of a tombstone may delete the entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grounds {
-    /// It created the entry, or imported it into its own person's workspace.
+    /// The author created the entry, or the entry was imported into a personal workspace.
     Origin,
-    /// It owns the workspace; the nonce proves it.
+    /// The author owns the workspace. The nonce is the missing part of the preimage of its id.
     Owner(Nonce),
-    /// It administers the workspace.
+    /// The author is an admin of the workspace, by a grant of the owner.
     Admin(AdminGrant),
 }
 
-/// What a tombstone's payload says.
+/// The payload of a tombstone record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
-    /// The preimage of the entry's id.
+    /// The preimage of the entry id.
     pub origin: Origin,
-    /// The author's entitlement.
+    /// The proof of the author's authority.
     pub grounds: Grounds,
 }
 
-/// How far a tombstone's entitlement is proved.
+/// The result of checking the authority of a tombstone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
-    /// By the tombstone itself: everyone honours it.
+    /// The tombstone proves its authority by itself. Every node applies it.
     Proved,
-    /// It forgets an imported entry of `local` or `main`, which have no owner's key: honoured
-    /// where its author is this node or *mine*, which is where such entries live, or where one of
-    /// *mine* brings it, which has honoured it then.
+    /// The entry was imported into `local` or `main`, which have no owner key. A node applies the
+    /// tombstone if its author is this node or another node of the same person (*mine*), or if one
+    /// of *mine* delivers it, since that node has applied it already.
     IfMine,
-    /// Not at all.
+    /// The proof is missing or wrong.
     None,
 }
 
 impl Tombstone {
-    /// What this tombstone, signed by `author` for `entry`, may do.
+    /// Checks the authority of this tombstone, signed by `author`, over `entry`.
     pub fn authority(&self, author: AuthorId, entry: EntryId) -> Authority {
         if self.origin.id() != entry {
             return Authority::None;
@@ -100,7 +102,8 @@ impl Tombstone {
             }
             Grounds::Origin => self.origin.creator() == Some(author),
             Grounds::Owner(nonce) => WorkspaceId::of(author, *nonce) == workspace,
-            // A grant is for ever: whoever once was an admin could end the workspace.
+            // Grants never expire, so a former admin could otherwise delete the workspace's
+            // charter.
             Grounds::Admin(_) if charter::entry(workspace) == entry => false,
             Grounds::Admin(grant) => grant.holds(workspace, author),
         };

@@ -1,45 +1,49 @@
-//! The order in which records of one author take each other's place.
+//! Version vectors: the partial order between records of one author.
 //!
-//! A record says which slot it is in, its counter there, and which older slots (up to which
-//! counter) its payload includes. That list, with the record's own place in it, is a version
-//! vector. A record *covers* another if its vector is at least the other's everywhere; what is
-//! covered may be dropped. Comparing whole vectors, not just looking the other slot up, makes the
-//! order transitive whatever a lying author writes: a record that leaves out something its
-//! predecessor had included simply fails to cover it, and both stay. So the set of uncovered
-//! records is a lattice, and holders agree however records reached them.
+//! A record states its slot, its counter in that slot, and the older slots that its payload
+//! includes, each up to a counter. That list, together with the record's own slot and counter, is a
+//! version vector. A record *covers* another if its vector is greater or equal at every slot. A
+//! node drops covered records.
 //!
-//! A vector names at most [`ABSORBS_MAX`] slots. Everything that many generations back is covered
-//! as a whole, so that a home that was started thousands of times still leaves one record. An
-//! author who finds a record of its own falling under that line signs it again first.
+//! The comparison uses whole vectors. Looking up only the other record's slot would not be
+//! transitive if an author lies. With whole vectors, a record that leaves out a slot which its
+//! predecessor included does not cover that predecessor, and both stay. The set of uncovered
+//! records is therefore a lattice, and nodes converge for any order of arrival and any signed
+//! content.
+//!
+//! A vector lists at most [`ABSORBS_MAX`] slots. A record covers every slot that is more
+//! generations back than that, so a home that started thousands of times still leaves one live
+//! record. An author that finds a record of its own covered by age alone
+//! ([`Version::covers_by_age_alone`]) first signs the content of both records again.
 
 use crate::ids::{Boot, Digest, Generation};
 use crate::limits::ABSORBS_MAX;
 use std::collections::BTreeMap;
 
-/// A slot of one (entry, author, facet).
+/// A slot of one author on one entry and facet. Records in one slot replace each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// First, so that lists are sorted by age.
+    /// The first field, so that the derived order sorts slots by age.
     pub generation: Generation,
-    /// The process start that writes here.
+    /// The process start that writes into the slot.
     pub boot: Boot,
 }
 
-/// Where a record stands among its author's records on one entry and facet.
+/// The version vector of a record, with its digest as tie-break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Its slot.
+    /// The slot that the record is in.
     pub place: Place,
-    /// Its counter in the slot.
+    /// The record's counter in its slot. The highest counter wins.
     pub counter: u64,
-    /// Older slots its payload includes, up to which counter.
+    /// The older slots that the payload includes, each up to this counter.
     pub absorbs: BTreeMap<Place, u64>,
-    /// The record's digest, which decides between equal vectors.
+    /// The record's digest. Between equal vectors the greater digest wins.
     pub digest: Digest,
 }
 
 impl Version {
-    /// Generations before this are covered as a whole.
+    /// The oldest generation that has to be listed. Older slots are covered by age.
     fn floor(&self) -> Generation {
         Generation(self.place.generation.0.saturating_sub(ABSORBS_MAX as u32))
     }
@@ -48,7 +52,7 @@ impl Version {
         place.generation < self.floor() || self.names(place, counter)
     }
 
-    /// Whether the slot is named, up to at least that counter.
+    /// True if the vector lists this slot with at least this counter.
     fn names(&self, place: Place, counter: u64) -> bool {
         let named = if place == self.place {
             Some(self.counter)
@@ -64,18 +68,19 @@ impl Version {
             && other.absorbs.iter().all(|(place, counter)| self.includes(*place, *counter))
     }
 
-    /// Whether holding this record makes holding `other` needless.
+    /// True if this record makes `other` redundant, so that a node may drop `other`.
     pub fn covers(&self, other: &Self) -> bool {
         self.vector_covers(other) && (!other.vector_covers(self) || self.digest >= other.digest)
     }
 
-    /// Whether this record covers `other` without having named it: only for its age.
+    /// True if this record covers `other` only because of its age, without listing its slot. The
+    /// payload need not include the content of `other` then.
     pub fn covers_by_age_alone(&self, other: &Self) -> bool {
         self.covers(other) && !self.names(other.place, other.counter)
     }
 
-    /// The vector of a new slot, opened by an author that holds `own` and includes all of it: its
-    /// generation and what it absorbs (over the limit, the newest).
+    /// The vector for a new slot of an author that holds `own` and includes all of it: the
+    /// generation and the absorbed slots. Over the limit the newest slots are listed.
     pub fn opening<'a>(own: impl Iterator<Item = &'a Self>) -> (Generation, BTreeMap<Place, u64>) {
         let mut generation = Generation(0);
         let mut absorbs = BTreeMap::new();
@@ -87,7 +92,7 @@ impl Version {
                 *slot = (*slot).max(counter);
             }
         }
-        // What is not named must be covered by age: the generation moves on until it is.
+        // Slots that are not listed must be covered by age, so raise the generation until they are.
         while absorbs.len() > ABSORBS_MAX {
             if let Some((unnamed, _)) = absorbs.pop_first() {
                 let beyond = unnamed.generation.0.saturating_add(ABSORBS_MAX as u32);
@@ -98,8 +103,8 @@ impl Version {
     }
 }
 
-/// The records of one (entry, author, facet) that no other covers: the order alone, for its laws.
-/// [`crate::holding::Holding`] applies it to records.
+/// The set of uncovered versions of one (entry, author, facet), without records. Law tests use it
+/// to check the order alone; [`crate::holding::Holding`] applies the same rule to records.
 #[cfg(any(test, feature = "testing"))]
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Slots {
@@ -117,7 +122,7 @@ impl crate::lattice::Lattice for Slots {
 
 #[cfg(any(test, feature = "testing"))]
 impl Slots {
-    /// Offers a record.
+    /// Adds a version unless a held one covers it, and drops the versions it covers.
     pub fn insert(&mut self, version: Version) {
         if self.live.values().any(|held| held.covers(&version)) {
             return;
@@ -126,7 +131,7 @@ impl Slots {
         self.live.insert(version.digest, version);
     }
 
-    /// The live records, by digest.
+    /// The uncovered versions, ordered by digest.
     pub fn live(&self) -> impl ExactSizeIterator<Item = &Version> {
         self.live.values()
     }
@@ -259,7 +264,7 @@ mod tests {
         let new = version(place(8, window + 10), 1, &[], 2);
         assert!(new.covers(&version(place(7, 9), 4, &[], 1)));
         assert!(!new.covers(&version(place(7, 10), 4, &[], 1)));
-        // What the older one includes must be included, too.
+        // The covering vector must also include every slot that the older vector lists.
         let old = version(place(7, 9), 4, &[(place(6, 8), 1)], 1);
         assert!(new.covers(&old) && !old.covers(&new));
         let reaches_back = version(place(6, window + 9), 1, &[(place(5, 9), 1)], 3);

@@ -1,8 +1,8 @@
-//! An entry as a reader sees it at a moment.
+//! The view: an entry as one reader sees it at one moment.
 //!
-//! What is shown comes from entitled authors; what others claim is listed as proposals and changes
-//! nothing. Counters of all authors are handed on, unweighted: weighing is a judgement, and
-//! judgements are not made here.
+//! A view shows the claims of entitled authors. Claims of other authors are listed as proposals and
+//! have no effect. The view passes on the counters of all authors without weights: weighting is a
+//! judgement, and this crate makes no judgements.
 
 use crate::claims::{Citation, Claims, Link, TextSet};
 use crate::digest::{Context, Fields};
@@ -19,17 +19,18 @@ use crate::time::{Day, Hlc, WallTime};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whose word is shown, for one reader and one workspace. The creator's always is.
+/// The authors whose claims a reader sees, for one workspace. The creator of an entry is always
+/// entitled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entitlement {
-    /// The reader's node and the same person's others.
+    /// The reader's node and the other nodes of the same person.
     pub mine: BTreeSet<AuthorId>,
-    /// Members of the entry's workspace.
+    /// The members of the entry's workspace.
     pub members: BTreeSet<AuthorId>,
 }
 
 impl Entitlement {
-    /// Whether the author's word is shown.
+    /// True if the reader sees claims of this author on an entry with this origin.
     pub fn includes(&self, author: AuthorId, origin: &Origin) -> bool {
         origin.creator() == Some(author)
             || self.mine.contains(&author)
@@ -37,58 +38,58 @@ impl Entitlement {
     }
 }
 
-/// What there is to see.
+/// Visibility of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// A text is shown.
+    /// At least one of title, content and summary is shown.
     Live,
-    /// No origin is held: counted, not shown, not passed on.
+    /// The origin is unknown. The entry is neither shown nor forwarded; its counters are available.
     Parked,
-    /// Nobody entitled says anything any more that could be read.
+    /// No entitled author has a title, content or summary that is not retracted.
     Retracted,
-    /// Only a tombstone is left.
+    /// The entry was deleted; only its tombstone is left.
     Forgotten,
 }
 
-/// A claim by someone whose word is not shown.
+/// A register value of an author who is not entitled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// By whom.
+    /// The author of the proposal.
     pub author: AuthorId,
-    /// For which register.
+    /// The register it would set.
     pub register: Register,
-    /// The text.
+    /// The proposed text.
     pub text: String,
-    /// When, by its author's clock.
+    /// Time of writing, by the author's clock.
     pub stamp: Hlc,
 }
 
-/// An element that someone whose word is not shown says belongs to a set.
+/// A set element of an author who is not entitled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProposedElement {
-    /// By whom.
+    /// The author of the proposal.
     pub author: AuthorId,
-    /// To which set.
+    /// The set it would add to.
     pub set: TextSet,
-    /// The element.
+    /// The proposed element.
     pub text: String,
-    /// When, by its author's clock.
+    /// Time of writing, by the author's clock.
     pub stamp: Hlc,
 }
 
-/// What one author has counted, as far as it counts today.
+/// The counters of one author, as they count today.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Successes.
+    /// Cells of successes.
     pub successes: Vec<Counted>,
-    /// Failures.
+    /// Cells of failures.
     pub failures: Vec<Counted>,
-    /// Independent confirmations.
+    /// Cells of independent confirmations.
     pub confirmations: Vec<Counted>,
 }
 
 impl Counts {
-    /// What is still known by its day: all but folded totals.
+    /// The cells with a known day, without folded totals.
     #[must_use]
     pub fn dated(&self) -> Self {
         let dated = |of: &[Counted]| of.iter().filter(|one| !one.is_folded).copied().collect();
@@ -100,32 +101,34 @@ impl Counts {
     }
 }
 
-/// An entry, read.
+/// An entry as one reader sees it at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// What there is to see.
+    /// Visibility of the entry.
     pub state: State,
-    /// Who created it, where, as what.
+    /// Creator, workspace and memory.
     pub origin: Option<Origin>,
-    /// The shown value of each register, with its rivals.
+    /// The shown value of each register, with concurrent values as rivals.
     pub registers: BTreeMap<Register, Shown>,
-    /// Sets of texts: each element with the authors who say it.
+    /// The elements of each set, each with the authors who added it.
     pub texts: BTreeMap<TextSet, BTreeMap<String, BTreeSet<AuthorId>>>,
-    /// Evidence, with the authors who bring it.
+    /// Citations, each with the authors who added it.
     pub citations: BTreeMap<Citation, BTreeSet<AuthorId>>,
-    /// Edges, with the authors who draw them.
+    /// Links, each with the authors who added it.
     pub links: BTreeMap<Link, BTreeSet<AuthorId>>,
-    /// Since when the reader has it archived: whichever of *mine* said so.
+    /// Time since which the entry is archived for this reader, by claims of the reader's own nodes
+    /// (*mine*).
     pub archived: Option<Hlc>,
-    /// Texts by authors who are not entitled.
+    /// Register values of authors who are not entitled.
     pub proposals: Vec<Proposal>,
-    /// Counters by author.
+    /// The counters of each author, entitled or not.
     pub counts: BTreeMap<AuthorId, Counts>,
-    /// When the view next changes without anything arriving.
+    /// The next time at which the view changes even if no record arrives.
     pub next_change: Option<WallTime>,
 }
 
-/// What is read as the entry's text. A title instructs its reader as well as a content does.
+/// The registers that make up the entry's text. The title and the summary count, too: an agent
+/// follows instructions in a title as well as in the content.
 const TEXTS: [Register; 3] = [Register::CONTENT, Register::TITLE, Register::SUMMARY];
 
 impl View {
@@ -134,32 +137,33 @@ impl View {
         self.registers.get(&register).map(|shown| shown.value.text.as_str())
     }
 
-    /// Its type, if it has one that is known here.
+    /// The type of the entry; `None` if it has none or this version does not know it.
     pub fn kind(&self) -> Option<Kind> {
         self.text(Register::TYPE).and_then(Kind::parse)
     }
 
-    /// Who wrote the text that is shown: content, title and summary, in this order.
+    /// The authors of the shown content, title and summary, in this order.
     pub fn text_authors(&self) -> impl Iterator<Item = AuthorId> + '_ {
         TEXTS.into_iter().filter_map(|of| self.registers.get(&of)).map(|shown| shown.value.author)
     }
 
-    /// Who answers for the text that is shown: whoever wrote the content, unless that is one of
-    /// `mine` and somebody else wrote the title or the summary. Where there is no text, the creator.
+    /// The author who is responsible for the shown text: the first author of content, title or
+    /// summary that is not in `mine`, else the author of the content. If no text is shown, the
+    /// creator.
     pub fn author(&self, mine: &BTreeSet<AuthorId>) -> Option<AuthorId> {
         let other = self.text_authors().find(|author| !mine.contains(author));
         let creator = || self.origin.as_ref().and_then(Origin::creator);
         other.or_else(|| self.text_authors().next()).or_else(creator)
     }
 
-    /// Whether the text that is shown took the place of another.
+    /// True if content, title or summary replaced an earlier value.
     pub fn is_text_edited(&self) -> bool {
         let mut shown = TEXTS.into_iter().filter_map(|of| self.registers.get(&of));
         shown.any(|shown| !shown.value.replaces.is_empty())
     }
 
-    /// Names the text that is shown: another one as soon as title, content or summary is another,
-    /// or is somebody else's.
+    /// A digest of the shown text. It changes whenever the value or the author of content, title or
+    /// summary changes.
     pub fn text_digest(&self) -> Digest {
         let shown = TEXTS.map(|register| self.registers.get(&register).map(|shown| shown.digest));
         let bytes = |digest: &Option<Digest>| digest.map_or([0; 32], |digest| *digest.as_bytes());
@@ -167,7 +171,7 @@ impl View {
         shown.fold(Fields::new(Context::Text), |fields, digest| fields.field(&digest)).finish()
     }
 
-    /// When the text that is shown was written, by its authors' clocks.
+    /// The latest day on which content, title or summary was written, by its author's clock.
     pub fn text_day(&self) -> Option<Day> {
         let of = |register| self.registers.get(&register).map(|shown| shown.value.stamp);
         TEXTS.into_iter().filter_map(of).max().map(|stamp| stamp.wall().day())
@@ -175,7 +179,7 @@ impl View {
 }
 
 impl Entry {
-    /// Reads the entry at `now`, for a reader with this entitlement.
+    /// Computes the view at `now` for a reader with this entitlement.
     pub fn view(&self, now: WallTime, entitlement: &Entitlement) -> View {
         let mut view = self.blank_view(now);
         let Some(origin) = self.origin.as_ref() else { return view };
@@ -207,7 +211,7 @@ impl Entry {
         view
     }
 
-    /// Names what an author says as content, title and summary, and has not taken back.
+    /// Digests of the author's content, title and summary values that are not retracted.
     pub fn texts_by(&self, author: AuthorId) -> BTreeSet<Digest> {
         let Some(claims) = self.claims.get(&author) else { return BTreeSet::new() };
         let marks = self.marks.get(&author);
@@ -217,7 +221,7 @@ impl Entry {
         values.map(|(digest, _)| *digest).collect()
     }
 
-    /// Elements of sets by authors who are not entitled, as far as nobody entitled says them too.
+    /// Set elements of authors who are not entitled, except those that the view shows already.
     pub fn proposed_elements(
         &self,
         view: &View,
@@ -248,7 +252,7 @@ impl Entry {
         proposed
     }
 
-    /// Everything that does not depend on who reads.
+    /// The part of the view that is the same for all readers.
     fn blank_view(&self, now: WallTime) -> View {
         let (today, state) = (
             now.day(),
@@ -277,7 +281,7 @@ impl Entry {
         }
     }
 
-    /// When a value or a word becomes due, or a counter cell starts to count.
+    /// The next time at which a stamp becomes due or a future counter cell starts to count.
     fn next_change(&self, now: WallTime) -> Option<WallTime> {
         let values = self.claims.values().flat_map(|claims| claims.registers.values());
         let values = values.flat_map(Lww::iter).map(|(_, value)| value.stamp);
@@ -305,8 +309,9 @@ fn shown_registers(
     shown.filter_map(|(register, shown)| Some((register, shown?))).collect()
 }
 
-/// Since when an entry is archived, by what one person's nodes say of it: the newest word decides, and at
-/// equal stamps the withdrawal. A word that is not yet due says nothing while a due one exists.
+/// Time since which the entry is archived, by the archive operations of one person's nodes. The
+/// latest operation wins; between equal stamps unarchiving wins. Operations that are not yet due
+/// are ignored while a due one exists.
 fn archived(words: &[&Word], now: WallTime) -> Option<Hlc> {
     let any_due = words.iter().any(|word| word.stamp.is_due(now));
     let stamps = |of: Presence| {
@@ -328,7 +333,8 @@ fn proposals(claims: &Claims) -> impl Iterator<Item = Proposal> + '_ {
     })
 }
 
-/// The present elements of several authors' sets; over the limit, those with the newest word.
+/// The union of several authors' sets; over [`VIEW_ELEMENTS_MAX`], the most recently written
+/// elements.
 fn united<'a, E: Ord + Clone + 'a>(
     sets: impl Iterator<Item = (AuthorId, &'a GSet<E>)>,
 ) -> BTreeMap<E, BTreeSet<AuthorId>> {

@@ -1,8 +1,11 @@
-//! How an honest author writes: from what it holds and what it wants to say to a signed record.
+//! Builds signed records for a local author.
 //!
-//! The first record after a start opens a fresh slot that includes, and names, all the author's
-//! older slots on that entry and facet; later ones count up in it. Own values are carried along
-//! verbatim, nothing is stamped anew. Pure: keys, boot and stamps come in as arguments.
+//! A [`Writer`] takes the author's live records and a change, and returns the next record. The
+//! first record of a boot opens a fresh slot. It includes the content of all older slots of the
+//! author on that entry and facet, and lists them as absorbed. Later records of the boot increase
+//! the counter of that slot. Existing values are copied byte for byte with their old stamps.
+//!
+//! The writer is pure: the caller passes in key, boot and stamp, and stores the record.
 
 use crate::claims::{Citation, Claims, Link, TextSet};
 use crate::entry::Entry;
@@ -25,35 +28,35 @@ use crate::tombstone::Tombstone;
 use crate::version::{Place, Version};
 use std::collections::BTreeSet;
 
-/// One thing an author claims.
+/// One change to an author's claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Puts a text into a register, over all values held.
+    /// Sets a register. The new value replaces all held values, of all authors.
     Set(Register, String),
-    /// Adds a text to a set.
+    /// Adds an element to a set.
     Add(TextSet, String),
-    /// Takes back a text this author added.
+    /// Withdraws an element that this author added.
     Withdraw(TextSet, String),
-    /// Brings evidence.
+    /// Adds a citation.
     Cite(Citation),
-    /// Draws an edge.
+    /// Adds a link to another entry.
     Link(Link),
-    /// Takes back an edge this author drew.
+    /// Withdraws a link that this author added.
     Unlink(Link),
-    /// Wants the entry archived, or not any more.
+    /// Archives (`Present`) or unarchives (`Withdrawn`) the entry.
     Archive(Presence),
 }
 
-/// An author at work on one entry.
+/// Builds records of one author on one entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Writer<'a> {
-    /// Signs.
+    /// The author's key, which signs the records.
     pub key: &'a SecretKey,
-    /// The process start that writes.
+    /// The current process start.
     pub boot: Boot,
-    /// About which entry.
+    /// The entry that the records are about.
     pub entry: EntryId,
-    /// The author's own live records on it.
+    /// The author's own live records on the entry.
     pub own: &'a Holding,
 }
 
@@ -62,8 +65,8 @@ impl Writer<'_> {
         self.key.author()
     }
 
-    /// Claims something. `held` is the whole entry as held here: a text replaces every value of
-    /// its register, whoever wrote it.
+    /// Applies changes to the author's claims. `held` is the whole entry with the claims of all
+    /// authors: a new register value replaces the values of all of them.
     pub fn claim(
         &self,
         held: &Entry,
@@ -72,7 +75,7 @@ impl Writer<'_> {
         stamp: Hlc,
     ) -> Result<Record, Refusal> {
         let (mut said, marks) = self.standing();
-        // One is left to take back what is said now.
+        // Keep one retraction in reserve, so that the author can still retract the new claims.
         let (taken_back, max) = (marks.ids().len(), LIVE_SLOTS_MAX - 2);
         at_most("the entry", "retractions by one author", taken_back, max)?;
         for claim in claims {
@@ -82,13 +85,13 @@ impl Writer<'_> {
         self.seal(payload, stamp)
     }
 
-    /// Whether the author has claimed anything that stands.
+    /// True if the author has claims that are not retracted.
     pub fn has_claims(&self) -> bool {
         !self.standing().0.is_empty()
     }
 
-    /// What the author has claimed and not taken back, and what it has taken back: also marks
-    /// that are only known because a claim of another life comes after them.
+    /// The author's claims that are not retracted, and its retractions. The latter include marks
+    /// that are known only because a claim of a clone lists them in `after`.
     fn standing(&self) -> (Claims, Marks) {
         let own = self.own.to_entry();
         let said = own.claims.get(&self.author()).cloned().unwrap_or_default();
@@ -105,7 +108,8 @@ impl Writer<'_> {
         claim: &Claim,
         stamp: Hlc,
     ) {
-        // An author's later word on one thing carries the greater stamp, whatever its clock says.
+        // A later operation of the author on the same element gets a greater stamp, even if the
+        // clock went backwards.
         let word = |before: Option<&Word>, presence| {
             let floor = before.map_or(stamp, |before| before.stamp.successor());
             Word { stamp: stamp.max(floor), presence, after: after.clone() }
@@ -140,8 +144,8 @@ impl Writer<'_> {
                 say_in(&mut said.links, link, |before| word(before, Presence::Withdrawn));
             }
             Claim::Archive(presence) => {
-                // Of one person's nodes the newest word decides: a clock that is a little behind must
-                // not lose to a word that is known here.
+                // The latest operation of all nodes of a person wins, so use a greater stamp than
+                // any operation known here, even if this clock is slightly behind.
                 let known = held.claims.values().filter_map(|by| by.archival.as_ref());
                 let known = known.filter(|of| of.stamp.is_due(stamp.wall())).max();
                 said.archival = Some(word(known.max(said.archival.as_ref()), *presence));
@@ -149,7 +153,8 @@ impl Writer<'_> {
         }
     }
 
-    /// What a new value of a register replaces: own values first, then the creator's.
+    /// The digests that a new value of a register replaces. Over the limit, the author's own values
+    /// come first, then the creator's.
     fn replaced(&self, said: &Claims, held: &Entry, register: Register) -> BTreeSet<Digest> {
         let mut values: Lww = said.registers.get(&register).cloned().unwrap_or_default();
         for others in held.claims.values().filter_map(|by| by.registers.get(&register)) {
@@ -163,7 +168,7 @@ impl Writer<'_> {
         })
     }
 
-    /// Counts an observation.
+    /// Adds an observation to the author's tally.
     pub fn observe(
         &self,
         of: Observation,
@@ -178,8 +183,8 @@ impl Writer<'_> {
         self.seal(Payload::Tally(tally), stamp)
     }
 
-    /// Declares void what this author has counted so far. The caller draws a new boot for what
-    /// is counted from now on.
+    /// Makes everything void that this author has counted so far. The caller must draw a new boot
+    /// before it counts again.
     pub fn reset(&self, stamp: Hlc) -> Result<Record, Refusal> {
         let mut tally = self.tally();
         tally.reset.join(tally.boots());
@@ -187,8 +192,9 @@ impl Writer<'_> {
         self.seal(Payload::Tally(tally), stamp)
     }
 
-    /// Signs again, in a fresh slot, all the author has said in a facet: when an older record of
-    /// its own would otherwise be covered for its age alone.
+    /// Signs the author's whole state in a facet again, so that a newer record of its own does not
+    /// cover an older one by age alone. The caller draws a new boot first, which makes this record
+    /// open a fresh slot.
     pub fn carry_over(&self, facet: Facet, stamp: Hlc) -> Result<Record, Refusal> {
         let payload = match facet {
             Facet::Tally => Payload::Tally(self.tally()),
@@ -201,13 +207,13 @@ impl Writer<'_> {
         self.seal(payload, stamp)
     }
 
-    /// Takes back all the author has claimed.
+    /// Retracts all claims of the author.
     pub fn retract(&self, origin: Option<Origin>, stamp: Hlc) -> Result<Record, Refusal> {
         let mark = Marks::id(self.entry, self.author(), self.boot, stamp);
         self.seal(Payload::Retraction { origin, mark }, stamp)
     }
 
-    /// Forgets the entry.
+    /// Deletes the entry with a tombstone.
     pub fn forget(&self, tombstone: Tombstone, stamp: Hlc) -> Result<Record, Refusal> {
         self.seal(Payload::Tombstone(tombstone), stamp)
     }
@@ -222,9 +228,10 @@ impl Writer<'_> {
         Record::seal(at, payload, self.key)
     }
 
-    /// The next place: further on in the slot of this boot, or a fresh slot.
+    /// The slot, counter and absorbed slots of the next record: the next counter in the slot of
+    /// this boot, or a fresh slot.
     fn position(&self, facet: Facet) -> (Place, u64, Vec<(Place, u64)>) {
-        // What came stripped was never seen: it must not be claimed as included.
+        // The payload of a stripped record was never seen here, so the new record must not list it.
         let seen = |record: &&Record| record.absence() != Some(Absence::Stripped);
         let own: Vec<Version> = self.own.facet(facet).filter(seen).map(Record::version).collect();
         let newest = own.iter().filter(|version| version.place.boot == self.boot);
@@ -237,8 +244,8 @@ impl Writer<'_> {
     }
 }
 
-/// Says a word on an element that comes after the author's last word on it. At the limit of the
-/// set the element that was withdrawn longest ago makes room.
+/// Records an operation on an element, based on the author's previous one. Over the size limit,
+/// drops the elements with the oldest withdrawals.
 fn say_in<E: Ord + Clone>(
     set: &mut GSet<E>,
     element: &E,

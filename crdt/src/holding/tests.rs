@@ -1,5 +1,5 @@
-//! What becomes of a record, case by case. That holders agree in whatever order they hear is a law,
-//! which the suite tries on histories; here each rule that it rests on is seen by itself.
+//! Tests of the merge rules, one case each. The law that nodes converge for any order of arrival is
+//! tested on generated histories elsewhere; these tests check each rule that the law depends on.
 
 use super::*;
 use crate::claims::Claims;
@@ -30,7 +30,7 @@ fn sealed(boot: u64, counter: u64, absorbs: &[(Place, u64)], payload: Payload) -
     Record::seal(at, payload, &key(1)).expect("within the limits")
 }
 
-/// A title that its author claims, after these retractions of its own.
+/// A claims payload with a title that names these retractions in `after`.
 fn titled(text: &str, after: &[MarkId]) -> Payload {
     let value = Value {
         text: text.into(),
@@ -49,7 +49,7 @@ fn retraction(boot: u64, counter: u64, mark: MarkId) -> Record {
     sealed(boot, counter, &[], Payload::Retraction { origin: None, mark })
 }
 
-/// The record as a relay hands it on that leaves its payload out.
+/// The record without its payload, as a relay could forward it.
 fn stripped(record: &Record) -> Record {
     Record::verify(&RawRecord { payload: None, ..record.to_raw() }).expect("a header alone")
 }
@@ -141,7 +141,7 @@ fn a_retraction_erases_what_does_not_come_after_it_and_it_stays_erased() {
     assert_eq!(held.merge(old.clone()).outcome, Outcome::Known);
     assert_eq!(held.get(old.digest()).and_then(Record::payload), None);
     assert_eq!(held.get(new.digest()), Some(&new));
-    // What comes after the retraction that takes it back is erased as it comes.
+    // If the retraction arrives first, the record is erased on arrival.
     let mut held = holding(&[&taken_back]);
     assert_eq!(held.merge(old.clone()).outcome, merged(&[], &[&old]));
     assert_eq!(held.get(old.digest()).and_then(Record::payload), None);
@@ -180,7 +180,7 @@ fn what_was_kept_for_its_payload_alone_goes_with_it() {
     assert_eq!(changes.erased.len(), 2);
     assert!(!is_live(&held, &old));
     assert!(is_live(&held, &apart) && is_live(&held, &new), "nothing covers these");
-    // Where the retraction came first it is the record itself that goes.
+    // If the retraction arrives first, the new record itself is dropped.
     let mut held = holding(&[&first, &second, &new]);
     assert_eq!(held.merge(old.clone()).outcome, merged(&[&old], &[&old]));
     assert!(!is_live(&held, &old) && is_live(&held, &new));
@@ -199,7 +199,8 @@ fn an_author_has_so_many_live_records_in_a_facet_and_no_more() {
     assert_eq!(held.merge(beyond.clone()).outcome, Outcome::OverQuota);
     assert!(!is_live(&held, &beyond));
     assert_eq!(held.facet(Facet::Claims).count(), LIVE_SLOTS_MAX);
-    // What takes another's place, or its own, needs no more room; other facets have their own.
+    // A record that replaces a held one needs no additional place. Each facet has a quota of its
+    // own.
     assert_eq!(held.merge(one).outcome, merged(&[], &[]));
     let absorber = claims(101, &[(place(2), 1)]);
     assert_eq!(held.merge(absorber).outcome, merged(&[&claims(2, &[])], &[]));
@@ -210,7 +211,7 @@ fn an_author_has_so_many_live_records_in_a_facet_and_no_more() {
 
 #[test]
 fn joining_hears_a_retraction_before_what_it_explains() {
-    // Some digest of many is less than the retraction's, and would come first.
+    // At least one of these records sorts before the retraction by digest.
     for boot in 2..10 {
         let bare = stripped(&sealed(boot, 1, &[], titled("text", &[])));
         let theirs = holding(&[&retraction(1, 1, ONE_MARK), &bare]);

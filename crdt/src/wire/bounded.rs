@@ -1,59 +1,59 @@
-//! A walk over MessagePack bytes before anything is built from them.
+//! Checks MessagePack bytes against size limits before they are decoded.
 //!
-//! A few bytes can claim to hold billions of elements or nest without end. This walk reads only
-//! markers and lengths, allocates nothing that grows with a claim, and refuses what breaks a bound,
-//! so that the decoder behind it never sees hostile sizes. Exactly one value must fill the bytes.
+//! A few bytes can declare billions of elements or endless nesting. This check reads only markers
+//! and lengths, and allocates nothing in proportion to a declared size. It refuses bytes that
+//! exceed a bound, so the decoder never sees hostile sizes. The bytes must be exactly one value.
 
 use crate::limits::NESTING_MAX;
 
-/// Bounds for one kind of message.
+/// Size limits for one kind of message.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// All bytes.
+    /// Maximum total length in bytes.
     pub bytes_max: usize,
-    /// Values of any kind, keys included: the decoder's work.
+    /// Maximum number of values, map keys included. It bounds the work of the decoder.
     pub items_max: usize,
 }
 
-/// Why bytes were refused before decoding.
+/// The reason why bytes are refused before decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Too long.
+    /// The message has too many bytes.
     #[error("{found} bytes are more than the {max} allowed")]
     TooLong {
-        /// How many there are.
+        /// The length of the message.
         found: usize,
-        /// How many there may be.
+        /// The maximum length.
         max: usize,
     },
-    /// Too many values.
+    /// The message has too many values.
     #[error("more than the {max} values allowed")]
     TooMany {
-        /// How many there may be.
+        /// The maximum number of values.
         max: usize,
     },
-    /// Too deep.
+    /// Arrays and maps are nested deeper than [`NESTING_MAX`].
     #[error("nested deeper than the {NESTING_MAX} levels allowed")]
     TooDeep,
-    /// Ends inside a value.
+    /// The message ends inside a value.
     #[error("the bytes end inside a value")]
     Truncated,
-    /// More bytes after the value.
+    /// Bytes follow after the value.
     #[error("bytes follow after the value")]
     Trailing,
-    /// An extension type or the one unused marker.
+    /// The message uses an extension type or the one marker that MessagePack leaves unused.
     #[error("a kind of value that is not used here")]
     Foreign,
 }
 
-/// Checks that the bytes are one MessagePack value within the bounds.
+/// Checks that the bytes are exactly one MessagePack value within the bounds.
 pub fn check(bytes: &[u8], bounds: Bounds) -> Result<(), Malformed> {
     if bytes.len() > bounds.bytes_max {
         return Err(Malformed::TooLong { found: bytes.len(), max: bounds.bytes_max });
     }
     let mut rest = bytes;
     let mut items = 0_usize;
-    // Values still to come on each open level; `open[0]` is the message itself.
+    // Number of values still expected on each open level; `open[0]` is the message itself.
     let mut open = [0_u64; NESTING_MAX + 1];
     open[0] = 1;
     let mut depth = 0;
@@ -82,9 +82,9 @@ pub fn check(bytes: &[u8], bounds: Bounds) -> Result<(), Malformed> {
 }
 
 enum Shape {
-    /// This many bytes follow.
+    /// A scalar or a string, with this many bytes of content.
     Flat(usize),
-    /// This many values follow, one level down.
+    /// An array or a map, with this many values inside.
     Nested(u64),
 }
 

@@ -1,4 +1,6 @@
-//! Claims on the wire: a map of registers, sets, citations, links and archival.
+//! Wire format of claims: a map of registers, sets, citations, links and archival.
+//!
+//! A register value does not repeat its author; the decoder takes it from the record header.
 
 use super::origin::WireOrigin;
 use crate::claims::{Citation, Claims, Link, Relation, TextSet};

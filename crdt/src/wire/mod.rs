@@ -1,8 +1,8 @@
-//! What travels and is stored: MessagePack of types made for that alone.
+//! Wire and storage format: MessagePack of types that exist only for this purpose.
 //!
-//! Domain types change with the code; these do not. Every decode first walks the bytes under
-//! bounds. Payloads are maps with one-letter names, so that a later version may add a field and an
-//! earlier one skips it; the bytes themselves are always kept.
+//! Domain types may change with the code; wire types may not. Every decode first checks the bytes
+//! against [`Bounds`]. Payloads are maps with one-letter keys: a later version may add a key, and
+//! this version skips it. Nodes keep the original bytes, so they forward unknown keys, too.
 
 pub mod bounded;
 pub(crate) mod claims;
@@ -16,7 +16,7 @@ use crate::record::Refusal;
 use bounded::Bounds;
 use serde::{Deserialize, Serialize};
 
-/// Bounds of every payload.
+/// The bounds for payloads of all facets.
 pub(crate) const PAYLOAD: Bounds =
     Bounds { bytes_max: PAYLOAD_BYTES_MAX, items_max: PAYLOAD_ITEMS_MAX };
 
@@ -25,11 +25,11 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     rmp_serde::to_vec_named(value).expect("a wire type holds nothing that cannot be encoded")
 }
 
-/// The decoder's words about bytes may repeat them; so many characters of that are kept, on one
-/// line, since a refusal is logged, shown and sent back.
+/// Maximum length of a decoder message in characters. The message may quote untrusted bytes, and a
+/// refusal is logged, shown and sent back, so it is cut and put on one line.
 const WORDS_CHARS_MAX: usize = 200;
 
-/// Decodes a wire type from bytes within the bounds.
+/// Checks the bounds of the bytes and decodes a wire type.
 pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8], bounds: Bounds) -> Result<T, Refusal> {
     bounded::check(bytes, bounds)?;
     rmp_serde::from_slice(bytes).map_err(|error| {

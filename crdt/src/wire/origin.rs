@@ -1,4 +1,4 @@
-//! An entry's origin on the wire.
+//! Wire format of an entry's origin, created or imported.
 
 use crate::ids::{AuthorId, Nonce, WorkspaceId};
 use crate::origin::{Memory, Origin};
@@ -6,7 +6,8 @@ use crate::record::Refusal;
 use crate::time::Hlc;
 use serde::{Deserialize, Serialize};
 
-/// Either the first three optional fields are there, or the last two.
+/// A created origin has creator, stamp and nonce; an imported one has format and key. The decoder
+/// refuses any other combination.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct WireOrigin {
     #[serde(rename = "w")]

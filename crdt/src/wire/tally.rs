@@ -1,4 +1,5 @@
-//! A tally on the wire: for each counter its boots, each with days and a folded total.
+//! Wire format of a tally: for each counter its boots, each with its daily cells and its folded
+//! total.
 
 use crate::gcounter::{GCounter, Thousandths};
 use crate::ids::Boot;

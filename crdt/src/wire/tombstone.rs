@@ -1,4 +1,4 @@
-//! A tombstone on the wire: the origin, and the grounds of its author.
+//! Wire format of a tombstone: the origin of the entry, and the proof of the author's authority.
 
 use super::origin::WireOrigin;
 use crate::ids::{AuthorId, Nonce};
@@ -7,7 +7,8 @@ use crate::record::Refusal;
 use crate::tombstone::{AdminGrant, Grounds, Tombstone};
 use serde::{Deserialize, Serialize};
 
-/// No nonce: grounds are the origin. A nonce alone: the owner. All three: an admin.
+/// No optional field means [`Grounds::Origin`], a nonce alone [`Grounds::Owner`], and all three
+/// [`Grounds::Admin`].
 #[derive(Serialize, Deserialize)]
 struct WireTombstone {
     #[serde(rename = "o")]
