@@ -1,7 +1,8 @@
-//! Takes the layers apart: a file, the environment and flags become assignments of values to keys.
+//! Parses configuration files, environment variables and flags into assignments of values to keys.
 //!
-//! Separate because this is where text comes in. Whatever is wrong with one assignment is noted and
-//! the next one is read; whether a value fits its key is not decided here.
+//! All untrusted text of a configuration enters here. An invalid assignment becomes a problem, and
+//! parsing goes on with the next one. Whether a value fits the type of its key is checked later, in
+//! `layers`.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::origin::Origin;
 use crate::problem::{Given, Problem, Problems, shorten};
 use crate::schema::{Known, Place, Schema, line_of, owned};
 
-/// A value given to a setting that exists.
+/// A value for an existing setting, with its source.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     pub(crate) key: Key,
@@ -22,7 +23,7 @@ pub(crate) struct Assignment {
     pub(crate) origin: Origin,
 }
 
-/// Gathers assignments and problems, in the order in which they are read.
+/// Collects assignments and problems in the order of the input.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     pub(crate) assignments: Vec<Assignment>,
@@ -30,7 +31,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads the text of a file.
+    /// Parses the text of a configuration file.
     pub(crate) fn file(&mut self, path: &Path, text: &str) {
         let origin =
             |position| Origin::File { path: path.to_owned(), line: line_of(text, position) };
@@ -41,8 +42,8 @@ impl Reader {
                 message: shorten(error.message()),
             });
         }
-        // What the parser makes of the rest of a broken file is a guess: its keys would only add
-        // problems that are not there.
+        // After a syntax error the parser only guesses the rest of the file. Its keys could be
+        // reported as problems that the file does not have.
         if errors.is_empty() {
             self.table(text, document.get_ref(), &Key::default(), &origin);
         }
@@ -68,7 +69,8 @@ impl Reader {
                         unreadable(&key, given, origin(position), known)
                     }),
                 },
-                // An unknown section is named by the keys inside it: each may be meant elsewhere.
+                // Report the keys inside an unknown section rather than the section: each key may
+                // belong elsewhere.
                 (Place::Section | Place::Nowhere, DeValue::Table(inner)) if !inner.is_empty() => {
                     self.table(text, inner, &key, origin);
                 }
@@ -79,9 +81,10 @@ impl Reader {
         }
     }
 
-    /// Reads an environment variable. One that names no setting of ours is passed over.
+    /// Parses an environment variable. Ignores variables without the prefix `KLNODE__`.
     pub(crate) fn variable(&mut self, name: &OsStr, value: &OsStr) {
-        // Lossy: what is not Unicode becomes a character that no key and no right value has.
+        // The lossy conversion puts a replacement character into invalid Unicode. No key and no
+        // valid value contains it, so the variable is reported.
         let name = name.to_string_lossy();
         if let Some(key) = Key::from_environment(&name) {
             let origin = Origin::Environment { name: shorten(&name) };
@@ -89,7 +92,7 @@ impl Reader {
         }
     }
 
-    /// Reads a `key=value` that a flag was given.
+    /// Parses the `key=value` argument of a flag.
     pub(crate) fn flag(&mut self, name: &str, text: &str) {
         let origin = Origin::Flag { name: name.to_owned() };
         let parsed = text.split_once('=').and_then(|(key, value)| Some((Key::parse(key)?, value)));
@@ -99,7 +102,7 @@ impl Reader {
         }
     }
 
-    /// Reads a value that came without the quotes and brackets of a file.
+    /// Parses a value without TOML syntax, such as quotes and brackets.
     fn text(&mut self, key: Key, text: &str, origin: Origin) {
         match Schema::embedded().place(&key) {
             Place::Setting(known) => {
@@ -112,7 +115,8 @@ impl Reader {
     }
 }
 
-/// Understands a bare text as a value of the same type as another: nobody quotes text in a shell.
+/// Parses a bare text as a value of the same type as `like`, since values in a shell are rarely
+/// quoted.
 fn value_like(text: &str, like: &Value) -> Value {
     let as_toml = || text.parse::<Value>().ok();
     let as_text = || Value::String(text.to_owned());
@@ -139,7 +143,7 @@ fn section(key: &Key, origin: Origin) -> Problem {
     Problem::Section { key: shorten(&key.to_string()), origin, inside }
 }
 
-/// The one way in which valid TOML cannot be held in memory.
+/// The problem of a value that is valid TOML but does not fit into memory: a number beyond 64 bits.
 fn unreadable(key: &Key, given: &str, origin: Origin, known: &Known) -> Problem {
     Problem::Unfit {
         given: Given { key: shorten(&key.to_string()), value: shorten(given), origin },

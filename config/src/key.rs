@@ -1,14 +1,14 @@
-//! The name of a setting: its path through the sections.
+//! The key of a setting: its path through the sections.
 //!
-//! Separate because a key is spelled in three ways (in a file, on a flag, in the environment) and
-//! all three must agree. A key says nothing about whether such a setting exists.
+//! A key has three spellings: in a file, on a flag and in the environment. This module converts
+//! between them. It does not know which keys exist; see `schema`.
 
 use std::fmt;
 
 use toml::de::{DeTable, DeValue};
 
-/// What every environment variable of a setting begins with. Two underscores, so that variables of
-/// other use, such as `KLNODE_HOME`, are not mistaken for settings.
+/// Prefix of the environment variables that hold settings. It ends in two underscores, so that
+/// other variables, such as `KLNODE_HOME`, are not taken for settings.
 pub(crate) const ENVIRONMENT_PREFIX: &str = "KLNODE__";
 
 const ENVIRONMENT_SEPARATOR: &str = "__";
@@ -18,14 +18,14 @@ const ENVIRONMENT_SEPARATOR: &str = "__";
 pub(crate) struct Key(Vec<String>);
 
 impl Key {
-    /// The key with these parts.
+    /// Makes a key from its parts.
     pub(crate) fn new<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         Self(parts.into_iter().map(str::to_owned).collect())
     }
 
-    /// Reads a dotted key as TOML would, quotes included. `None` if it is not exactly one key.
+    /// Parses a dotted TOML key, with quotes if needed. `None` unless the text is exactly one key.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        // A line break would let several assignments through as one key.
+        // A line break would allow several assignments in one text.
         if text.chars().any(char::is_control) {
             return None;
         }
@@ -41,25 +41,25 @@ impl Key {
             path.push(name.get_ref().to_string());
             match value.get_ref() {
                 DeValue::Table(inner) => table = inner,
-                // Only the zero written above ends a key: "a = 1 #" brings a value of its own.
+                // The value must be the zero appended above. "a = 1 #" has a value of its own.
                 _ => return (value.span().end == line.len()).then_some(Self(path)),
             }
         }
     }
 
-    /// The key that an environment variable names. `None` if it names no setting of ours.
+    /// The key that an environment variable stands for; `None` without the prefix.
     pub(crate) fn from_environment(name: &str) -> Option<Self> {
         let path = name.strip_prefix(ENVIRONMENT_PREFIX)?;
         Some(Self(path.split(ENVIRONMENT_SEPARATOR).map(str::to_ascii_lowercase).collect()))
     }
 
-    /// The environment variable that names this key.
+    /// The environment variable for this key.
     pub(crate) fn to_environment(&self) -> String {
         let path: Vec<String> = self.0.iter().map(|part| part.to_ascii_uppercase()).collect();
         format!("{ENVIRONMENT_PREFIX}{}", path.join(ENVIRONMENT_SEPARATOR))
     }
 
-    /// The key one level further in.
+    /// The key one level deeper.
     pub(crate) fn child(&self, name: &str) -> Self {
         let mut path = self.0.clone();
         path.push(name.to_owned());
@@ -70,7 +70,7 @@ impl Key {
         &self.0
     }
 
-    /// The innermost name.
+    /// The last part of the key.
     pub(crate) fn name(&self) -> &str {
         self.0.last().map_or("", String::as_str)
     }
@@ -94,7 +94,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// Quotes a part in one line: as a value, TOML would spread it over several.
+/// Writes a part as a quoted string on one line. TOML's own encoder may use several lines.
 fn write_quoted(part: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str("\"")?;
     for c in part.chars() {

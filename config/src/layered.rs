@@ -1,7 +1,6 @@
-//! The outcome of layering: the configuration, and for each of its values where it came from.
+//! The resolved configuration, with the origin of each value.
 //!
-//! Separate from the layers because it outlives them: a running node keeps it to explain itself.
-//! It holds only what was found to be right, and never changes.
+//! A running node keeps it to explain its settings. It holds only valid values and is immutable.
 
 use std::collections::BTreeMap;
 
@@ -12,32 +11,32 @@ use crate::origin::Origin;
 use crate::schema::Schema;
 use crate::sections::Config;
 
-/// A configuration that knows where its values came from.
+/// A resolved configuration that knows the origin of its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layered {
     config: Config,
     settings: BTreeMap<Key, Setting>,
 }
 
-/// A value that won over those of the layers below.
+/// The effective value of a setting, from the highest layer that sets it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Setting {
     pub(crate) value: Value,
     pub(crate) origin: Origin,
 }
 
-/// A setting as it is shown to a person.
+/// A setting with all information that `klnode config` shows about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
-    /// Its key, as it is spelled in a file.
+    /// The key, as spelled in a file.
     pub key: String,
-    /// Its value, as TOML.
+    /// The effective value, as TOML.
     pub value: String,
-    /// Where the value came from.
+    /// The layer that set the value.
     pub origin: Origin,
-    /// What the value would be if it were not set, as TOML.
+    /// The default value, as TOML.
     pub default: String,
-    /// What it is for and why its default is what it is.
+    /// The comment in `default.toml`: the purpose of the setting and the reason for its default.
     pub comment: String,
     /// The environment variable that sets it.
     pub variable: String,
@@ -48,13 +47,13 @@ impl Layered {
         Self { config, settings }
     }
 
-    /// The configuration.
+    /// The typed configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Where the value of a key came from. `None` if there is no such key.
+    /// The origin of the value of a key; `None` if the key does not exist.
     #[must_use]
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         Some(&self.settings.get(&Key::parse(key)?)?.origin)
@@ -69,7 +68,7 @@ impl Layered {
             .iter()
             .filter_map(|(key, setting)| Some((key, setting, known(key)?)))
             .collect();
-        // Tables that users named follow the common one, whose lines they share.
+        // Tables with user-defined names share the lines of the common table and follow it.
         known.sort_by_key(|(key, _, known)| (known.line, key.parts().len()));
         let explained = known.into_iter().map(|(key, setting, known)| Explained {
             key: key.to_string(),

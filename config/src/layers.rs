@@ -1,7 +1,7 @@
-//! Lays the layers over each other: default < file < environment < flags.
+//! Merges the configuration layers: default < file < environment < flags.
 //!
-//! Separate because the order of precedence is an idea of its own. Everything is handed in as text:
-//! nothing here ever opens a file or looks at the process it runs in.
+//! The caller passes in all texts. This module opens no file and does not read the process
+//! environment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -19,12 +19,11 @@ use crate::rules::{self, Rule};
 use crate::schema::Schema;
 use crate::sections::Config;
 
-/// The largest text that is read as a configuration file. The complete defaults are about a tenth
-/// of it.
+/// Maximum size of a configuration file in bytes. The complete defaults take about a tenth of it.
 pub const FILE_BYTES_MAX: usize = 256 * 1024;
 
-/// What a configuration is made of. Whatever the order of the calls, flags override the environment,
-/// the environment files, and files the defaults.
+/// The inputs of a configuration. Flags override the environment, the environment overrides files,
+/// and files override the defaults, independently of the order of the calls.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
     files: Vec<(PathBuf, String)>,
@@ -33,21 +32,22 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// The defaults alone.
+    /// Starts with the defaults and no other layer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the text of a file. The path is only shown. A later file overrides an earlier one.
+    /// Adds the text of a file. `path` is used only in messages. A later file overrides an earlier
+    /// one.
     #[must_use]
     pub fn file(mut self, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         self.files.push((path.into(), text.into()));
         self
     }
 
-    /// Adds environment variables, such as `std::env::vars_os()`. Those that do not begin with
-    /// `KLNODE__` are passed over.
+    /// Adds environment variables, such as `std::env::vars_os()`. Ignores names that do not begin
+    /// with `KLNODE__`.
     #[must_use]
     pub fn environment<N, V>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self
     where
@@ -59,13 +59,13 @@ impl Layers {
             .filter(|(name, _)| name.as_ref().to_string_lossy().starts_with(ENVIRONMENT_PREFIX))
             .map(|(name, value)| (name.as_ref().to_owned(), value.as_ref().to_owned()));
         self.environment.extend(variables);
-        // The system promises no order, and problems are told in one.
+        // The system guarantees no order of variables; sorting makes the order of problems stable.
         self.environment.sort();
         self
     }
 
-    /// Adds overrides, each as the name of the flag it came by and `key=value`:
-    /// `("--set", "trust.hop_max=2")`. A later one overrides an earlier one.
+    /// Adds overrides. Each has the name of its flag and a text `key=value`: `("--set",
+    /// "trust.hop_max=2")`. A later override wins over an earlier one.
     #[must_use]
     pub fn flags<N, T>(mut self, overrides: impl IntoIterator<Item = (N, T)>) -> Self
     where
@@ -77,10 +77,9 @@ impl Layers {
         self
     }
 
-    /// Lays the layers over each other.
+    /// Merges all layers into one configuration.
     ///
-    /// # Errors
-    /// Something is wrong with what was given: everything that is, not only the first.
+    /// # Errors If any input is invalid. The error lists all problems, not only the first.
     pub fn resolve(&self) -> Result<Layered, ConfigError> {
         let Reader { assignments, mut problems } = self.read();
         let mut settings = defaults();
@@ -128,8 +127,8 @@ impl Layers {
     }
 }
 
-/// What the value of an assignment would have to be, if it does not fit. Each is tried alone over
-/// the defaults, so that one wrong value does not hide another.
+/// The requirement that the value of an assignment violates; `None` if it fits. Each value is tried
+/// alone on top of the defaults, so that one invalid value does not hide another.
 fn misfit(assignment: &Assignment) -> Option<String> {
     let table = Schema::embedded().overlaid([(&assignment.key, &assignment.value)]);
     Config::deserialize(table).err().map(|error| error.message().to_owned())
@@ -156,8 +155,8 @@ fn unfit(assignment: &Assignment, must: String) -> Problem {
     Problem::Unfit { given, must, default: shorten(&known.value.to_string()) }
 }
 
-/// Turns a broken rule into a problem, unless a value it looks at was refused: what is laid over in
-/// its place is not what the user meant, and the rule may well hold once that is put right.
+/// Reports a broken rule, unless one of its values was refused. In that case the default stands in
+/// for the refused value, and the rule may hold once the user has corrected it.
 fn judge(
     rule: &Rule,
     must: String,
@@ -177,8 +176,8 @@ fn judge(
     problems.add(|| Problem::Unsound { given, must });
 }
 
-/// Settings into which a secret may be put by mistake. One that does not fit is not repeated; one
-/// that fits is the name of a variable, or an address without a password.
+/// Settings into which a user may put a secret by mistake. Messages do not repeat an invalid value
+/// of these. A valid value is the name of a variable, or a URL without a password.
 const MAYBE_SECRET: [[&str; 2]; 2] = [["embedder", "key_variable"], ["embedder", "url"]];
 
 fn given(key: &Key, value: &Value, origin: &Origin) -> Given {

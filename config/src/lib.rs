@@ -1,9 +1,8 @@
-//! Configuration of klnode: embedded defaults, layers over them, validation, and the origin of
-//! every value.
+//! Configuration of klnode: embedded defaults, layers, validation, and the origin of every value.
 //!
-//! A separate crate, and a leaf: it knows no other crate of the workspace, so that each of them can
-//! be used without it and none of them reads a setting behind its caller's back. It never reads the
-//! environment, the disk or the command line itself; the binary hands it their contents.
+//! This crate is a leaf: it depends on no other crate of the workspace. The other crates take their
+//! settings as arguments, so each of them can be used without this one. The crate never reads the
+//! environment, the disk or the command line; the binary passes in their contents.
 //!
 //! ```
 //! use klnode_config::Layers;
@@ -20,13 +19,15 @@
 //! # Ok::<(), klnode_config::ConfigError>(())
 //! ```
 //!
-//! The values live in `default.toml` and nowhere else: it documents every key, and
-//! [`Config::default`] reads it. The environment variable of a key is `KLNODE__`, its sections and
-//! its name in capitals, joined by two underscores: `trust.hop_max` is `KLNODE__TRUST__HOP_MAX`.
+//! The file `default.toml` is the only source of defaults. It documents every key, and
+//! [`Config::default`] parses it. The environment variable of a key is `KLNODE__` followed by its
+//! sections and its name in capitals, joined by two underscores: `trust.hop_max` is
+//! `KLNODE__TRUST__HOP_MAX`.
 //!
-//! How a configuration comes about: [`Layers`] takes the texts apart into assignments, each tried
-//! alone against the types of the [`Config`] structs, so that all mistakes are found at once; the
-//! ones that fit are laid over the defaults; then the rules that concern several keys are checked.
+//! Resolving a configuration has three steps. [`Layers`] splits its texts into assignments of
+//! values to keys. It checks each assignment alone against the types of the [`Config`] structs, so
+//! that one run reports all errors. Then it overlays the valid assignments on the defaults and
+//! checks the constraints between several keys.
 
 mod assignment;
 mod key;
@@ -45,6 +46,6 @@ pub use origin::Origin;
 pub use problem::{ConfigError, Given, Problem};
 pub use sections::Config;
 
-/// The embedded `default.toml`: every key with its default and its reason, for `klnode config` to
-/// print.
+/// The embedded `default.toml`: every key with its default and a comment. `klnode config` prints
+/// it.
 pub const DEFAULT_TOML: &str = include_str!("../default.toml");

@@ -1,14 +1,14 @@
-//! Where a value came from.
+//! The origin of a configuration value: the layer and the exact place that set it.
 //!
-//! Separate because it is shown in two places, in problems and in explanations, in the same words.
-//! An origin is a description: nothing is ever read from where it points to.
+//! Error messages and `klnode config` show origins in the same form. An origin is only a
+//! description; no code reads from the place it names.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::key::Key;
 
-/// Where a value came from.
+/// The layer and place that set a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
@@ -16,25 +16,25 @@ pub enum Origin {
     Default,
     /// A configuration file.
     File {
-        /// The path the text was read from, as the caller gave it.
+        /// The path of the file, as the caller passed it in.
         path: PathBuf,
         /// The line of the key, counted from 1.
         line: usize,
     },
     /// An environment variable.
     Environment {
-        /// Its name.
+        /// The name of the variable.
         name: String,
     },
-    /// A flag of the command line.
+    /// A command-line flag.
     Flag {
-        /// Its name, as the caller gave it: `--set`.
+        /// The name of the flag, as the caller passed it in: `--set`.
         name: String,
     },
 }
 
 impl Origin {
-    /// How a key would have to be spelled to be found here.
+    /// The spelling of a key in this kind of source.
     pub(crate) fn spell(&self, key: &Key) -> String {
         match self {
             Self::Environment { .. } => key.to_environment(),

@@ -1,18 +1,17 @@
-//! What is wrong with a configuration, in sentences that say the way out.
+//! Configuration errors, each with a hint for the fix.
 //!
-//! Separate because problems are gathered in many places and shown in one. A problem never stops the
-//! search for further ones, and never holds more of a value than a line can show.
+//! Several modules report problems; [`Problems`] collects them, so that one run shows all of them.
+//! A problem holds at most one line of each offending value.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::origin::Origin;
 
-/// How many problems are kept; of further ones only the number is told.
+/// Maximum number of problems that are kept. Further ones are only counted.
 const PROBLEMS_MAX: usize = 64;
 
-/// The configuration cannot be used. Holds everything that is wrong with it, in the order of the
-/// layers.
+/// The configuration is invalid. Holds all problems, in the order of the layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     problems: Vec<Problem>,
@@ -20,13 +19,13 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// The problems; never none.
+    /// The problems; at least one.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// How many more there are, beyond those that are kept.
+    /// The number of further problems that were not kept.
     #[must_use]
     pub fn omitted(&self) -> usize {
         self.omitted
@@ -48,7 +47,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// One thing that is wrong.
+/// One problem of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -58,30 +57,30 @@ pub enum Problem {
         path.display()
     )]
     TooLarge {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Its size.
+        /// The size of the file in bytes.
         bytes: usize,
-        /// The limit.
+        /// The maximum size in bytes.
         bytes_max: usize,
     },
-    /// A file is not TOML.
+    /// A file is not valid TOML.
     #[error("{origin} is not valid TOML: {message}")]
     Syntax {
-        /// The file, and the line.
+        /// The file and line of the error.
         origin: Origin,
-        /// What the parser says.
+        /// The message of the TOML parser.
         message: String,
     },
-    /// A flag is not of the form `key=value`.
+    /// The argument of a flag is not of the form `key=value`.
     #[error("{origin} was given `{text}`, and takes `key=value`, such as `trust.hop_max=2`")]
     Malformed {
         /// The flag.
         origin: Origin,
-        /// What it was given.
+        /// The argument of the flag.
         text: String,
     },
-    /// There is no such setting.
+    /// The key does not exist.
     #[error(
         "unknown key `{key}` in {origin}; {}",
         match nearest {
@@ -90,11 +89,11 @@ pub enum Problem {
         }
     )]
     Unknown {
-        /// The key, as it is spelled in a file.
+        /// The key, as spelled in a file.
         key: String,
-        /// Where it was found.
+        /// The place that sets the key.
         origin: Origin,
-        /// The known key that resembles it most, spelled as it would be where this one was found.
+        /// The most similar existing key, in the spelling of this source.
         nearest: Option<String>,
     },
     /// A section was given a value.
@@ -102,41 +101,41 @@ pub enum Problem {
         "`{key}` in {origin} is a section, not a value; set a key inside it, such as `{inside}`"
     )]
     Section {
-        /// The section.
+        /// The key of the section.
         key: String,
-        /// Where it was given a value.
+        /// The place that sets the section.
         origin: Origin,
-        /// A key inside it.
+        /// Example of a key inside the section.
         inside: String,
     },
-    /// A value is of the wrong type or outside its limits.
+    /// A value has the wrong type or is out of range.
     #[error("{given} {must}; the default is {default}")]
     Unfit {
         /// The key and its value.
         given: Given,
-        /// What the value must be, as words that follow it.
+        /// The requirement, as words that follow the value.
         must: String,
         /// The default of the key, as TOML.
         default: String,
     },
-    /// Values do not go together.
+    /// Several values contradict each other.
     #[error("{}: {must}; change them together, or leave out what you set", listed(given))]
     Unsound {
-        /// The keys involved, each with its value; of many only those that were set.
+        /// The keys of the rule with their values. For a sum, only those that are not defaults.
         given: Vec<Given>,
-        /// What must hold, and what is the case.
+        /// The rule and the actual state.
         must: String,
     },
 }
 
-/// A key with the value it was given, and by whom.
+/// A key with its value and origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
-    /// The key, as it is spelled in a file.
+    /// The key, as spelled in a file.
     pub key: String,
-    /// The value as TOML, shortened to what a line can show.
+    /// The value as TOML, shortened to one line.
     pub value: String,
-    /// Where it came from.
+    /// The place that set the value.
     pub origin: Origin,
 }
 
@@ -151,7 +150,7 @@ fn listed(given: &[Given]) -> String {
     given.join(", ")
 }
 
-/// Problems as they are found.
+/// Collects problems up to a limit.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     found: Vec<Problem>,
@@ -159,8 +158,8 @@ pub(crate) struct Problems {
 }
 
 impl Problems {
-    /// Takes a problem, or only counts it. It is not even made when there are enough: a suggestion
-    /// for each of a hundred thousand wrong keys would take seconds.
+    /// Adds a problem, or only counts it above the limit. Above the limit the closure does not run:
+    /// computing a suggestion for each of 100,000 unknown keys would take seconds.
     pub(crate) fn add(&mut self, problem: impl FnOnce() -> Problem) {
         if self.found.len() < PROBLEMS_MAX {
             self.found.push(problem());
@@ -178,7 +177,7 @@ impl Problems {
     }
 }
 
-/// Shortens text to what fits in a line, without control characters.
+/// Shortens a text to 80 characters and replaces control characters by spaces.
 pub(crate) fn shorten(text: &str) -> String {
     const CHARACTERS_MAX: usize = 80;
     let mut characters = text.chars().map(|c| if c.is_control() { ' ' } else { c });

@@ -1,7 +1,7 @@
-//! The rules that concern several values at once: sums, and what must not exceed what.
+//! Constraints between several settings: sums and orderings.
 //!
-//! Separate because a type can only look at its own value. A rule is data that names its keys, so
-//! that a problem can say which of them were set and where; it never decides what is done about it.
+//! A type can only validate its own value. A [`Rule`] is data and names its keys, so a problem can
+//! list the values involved and their origins. `layers` decides how to report a broken rule.
 
 use std::time::Duration;
 
@@ -9,30 +9,31 @@ use crate::key::Key;
 use crate::sections::{Config, Embedder, RetrievalWeights};
 use crate::units::EmbedderKind;
 
-/// How far a sum of weights may lie from 1: people round to two or three places.
+/// Maximum deviation of a sum of weights from 1. Users round weights to two or three digits.
 const SUM_TOLERANCE: f64 = 0.001;
 
-/// Something that must hold between values.
+/// A constraint between values.
 #[derive(Debug)]
 pub(crate) enum Rule {
-    /// They sum to 1. The keys that some of them may have come from are `inherited`.
+    /// The terms sum to 1. `inherited` lists the keys from which missing terms were taken.
     SumToOne { terms: Vec<Term>, inherited: Vec<Key> },
-    /// The first is not greater than the second.
+    /// The first value is at most the second.
     AtMost(Term, Term),
-    /// The first is smaller than the second.
+    /// The first value is less than the second.
     Below(Term, Term),
-    /// What was chosen by the first key goes with the second. The words follow "must be".
+    /// The choice in the first key requires a certain value of the second. `must` follows "must
+    /// be".
     Fits { chosen: Key, with: Key, holds: Holds, must: &'static str },
 }
 
-/// Whether a rule is kept, where that is no matter of numbers.
+/// Result of a constraint that does not compare numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
     Yes,
     No,
 }
 
-/// A value with its key.
+/// A setting as a number, with its key.
 #[derive(Debug)]
 pub(crate) struct Term {
     key: Key,
@@ -40,12 +41,13 @@ pub(crate) struct Term {
 }
 
 impl Rule {
-    /// What must hold and what is the case, if it does not hold.
+    /// A description of the violation; `None` if the constraint holds.
     pub(crate) fn broken(&self) -> Option<String> {
         match self {
             Self::SumToOne { terms, .. } => {
                 let sum: f64 = terms.iter().map(|term| term.value).sum();
-                // The tolerance itself is inside, whatever the last bit of the sum.
+                // Allow for rounding in the last bit, so that a deviation of exactly the tolerance
+                // is accepted.
                 let holds = (sum - 1.0).abs() <= SUM_TOLERANCE + f64::EPSILON;
                 let names: Vec<&str> = terms.iter().map(|term| term.key.name()).collect();
                 let names = names.join(" + ");
@@ -60,13 +62,13 @@ impl Rule {
         }
     }
 
-    /// Whether values that were left at their defaults help to understand why it is broken. Of a sum
-    /// they do not: there are too many of them.
+    /// True if the message should also list values that are defaults. Sums have too many terms for
+    /// that.
     pub(crate) fn shows_defaults(&self) -> bool {
         !matches!(self, Self::SumToOne { .. })
     }
 
-    /// The keys of all values that the rule looks at.
+    /// The keys of all values in the constraint.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         let keys: Vec<&Key> = match self {
             Self::SumToOne { terms, inherited } => {
@@ -79,7 +81,7 @@ impl Rule {
     }
 }
 
-/// A value of the configuration with its key, which thus cannot be misspelt.
+/// A setting as a [`Term`]. The key is derived from the field path, so it cannot be misspelt.
 macro_rules! term {
     ($config:ident . $($part:ident).+) => {
         Term {
@@ -89,7 +91,7 @@ macro_rules! term {
     };
 }
 
-/// What units have in common here: they can be compared as numbers.
+/// Conversion of a setting to a number for comparison.
 trait Magnitude {
     fn magnitude(self) -> f64;
 }
@@ -108,7 +110,7 @@ impl Magnitude for u32 {
 
 impl Magnitude for u64 {
     fn magnitude(self) -> f64 {
-        // Exact up to 2^53, and bytes end at 2^40.
+        // Exact: sizes are at most 2^40, and f64 is exact up to 2^53.
         self as f64
     }
 }
@@ -119,7 +121,7 @@ impl Magnitude for Duration {
     }
 }
 
-/// Every rule, with the values of this configuration.
+/// All constraints, with the values of this configuration.
 pub(crate) fn rules(config: &Config) -> Vec<Rule> {
     let mut rules = Vec::new();
     rules.extend(running(config));
@@ -141,7 +143,7 @@ fn running(c: &Config) -> Vec<Rule> {
             term!(c.network.established_connections_max),
         ),
         Rule::AtMost(term!(c.federation.budget.back_off), term!(c.federation.budget.back_off_max)),
-        // A new entry comes as a record: a higher limit would never bite.
+        // Each new entry arrives as a record, so a higher limit would have no effect.
         Rule::AtMost(
             term!(c.federation.budget.new_entries_max),
             term!(c.federation.budget.records_max),
@@ -165,7 +167,7 @@ fn embedder(c: &Config) -> Vec<Rule> {
         fits("kind", "folder", has_folder, "the absolute path of the model's folder"),
         fits("kind", "url", has_url, "the address of the server"),
         fits("kind", "model", has_model, "the name of the server's model"),
-        // A key that anybody on the way can read is no key for long.
+        // Plain HTTP would expose the API key to the network.
         fits("key_variable", "url", hides_key, "an https address, or one of this machine"),
         Rule::AtMost(term!(c.embedder.query_timeout), term!(c.embedder.request_timeout)),
         Rule::AtMost(term!(c.embedder.text_bytes_max), term!(c.embedder.batch_bytes_max)),
@@ -190,7 +192,7 @@ fn confidence(c: &Config) -> Vec<Rule> {
         ),
         Rule::AtMost(term!(c.confidence.outcome.step_min), term!(c.confidence.outcome.step_max)),
         Rule::Below(term!(c.confidence.reset.mean_min), term!(c.confidence.reset.mean_max)),
-        // Otherwise an entry would be verified before anything was observed.
+        // Otherwise a new entry would count as verified without any observation.
         Rule::Below(term!(c.confidence.prior_alpha), term!(c.status.verified_alpha_min)),
     ]
 }
@@ -269,7 +271,7 @@ fn conflict(c: &Config) -> Vec<Rule> {
     vec![Rule::SumToOne { terms: weights, inherited: Vec::new() }]
 }
 
-/// One rule for the common weights and one for each workspace that has its own.
+/// One rule for the common weights, and one for each workspace with weights of its own.
 fn retrieval_weights(config: &Config) -> Vec<Rule> {
     let common = Key::new(["retrieval", "weights"]);
     let named = Key::new(["retrieval", "workspace_weights"]);

@@ -1,8 +1,7 @@
-//! Which settings there are: the keys of the embedded defaults, with their values and comments.
+//! The set of existing settings, read from the embedded `default.toml`.
 //!
-//! Separate because the defaults are data: what a key is called, what it is by default and why is
-//! read from `default.toml`, so that the three cannot disagree. Types and limits are not known here;
-//! they belong to the structs in `sections`.
+//! Names, default values and comments come from the same file, so they always agree. Types and
+//! limits are not known here; the structs in `sections` define them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -15,17 +14,17 @@ use crate::DEFAULT_TOML;
 use crate::key::Key;
 use crate::problem::shorten;
 
-/// The section whose tables users name themselves, after their workspaces.
+/// The section whose tables have user-defined names: one table per workspace.
 const NAMED: [&str; 2] = ["retrieval", "workspace_weights"];
-/// The section whose keys each of those tables has.
+/// The section that defines the keys of those tables.
 const NAMED_LIKE: [&str; 2] = ["retrieval", "weights"];
 
-/// How alike two keys must be for one to be suggested for the other, from 0 to 1.
+/// Minimum similarity for a suggestion, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.6;
 
 static EMBEDDED: LazyLock<Schema> = LazyLock::new(|| Schema::read(DEFAULT_TOML));
 
-/// All settings there are.
+/// All existing settings.
 #[derive(Debug)]
 pub(crate) struct Schema {
     known: BTreeMap<Key, Known>,
@@ -33,18 +32,18 @@ pub(crate) struct Schema {
     defaults: Table,
 }
 
-/// A setting.
+/// One existing setting.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// Its default.
+    /// The default value.
     pub(crate) value: Value,
-    /// What `default.toml` says about it.
+    /// The comment above it in `default.toml`, as one paragraph.
     pub(crate) comment: String,
-    /// Its line there: settings are shown in that order.
+    /// The line in `default.toml`. Settings are listed in this order.
     pub(crate) line: usize,
 }
 
-/// What a key leads to.
+/// The meaning of a key: a setting, a section, or neither.
 #[derive(Debug)]
 pub(crate) enum Place<'a> {
     Setting(&'a Known),
@@ -86,12 +85,13 @@ impl Schema {
         }
     }
 
-    /// Every setting with its default.
+    /// Every setting with its default, ordered by key.
     pub(crate) fn known(&self) -> impl Iterator<Item = (&Key, &Known)> {
         self.known.iter()
     }
 
-    /// The setting with this key, or the one that a key of a user's own table is like.
+    /// The setting with this key. A key in a table with a user-defined name has the default of the
+    /// common table.
     pub(crate) fn setting(&self, key: &Key) -> Option<&Known> {
         match key.parts() {
             [first, second, _, name] if [first, second] == NAMED => {
@@ -101,7 +101,7 @@ impl Schema {
         }
     }
 
-    /// What this key leads to.
+    /// Whether the key is a setting, a section, or unknown.
     pub(crate) fn place(&self, key: &Key) -> Place<'_> {
         if let Some(known) = self.setting(key) {
             Place::Setting(known)
@@ -112,13 +112,14 @@ impl Schema {
         }
     }
 
-    /// The key that resembles this one most, if any does. One in the wrong section counts as well.
+    /// The most similar existing key, if it is similar enough. A key in a wrong section is found by
+    /// its name.
     pub(crate) fn nearest(&self, wrong: &Key) -> Option<&Key> {
         let (wrong_full, wrong_name) = (shorten(&wrong.to_string()), shorten(wrong.name()));
         let likeness = |key: &Key| {
             let full = strsim::normalized_damerau_levenshtein(&key.to_string(), &wrong_full);
             let name = strsim::normalized_damerau_levenshtein(key.name(), &wrong_name);
-            // The same name in another section is nearly as good a guess as a slip of the finger.
+            // The same name in another section is almost as likely as a typing error.
             full.max(0.9 * name + 0.1 * full)
         };
         self.known
@@ -129,7 +130,7 @@ impl Schema {
             .map(|(key, _)| key)
     }
 
-    /// A setting inside this section, to show how one is written.
+    /// A setting inside this section, as an example for a message.
     pub(crate) fn example_inside(&self, section: &Key) -> Key {
         let inside =
             |section: &Key| self.known.keys().find(|key| key.parts().starts_with(section.parts()));
@@ -141,7 +142,7 @@ impl Schema {
         }
     }
 
-    /// The defaults with these values laid over them. Each key must be that of a setting.
+    /// The defaults overlaid with these values. Every key must be an existing setting.
     pub(crate) fn overlaid<'a>(
         &self,
         values: impl IntoIterator<Item = (&'a Key, &'a Value)>,
@@ -165,12 +166,12 @@ impl Schema {
     }
 }
 
-/// Whether this is one of the tables that users name themselves.
+/// True for a table with a user-defined name.
 fn is_named_table(key: &Key) -> bool {
     matches!(key.parts(), [first, second, _] if [first, second] == NAMED)
 }
 
-/// Gives tables that users named the keys that they leave out.
+/// Fills the missing keys of tables with user-defined names from the common table.
 fn complete_named(table: &mut Table) {
     let section = |table: &mut Table, [first, second]: [&str; 2]| {
         let inner = table.get_mut(first)?.get_mut(second)?.as_table_mut()?;
@@ -189,18 +190,18 @@ fn complete_named(table: &mut Table) {
     }
 }
 
-/// A parsed value that no longer borrows from its text.
+/// Converts a parsed value into one that does not borrow from the text.
 pub(crate) fn owned(value: Spanned<DeValue<'_>>) -> Result<Value, toml::de::Error> {
     Value::deserialize(ValueDeserializer::from(value))
 }
 
-/// The line, counted from 1, of a position in a text.
+/// The line of a byte position, counted from 1.
 pub(crate) fn line_of(text: &str, position: usize) -> usize {
     let before = text.as_bytes().get(..position).unwrap_or(text.as_bytes());
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// The comment that stands directly above a line, joined into one paragraph.
+/// The comment lines directly above a line, joined into one paragraph.
 fn comment_above(text: &str, line: usize) -> String {
     let lines: Vec<&str> = text.lines().take(line.saturating_sub(1)).collect();
     let comments = lines.iter().rev().map_while(|line| line.strip_prefix('#'));

@@ -1,116 +1,115 @@
-//! `[confidence]`: how observations become α and β.
+//! `[confidence]`: how observations become the parameters α and β of a Beta distribution.
 //!
-//! Separate because it is the largest judgement and the one most often looked up. The formulas are
-//! in `scoring`; nothing is computed here.
+//! The formulas are in the crate `scoring`; this module only holds their parameters.
 
 use serde::Deserialize;
 
 use crate::units::{Days, DecayClass, Fraction, Positive, Whole};
 
-/// `[confidence]`: what observations say about an entry.
+/// `[confidence]`: parameters for the confidence of an entry.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Confidence {
-    /// Successes every entry starts with.
+    /// Prior successes of every entry.
     pub prior_alpha: Positive,
-    /// Failures every entry starts with.
+    /// Prior failures of every entry.
     pub prior_beta: Positive,
-    /// The least that α and β become.
+    /// Lower bound of α and β.
     pub floor: Positive,
-    /// The age at which an observation stops to decay.
+    /// Age after which an observation decays no further.
     pub decay_age_max: Days,
-    /// The decay class of an entry that names none.
+    /// Decay class of entries that do not set one.
     pub decay_class: DecayClass,
-    /// The quantile of Beta(α, β) that is an entry's lower bound.
+    /// Quantile of Beta(α, β) that serves as the lower bound of an entry's confidence.
     pub lower_quantile: Fraction,
-    /// What is left of an observation after one day.
+    /// Daily decay factors, by decay class.
     pub gamma_per_day: GammaPerDay,
-    /// What an observation of another author weighs.
+    /// Weight of observations by other authors.
     pub weight: Weight,
-    /// How much others may say about one entry.
+    /// Upper bounds on the total weight of other authors' observations.
     pub mass: Mass,
-    /// What the outcome of a task adds.
+    /// Amount that the outcome of a task adds.
     pub outcome: Outcome,
-    /// How a success revives what was once well known.
+    /// Faster recovery of entries that had a high α before.
     pub restoration: Restoration,
-    /// When a reset by hand is open.
+    /// Preconditions of a manual reset.
     pub reset: Reset,
 }
 
-/// `[confidence.gamma_per_day]`: what is left of an observation after one day.
+/// `[confidence.gamma_per_day]`: factor by which an observation decays per day.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GammaPerDay {
-    /// Entries that age with the code.
+    /// For entries that age with the code.
     pub ephemeral: Fraction,
-    /// Entries that age over months.
+    /// For conventions and decisions, which age over months.
     pub stable: Fraction,
-    /// Entries that do not age.
+    /// For entries that do not age.
     pub permanent: Fraction,
-    /// Entries archived here, from that day on.
+    /// For entries archived on this node, from the day of archiving.
     pub archived: Fraction,
 }
 
-/// `[confidence.weight]`: what an observation of another author weighs.
+/// `[confidence.weight]`: weight of observations by other authors.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weight {
-    /// What each hop leaves of the trust.
+    /// Factor per hop of distance, multiplied with the author's trust.
     pub hop_discount: Fraction,
-    /// The most that an observation of another author weighs.
+    /// Maximum weight of another author's observation, relative to a local one.
     pub foreign_max: Fraction,
 }
 
-/// `[confidence.mass]`: how much others may say about one entry, in observations.
+/// `[confidence.mass]`: upper bounds on other authors' observations of one entry, in observations.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mass {
-    /// One member, times the member's weight.
+    /// Maximum for one member, multiplied with the member's weight.
     pub member_max: Positive,
-    /// All non-members together.
+    /// Maximum for all non-members together.
     pub non_members_max: Positive,
-    /// All non-members behind one paired peer, times the peer's weight.
+    /// Maximum for all non-members that one paired peer relays, multiplied with the peer's weight.
     pub peer_max: Positive,
 }
 
-/// `[confidence.outcome]`: what the outcome of a task adds.
+/// `[confidence.outcome]`: amount that the outcome of a task adds, in observations.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// What an outcome of no quality is worth, before clipping.
+    /// Amount for an outcome of quality 0, before clipping.
     pub quality_offset: Fraction,
-    /// The least an outcome counts.
+    /// Minimum amount of an outcome.
     pub step_min: Positive,
-    /// The most an outcome counts.
+    /// Maximum amount of an outcome.
     pub step_max: Positive,
-    /// What each further place leaves of the credit.
+    /// Factor on the credit per rank in the answer.
     pub rank_decay: Fraction,
-    /// How many of the first served share the credit where none was named.
+    /// Number of top-ranked entries that share the credit if the task names none as used.
     pub unnamed_entries_max: Whole<0, 100>,
-    /// Their part of the credit.
+    /// Factor on the credit in that case.
     pub unnamed_weight: Fraction,
-    /// What explicit feedback counts.
+    /// Amount of one explicit feedback, in observations.
     pub feedback_step: Positive,
 }
 
-/// `[confidence.restoration]`: how a success revives what was once well known.
+/// `[confidence.restoration]`: faster recovery of entries that had a high α before.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restoration {
-    /// The part of its peak below which α is restored.
+    /// A success restores α if it is below this fraction of its peak.
     pub below_peak_fraction: Fraction,
-    /// The part of the way back that one success restores.
+    /// Fraction of the distance to the peak that one success restores.
     pub step_fraction: Fraction,
 }
 
-/// `[confidence.reset]`: when a reset by hand is open.
+/// `[confidence.reset]`: preconditions of a manual reset.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reset {
-    /// The least number of effective observations.
+    /// Minimum number of effective observations.
     pub effective_observations_min: Positive,
-    /// The least mean.
+    /// Minimum mean confidence.
     pub mean_min: Fraction,
-    /// The greatest mean.
+    /// Maximum mean confidence.
     pub mean_max: Fraction,
 }

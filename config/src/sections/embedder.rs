@@ -1,7 +1,7 @@
-//! What turns texts into vectors: the built-in table, a local model, or a server.
+//! `[embedder]`: the built-in table, a local model, or an embedding server.
 //!
-//! Separate from the other settings of the running process because this one choice decides whether
-//! texts leave the machine. A key is named here and never held.
+//! This choice decides whether texts leave the machine. The configuration holds only the name of
+//! the variable with the API key, never the key itself.
 
 use serde::Deserialize;
 
@@ -9,32 +9,32 @@ use crate::units::{
     Bytes, EmbedderKind, FolderPath, Interval, ModelName, ServerUrl, VariableName, Whole,
 };
 
-/// `[embedder]`: what turns texts into vectors.
+/// `[embedder]`: the component that computes vectors of texts.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Embedder {
-    /// Which one.
+    /// The kind of embedder.
     pub kind: EmbedderKind,
-    /// Where a local model lies.
+    /// Folder of the local model, for kind `folder`.
     pub folder: FolderPath,
-    /// Where the server is.
+    /// Base URL of the server, for kinds `openai` and `ollama`.
     pub url: ServerUrl,
-    /// The server's model.
+    /// Name of the model on the server.
     pub model: ModelName,
-    /// The environment variable that holds the server's key.
+    /// Environment variable that holds the API key of the server.
     pub key_variable: VariableName,
-    /// How long a query waits for its vector.
+    /// Timeout for the vector of a query. After it, the search uses keywords alone.
     pub query_timeout: Interval,
-    /// How long one batch of entries may take.
+    /// Timeout for one batch of entries.
     pub request_timeout: Interval,
-    /// Texts in one request.
+    /// Maximum number of texts in one request.
     pub batch_texts_max: Whole<1, 2_048>,
-    /// Bytes of text in one request.
+    /// Maximum size of the texts in one request.
     pub batch_bytes_max: Bytes,
-    /// Bytes of one text that are sent.
+    /// Maximum size of one text; the rest is cut.
     pub text_bytes_max: Bytes,
-    /// Further attempts after a passing failure.
+    /// Maximum number of retries after a temporary failure.
     pub retries_max: Whole<0, 16>,
-    /// The wait before the first of them.
+    /// Wait before the first retry; it doubles with each retry.
     pub back_off: Interval,
 }

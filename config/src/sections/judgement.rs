@@ -1,133 +1,135 @@
-//! The judgements on entries and authors: provenance, anchors, status, admission, gate, scanner and trust.
+//! Thresholds for judging entries and authors: provenance, anchors, status, admission, gate,
+//! scanner and trust.
 //!
-//! Together because each decides whether something may pass, and each is a handful of thresholds.
-//! None of these values is ever replicated, and nothing is computed here.
+//! Each node judges for itself, and none of these values is ever replicated. The rules are in the
+//! crate `scoring`.
 
 use serde::Deserialize;
 
 use crate::units::{Days, Fraction, Interval, List, Name, Positive, Switch, Whole};
 
-/// `[provenance]`: when an entry that nothing confirms is put away, and a task given up.
+/// `[provenance]`: archiving of unconfirmed entries, expiry of tasks, and evidence outside tasks.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
-    /// Root tasks in which the entry was served, and nothing that speaks for it.
+    /// Number of root tasks with an entry, but without evidence for it, after which it is archived.
     pub archive_after_root_tasks: Whole<1, 1_000_000>,
-    /// How long a task may go unfinished.
+    /// Time after which an unfinished task expires.
     pub task_expires_after: Interval,
-    /// Observations of each kind that count for one entry, caller and day outside any task.
+    /// Maximum number of successes, and of failures, that count per entry, caller and day outside
+    /// tasks.
     pub outside_observations_per_day_max: Whole<1, 1_000_000>,
-    /// How long after the end of their task findings are compared.
+    /// Delay between the end of a task and the comparison of its findings.
     pub findings_compared_after: Interval,
 }
 
-/// `[anchors]`: what follows from a look at what entries depend on.
+/// `[anchors]`: effects of checking the predicates that entries depend on.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Anchors {
-    /// Whether it counts as an observation of this node.
+    /// Whether a check counts as an observation of this node.
     pub count_as_observation: Switch,
 }
 
-/// `[status]`: when an entry becomes active, verified or stale.
+/// `[status]`: thresholds for the statuses active, verified and stale.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusThresholds {
-    /// What makes a candidate active: of own texts days and starts with a success here, of others'
-    /// texts successes here.
+    /// Number of local successes after which a candidate becomes active. For texts of the reader's
+    /// own nodes, all successes of one day and one boot count as one.
     pub active_successes_min: Whole<1, 1_000>,
-    /// The least α of a verified entry.
+    /// Minimum α of a verified entry.
     pub verified_alpha_min: Positive,
-    /// The least mean of a verified entry.
+    /// Minimum mean confidence of a verified entry.
     pub verified_mean_min: Fraction,
-    /// How long an entry may go unserved.
+    /// Time without being served after which an entry becomes stale.
     pub stale_after: Days,
-    /// Prediction errors that make an entry stale, if it has too few uses.
+    /// Number of prediction errors from which an entry with few uses is stale.
     pub stale_prediction_errors_min: Whole<1, 1_000_000>,
-    /// Uses that keep it from becoming stale for its prediction errors.
+    /// Number of uses from which prediction errors do not make an entry stale.
     pub stale_uses_below: Whole<0, 1_000_000>,
 }
 
-/// `[admission]`: which entries may be retrieved at all.
+/// `[admission]`: the score that decides which entries can be retrieved.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Admission {
-    /// The score below which an entry is rejected.
+    /// An entry with a lower score is rejected.
     pub reject_below: Fraction,
-    /// The score below which an entry stays a candidate.
+    /// An entry with a lower score stays a candidate.
     pub candidate_below: Fraction,
-    /// The same for a foreign entry.
+    /// Like `candidate_below`, for entries of other authors.
     pub foreign_candidate_below: Fraction,
-    /// How fast successes fill their component.
+    /// Rate at which successes saturate their component of the score.
     pub observation_mass_rate: Positive,
-    /// What each component weighs.
+    /// Weights of the components. They sum to 1.
     pub weights: AdmissionWeights,
 }
 
-/// `[admission.weights]`: what each component of the admission score weighs.
+/// `[admission.weights]`: weights of the components of the admission score.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdmissionWeights {
-    /// The entry's mean confidence.
+    /// Mean confidence of the entry.
     pub confidence: Fraction,
-    /// Who says it and what is cited for it.
+    /// Author and citations.
     pub provenance: Fraction,
-    /// What the scanner found.
+    /// Result of the content scanner.
     pub scanner: Fraction,
-    /// Distance and trust of the author.
+    /// Hop distance and trust of the author.
     pub federation: Fraction,
-    /// How much success has been observed.
+    /// Amount of observed successes.
     pub observation_mass: Fraction,
-    /// The type of the entry.
+    /// Value of the entry's type.
     pub entry_type: Fraction,
-    /// How new it is.
+    /// Age of the entry.
     pub recency: Fraction,
 }
 
-/// `[gate]`: which entries may be served to a program.
+/// `[gate]`: the filter for answers to programs.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gate {
-    /// Places that uncorroborated entries of members may take.
+    /// Maximum number of uncorroborated entries of members in an answer.
     pub uncorroborated_places_max: Whole<0, 1_000>,
-    /// Local successes that corroborate an entry.
+    /// Number of local successes that corroborate an entry.
     pub corroborating_successes_min: Whole<1, 1_000>,
-    /// Members whose independent successes corroborate it instead.
+    /// Number of members whose independent successes corroborate an entry instead.
     pub corroborating_members_min: Whole<1, 1_000>,
-    /// The least trust of each of them.
+    /// Minimum trust of each of these members.
     pub corroborating_trust_min: Fraction,
 }
 
-/// `[scan]`: what the scanner looks for beside its own rules.
+/// `[scan]`: additional patterns of the content scanner.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scan {
-    /// Names that are flagged in entries that others will have.
+    /// Names that are flagged in entries that will be shared.
     pub organisation_names: List<Name>,
 }
 
-/// `[trust]`: how far authors are believed.
+/// `[trust]`: trust in authors.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trust {
-    /// Good outcomes every author starts with.
+    /// Prior good outcomes of every author.
     pub prior_alpha: Positive,
-    /// Bad outcomes every author starts with.
+    /// Prior bad outcomes of every author.
     pub prior_beta: Positive,
-    /// The quantile of Beta(α, β) that is the trust.
+    /// Quantile of Beta(α, β) that serves as trust.
     pub quantile: Fraction,
-    /// What a success adds to α.
+    /// Amount that a success adds to α.
     pub success_step: Positive,
-    /// What a failure adds to β.
+    /// Amount that a failure adds to β.
     pub failure_step: Positive,
-    /// Successes that count for one author on one day.
+    /// Maximum number of successes that count per author and day.
     pub successes_per_day_max: Whole<1, 1_000_000>,
-    /// The age from which on evidence fades.
+    /// Age from which evidence decays.
     pub fade_after: Days,
-    /// What each further day leaves of it.
+    /// Decay factor per further day.
     pub fade_per_day: Fraction,
-    /// How many of the last outcomes bound the trust.
+    /// Number of latest outcomes that limit the trust.
     pub recent_outcomes: Whole<1, 1_000>,
-    /// The distance beyond which an author is unknown.
+    /// Maximum hop distance. Authors further away have no weight.
     pub hop_max: Whole<1, 16>,
 }

@@ -1,9 +1,9 @@
-//! The configuration as the rest of the node reads it: plain structs of validated values.
+//! The typed configuration that the rest of the node uses.
 //!
-//! Separate from how it came about (layers, origins, problems), which no reader needs. A struct here
-//! has a field for every key of `default.toml` and a key for every field: the embedded text could not
-//! be read otherwise. No field is optional and none has a default of its own, since there would then
-//! be two places to look.
+//! Each struct has exactly one field per key of its section in `default.toml`; otherwise the
+//! embedded text would not parse. No field is optional and none has a default of its own, so
+//! `default.toml` stays the only source of defaults. These modules hold no logic: layers, origins
+//! and errors are elsewhere.
 
 mod confidence;
 mod embedder;
@@ -28,60 +28,60 @@ pub use running::{Api, Engine, Hooks, Index, Log, Mcp, Network, Threads};
 pub use sharing::{Budget, Egress, Federation, Filters, Ingress};
 pub use upkeep::{Survey, Upkeep};
 
-/// Every setting of a node. `Config::default()` is what `default.toml` says.
+/// All settings of a node. `Config::default()` parses `default.toml`.
 ///
-/// Each value is within its own limits, whichever way it came in. That values go together is checked
-/// by [`Layers::resolve`](crate::Layers::resolve) alone.
+/// Every value is within the limits of its type. Constraints between several values are checked
+/// only by [`Layers::resolve`](crate::Layers::resolve).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What is logged.
+    /// Log level and format.
     pub log: Log,
     /// The local API.
     pub api: Api,
-    /// The server that agents speak to.
+    /// The MCP server, which connects agents to the node.
     pub mcp: Mcp,
-    /// Connections with peers.
+    /// Connections to peers.
     pub network: Network,
-    /// The one writer.
+    /// The single writer thread and the store's cache.
     pub engine: Engine,
     /// The vector index.
     pub index: Index,
-    /// What turns texts into vectors.
+    /// The embedder, which computes vectors of texts.
     pub embedder: Embedder,
-    /// What clients run at certain moments.
+    /// Hooks that agent clients run on their events.
     pub hooks: Hooks,
-    /// What observations say about an entry.
+    /// Computation of an entry's confidence from observations.
     pub confidence: Confidence,
-    /// When an entry that nothing confirms is put away.
+    /// Archiving of unconfirmed entries, expiry of tasks, and evidence outside tasks.
     pub provenance: Provenance,
-    /// What follows from a look at what entries depend on.
+    /// Effects of checking the predicates that entries depend on.
     pub anchors: Anchors,
-    /// When an entry becomes active, verified or stale.
+    /// Thresholds for the statuses active, verified and stale.
     pub status: StatusThresholds,
-    /// Which entries may be retrieved at all.
+    /// Admission: the score that decides which entries can be retrieved.
     pub admission: Admission,
-    /// Which entries may be served to a program.
+    /// The gate: the filter for answers to programs.
     pub gate: Gate,
-    /// What the scanner looks for beside its own rules.
+    /// Additional patterns of the content scanner.
     pub scan: Scan,
-    /// How far authors are believed.
+    /// Trust in authors.
     pub trust: Trust,
-    /// In which thread things are said.
+    /// Default thread of entries and questions.
     pub threads: Threads,
-    /// How answers are ranked and cut.
+    /// Ranking and size of answers.
     pub retrieval: Retrieval,
-    /// Pairs of entries that are served together.
+    /// Co-occurrence: pairs of entries that were served together.
     pub cooccurrence: Cooccurrence,
-    /// Entries that contradict each other.
+    /// Resolution of contradictions.
     pub conflict: Conflict,
-    /// Entries that say the same.
+    /// Display of duplicates.
     pub duplicates: Duplicates,
-    /// What the node does by itself.
+    /// Background maintenance.
     pub upkeep: Upkeep,
-    /// When what the node holds is out of order.
+    /// Thresholds of the health reports.
     pub survey: Survey,
-    /// What may leave and what may enter.
+    /// Filters for records sent to and received from new peers.
     pub filter: Filters,
     /// Replication with peers.
     pub federation: Federation,

@@ -1,7 +1,7 @@
-//! How answers are made: ranking, cutting, co-occurrence, conflict and duplicates.
+//! Settings of answers: ranking, size, co-occurrence, contradictions and duplicates.
 //!
-//! Together because all of them decide what a reader sees and in which order, and none of them
-//! changes what is stored. The formulas are in `scoring`; nothing is computed here.
+//! They decide the content and order of answers and change nothing in the store. The formulas are
+//! in the crate `scoring`.
 
 use std::collections::BTreeMap;
 
@@ -9,178 +9,178 @@ use serde::Deserialize;
 
 use crate::units::{Days, Factor, Fraction, Name, Positive, SignalWeight, Whole};
 
-/// `[retrieval]`: how answers are ranked and cut.
+/// `[retrieval]`: ranking and size of answers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retrieval {
-    /// Entries in one answer; no question may ask for more than a hundred.
+    /// Default number of entries in one answer. A caller may ask for at most 100.
     pub entries_max: Whole<1, 100>,
-    /// Tokens in one answer that is served to a program.
+    /// Default token budget of an answer to a program.
     pub budget_tokens: Whole<1, 1_000_000>,
-    /// Tokens in one answer to an executor.
+    /// Default token budget of an answer to an executor.
     pub executor_budget_tokens: Whole<1, 1_000_000>,
-    /// The time in which freshness halves.
+    /// Half-life of freshness.
     pub freshness_half_life: Days,
-    /// What a pin adds to the score.
+    /// Bonus of a pinned entry, added to the score.
     pub pin_bonus: Fraction,
-    /// What each signal weighs.
+    /// Weights of the ranking signals.
     pub weights: RetrievalWeights,
-    /// What each signal weighs in single workspaces, by their names.
+    /// Weights of the ranking signals for single workspaces, by workspace name.
     pub workspace_weights: BTreeMap<Name, RetrievalWeights>,
-    /// The status signal.
+    /// Value of the status signal, by status.
     pub status_bonus: StatusBonus,
-    /// How the score of a foreign entry is discounted.
+    /// Discount on the score of entries by other authors.
     pub foreign: Foreign,
-    /// Which tier `auto` chooses.
+    /// Thresholds for the tier that `auto` chooses.
     pub tiers: Tiers,
-    /// What is told of a workspace without a question.
+    /// The briefing: a summary of a workspace without a question.
     pub briefing: Briefing,
 }
 
-/// `[retrieval.briefing]`: what is told of a workspace without a question.
+/// `[retrieval.briefing]`: the summary of a workspace without a question.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Briefing {
-    /// Tokens in one briefing.
+    /// Token budget of a briefing.
     pub budget_tokens: Whole<100, 20_000>,
-    /// Entries under one heading.
+    /// Maximum number of entries in one section.
     pub section_entries_max: Whole<1, 100>,
-    /// The least freshness of what is told as verified.
+    /// Verified entries with a lower freshness are listed as stale.
     pub fresh_min: Fraction,
-    /// How long what peers brought is news.
+    /// Time for which entries of peers are listed as recent.
     pub recent: Days,
 }
 
-/// `[retrieval.weights]`: what each signal of the score weighs; they sum to 1.
+/// `[retrieval.weights]`: weights of the ranking signals. They sum to 1.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetrievalWeights {
-    /// How well the entry fits the question.
+    /// Relevance of the entry to the question.
     pub semantic: SignalWeight,
-    /// A sample of the entry's confidence.
+    /// Thompson sample of the entry's confidence.
     pub thompson: SignalWeight,
-    /// Whether it still holds.
+    /// Freshness: whether the entry still holds.
     pub freshness: SignalWeight,
-    /// How far it has come.
+    /// Status of the entry.
     pub status: SignalWeight,
-    /// Whether it belongs to the caller's thread.
+    /// Whether the entry belongs to the caller's thread.
     pub thread: SignalWeight,
-    /// Whether it has been useful together with another result.
+    /// Co-occurrence with another result.
     pub cooccurrence: SignalWeight,
 }
 
-/// `[retrieval.status_bonus]`: the status signal.
+/// `[retrieval.status_bonus]`: value of the status signal.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusBonus {
-    /// Of a verified entry.
+    /// For a verified entry.
     pub verified: Fraction,
-    /// Of an active entry.
+    /// For an active entry.
     pub active: Fraction,
-    /// Of a candidate.
+    /// For a candidate.
     pub candidate: Fraction,
 }
 
-/// `[retrieval.foreign]`: how the score of a foreign entry is discounted.
+/// `[retrieval.foreign]`: discount on the score of entries by other authors.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Foreign {
-    /// The share of the lower quantile of its confidence.
+    /// Share of the lower quantile of the entry's confidence.
     pub quantile_share: Fraction,
-    /// The share of the floor of its status.
+    /// Share of the floor of the entry's status.
     pub floor_share: Fraction,
-    /// The floor of a verified entry.
+    /// Floor of a verified entry.
     pub floor_verified: Fraction,
-    /// The floor of an active entry.
+    /// Floor of an active entry.
     pub floor_active: Fraction,
-    /// The floor of a candidate.
+    /// Floor of a candidate.
     pub floor_candidate: Fraction,
-    /// How far the factor may lie above the author's weight.
+    /// Maximum difference between the factor and the author's weight.
     pub above_weight_max: Fraction,
-    /// The least factor.
+    /// Minimum of the factor.
     pub factor_min: Fraction,
-    /// The greatest factor.
+    /// Maximum of the factor.
     pub factor_max: Fraction,
 }
 
-/// `[retrieval.tiers]`: which tier `auto` chooses.
+/// `[retrieval.tiers]`: thresholds for the tier that `auto` chooses.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tiers {
-    /// Different sources with which summaries are enough.
+    /// Number of different sources from which summaries suffice.
     pub summary_sources_min: Whole<0, 1_000>,
-    /// The best score above which summaries are enough.
+    /// Best score above which summaries suffice.
     pub summary_score_above: Fraction,
-    /// Different sources with which standard detail is enough.
+    /// Number of different sources from which standard detail suffices.
     pub standard_sources_min: Whole<0, 1_000>,
-    /// The best score above which standard detail is enough.
+    /// Best score above which standard detail suffices.
     pub standard_score_above: Fraction,
-    /// The length of a one-liner.
+    /// Maximum length of a summary line, in characters.
     pub summary_characters_max: Whole<1, 65_536>,
-    /// The length of a preview.
+    /// Maximum length of a preview, in characters.
     pub preview_characters_max: Whole<1, 65_536>,
 }
 
-/// `[cooccurrence]`: pairs of entries that are served together.
+/// `[cooccurrence]`: pairs of entries that were served together.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cooccurrence {
-    /// The weight of a pair that meets for the first time.
+    /// Weight of a new pair.
     pub weight_initial: Positive,
-    /// What being in one answer does to the weight.
+    /// Factor on the weight when both are in one answer.
     pub query_factor: Factor,
-    /// What being in one task that succeeded does to it.
+    /// Factor on the weight when both are in one successful task.
     pub success_factor: Factor,
-    /// What is left of it after one day.
+    /// Decay factor of the weight per day.
     pub decay_per_day: Fraction,
-    /// The weight below which a pair is dropped.
+    /// Pairs with a lower weight are dropped.
     pub prune_below: Positive,
-    /// The greatest weight.
+    /// Maximum weight of a pair.
     pub weight_max: Positive,
-    /// How fast weight fills the signal.
+    /// Rate at which the weight saturates the signal.
     pub saturation_rate: Positive,
 }
 
-/// `[conflict]`: entries that contradict each other.
+/// `[conflict]`: resolution of contradictions between entries.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conflict {
-    /// The tag overlap above which opposite entries contradict.
+    /// Minimum tag overlap (exclusive) for a contradiction.
     pub tag_overlap_above: Fraction,
-    /// The margin of evidence.
+    /// Margin of the mean confidence.
     pub mean_margin: Fraction,
-    /// The margin of recency.
+    /// Margin of recency.
     pub recency_margin: Fraction,
-    /// The margin of provenance, in independent citations.
+    /// Margin of provenance, in independent citations.
     pub citations_margin: Whole<1, 1_000>,
-    /// On how many of the three the better one must win.
+    /// Number of the three criteria that the winner must lead.
     pub better_on_min: Whole<1, 3>,
-    /// What decides where neither wins outright.
+    /// Composite score, used if no entry wins outright.
     pub composite: Composite,
 }
 
-/// `[conflict.composite]`: what decides where neither wins outright.
+/// `[conflict.composite]`: composite score, used if no entry wins outright.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Composite {
-    /// The weight of the mean.
+    /// Weight of the mean confidence.
     pub mean_weight: Fraction,
-    /// The weight of recency.
+    /// Weight of recency.
     pub recency_weight: Fraction,
-    /// The weight of provenance.
+    /// Weight of provenance.
     pub provenance_weight: Fraction,
-    /// The number of citations that fills half of the provenance part.
+    /// Number of citations at which the provenance part is 0.5.
     pub provenance_half: Positive,
-    /// The difference that is needed with any amount of evidence.
+    /// Minimum difference, independent of the amount of evidence.
     pub threshold_base: Fraction,
-    /// What little evidence adds to it.
+    /// Additional difference, divided by the amount of evidence.
     pub threshold_spread: Positive,
 }
 
-/// `[duplicates]`: entries that say the same.
+/// `[duplicates]`: display of duplicates.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Duplicates {
-    /// How much longer a text must be to be shown in place of the survivor's.
+    /// Factor by which a text must be longer to be shown instead of the survivor's.
     pub longer_text_factor: Factor,
 }

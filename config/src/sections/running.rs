@@ -1,7 +1,7 @@
-//! Settings of the running process: log, local API, network, writer, index and hooks.
+//! Settings of the process: log, local API, MCP, network, writer, index, threads and hooks.
 //!
-//! Separate from the judgement numbers because these change what the node costs, never what it
-//! believes. Nothing here depends on where the home folder lies.
+//! Most of them change the cost and the reachability of the node, not its judgements. None depends
+//! on the location of the home folder.
 
 use serde::Deserialize;
 
@@ -10,13 +10,13 @@ use crate::units::{
     PeerAddress, SocketPath, Switch, ThreadDefault, Whole,
 };
 
-/// `[log]`: what is logged.
+/// `[log]`: log level and format.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
-    /// The least severe line that is written.
+    /// Minimum severity of logged messages.
     pub level: LogLevel,
-    /// What its lines look like.
+    /// Format of log lines.
     pub format: LogFormat,
 }
 
@@ -24,73 +24,73 @@ pub struct Log {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Api {
-    /// The Unix socket.
+    /// Path of the Unix socket.
     pub socket: SocketPath,
-    /// Local clients over TCP.
+    /// TCP address for local clients, or off.
     pub tcp: LocalTcp,
-    /// Requests worked on at once.
+    /// Maximum number of concurrent requests. Twice as many connections may be open.
     pub connections_max: Whole<1, 65_536>,
-    /// Streams of events that are open at once.
+    /// Maximum number of concurrent event streams.
     pub event_streams_max: Whole<0, 65_536>,
-    /// The largest request body.
+    /// Maximum size of a request body.
     pub body_bytes_max: Bytes,
 }
 
-/// `[mcp]`: the server that agents speak to.
+/// `[mcp]`: the MCP server, which connects agents to the node.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mcp {
-    /// Whether it may start a node where none runs.
+    /// Whether the MCP server may start a node if none is running.
     pub start_node: Switch,
 }
 
-/// `[network]`: connections with peers.
+/// `[network]`: connections to peers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// What this node calls itself; the machine's name if empty.
+    /// Name of this node for peers; the machine's name if empty.
     pub name: NodeName,
-    /// Multiaddrs to listen on; none means not to listen.
+    /// Multiaddrs to listen on; an empty list disables listening.
     pub listen: List<ListenAddress>,
-    /// Multiaddrs beside those by which others reach this node.
+    /// Additional multiaddrs at which peers can reach this node.
     pub announce: List<PeerAddress>,
-    /// Connections whose handshake is not finished.
+    /// Maximum number of connections with an unfinished handshake.
     pub pending_connections_max: Whole<1, 65_536>,
-    /// Finished connections, all peers together.
+    /// Maximum number of established connections to all peers.
     pub established_connections_max: Whole<1, 65_536>,
-    /// Connections with one peer.
+    /// Maximum number of connections to one peer.
     pub peer_connections_max: Whole<1, 64>,
-    /// Memory of the process above which connections are refused.
+    /// Memory usage of the process above which new connections are refused.
     pub memory_bytes_max: Bytes,
-    /// The slowest a stream may be.
+    /// Minimum throughput of a stream, per second. Slower streams are closed.
     pub progress_bytes_per_second_min: Bytes,
-    /// How long a peer may take to answer one request.
+    /// Timeout for a peer's answer to one request.
     pub request_timeout: Interval,
-    /// The first wait before an unreachable peer is dialled again.
+    /// Wait before the first redial of an unreachable peer; it doubles with each failure.
     pub redial_after: Interval,
-    /// The longest such wait.
+    /// Maximum wait between two dials.
     pub redial_after_max: Interval,
 }
 
-/// `[threads]`: in which thread things are said.
+/// `[threads]`: the default thread of entries and questions.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Threads {
-    /// The thread where none is named.
+    /// Thread to use if the caller names none.
     pub default: ThreadDefault,
 }
 
-/// `[engine]`: the one writer.
+/// `[engine]`: the single writer thread and the store's cache.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
-    /// Commands that wait for the writer.
+    /// Maximum length of the writer's queue, in commands.
     pub queue_commands_max: Whole<1, 1_000_000>,
-    /// Commands in one commit.
+    /// Maximum number of commands in one commit.
     pub group_commands_max: Whole<1, 1_000_000>,
-    /// Bytes in one commit.
+    /// Maximum size of one commit.
     pub group_bytes_max: Bytes,
-    /// Memory for cached pages of the store.
+    /// Size of the page cache of the store.
     pub cache_bytes_max: Bytes,
 }
 
@@ -98,20 +98,20 @@ pub struct Engine {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Index {
-    /// The number of vectors from which on a graph replaces the exact scan.
+    /// Number of vectors from which an HNSW graph replaces the exact scan.
     pub hnsw_entries_min: Whole<1, 1_000_000_000>,
-    /// The part of dead points at which the graph is rebuilt.
+    /// Fraction of deleted points at which the graph is rebuilt.
     pub hnsw_dead_fraction_max: Fraction,
 }
 
-/// `[hooks]`: what clients run at certain moments.
+/// `[hooks]`: hooks that agent clients run on their events.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hooks {
-    /// How long a hook may take.
+    /// Timeout of a hook.
     pub deadline: Interval,
-    /// Tokens that a briefing may take.
+    /// Token budget of the briefing at the start of a session.
     pub briefing_tokens: Whole<100, 20_000>,
-    /// Tokens that an answer may take.
+    /// Token budget of the answer to a prompt or to a tool error.
     pub answer_tokens: Whole<1, 100_000>,
 }

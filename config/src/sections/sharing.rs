@@ -1,7 +1,7 @@
-//! What is exchanged with peers: filters in both directions, timing and budgets.
+//! Settings of replication: filters in both directions, timing and rate limits.
 //!
-//! Separate from `[network]`, which is about connections: these are about records. They are the
-//! values a new peer starts with; what an operator sets for one peer is kept in the store.
+//! `[network]` is about connections, this module about records. A new peer starts with these
+//! values. The store keeps the values that an operator sets for a single peer.
 
 use serde::Deserialize;
 
@@ -9,63 +9,63 @@ use crate::units::{
     Bytes, EntryType, Fraction, Interval, List, Memory, Name, Reach, Status, Whole,
 };
 
-/// `[filter]`: what may leave and what may enter.
+/// `[filter]`: default filters for new peers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filters {
-    /// What a new peer is sent.
+    /// Filter for records sent to a new peer.
     pub egress: Egress,
-    /// What is taken from a new peer.
+    /// Filter for records received from a new peer.
     pub ingress: Ingress,
 }
 
-/// `[filter.egress]`: what is sent.
+/// `[filter.egress]`: filter for entries sent to a peer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Egress {
-    /// Workspaces by name; none means all that are shared with the peer.
+    /// Workspaces by name; empty means all that this node shares with the peer.
     pub workspaces: List<Name>,
-    /// Tags of which an entry needs one; none means that it needs none.
+    /// Allowlist of tags: an entry needs at least one of them; empty means any.
     pub tags_allow: List<Name>,
-    /// Tags with which an entry does not pass.
+    /// Denylist of tags: an entry with one of them is not sent.
     pub tags_deny: List<Name>,
-    /// The least decayed mean.
+    /// Minimum mean confidence after decay.
     pub confidence_min: Fraction,
-    /// Types of entries that pass.
+    /// Entry types that are sent.
     pub types: List<EntryType>,
-    /// Memories that pass.
+    /// Memories that are sent.
     pub memories: List<Memory>,
-    /// Threads of which nothing passes.
+    /// Threads whose entries are not sent.
     pub threads_exclude: List<Name>,
-    /// Whose entries pass.
+    /// Whether relayed entries are sent, too.
     pub reach: Reach,
-    /// Statuses that pass.
+    /// Statuses that are sent.
     pub statuses: List<Status>,
 }
 
-/// `[filter.ingress]`: what is taken. It is judged once it is here, so nothing is asked of it that a
-/// judgement tells.
+/// `[filter.ingress]`: filter for entries received from a peer. It has no criteria that depend on
+/// local judgements, because a node judges an entry only after receiving it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ingress {
-    /// Workspaces by name; none means all that are shared with the peer.
+    /// Workspaces by name; empty means all that this node shares with the peer.
     pub workspaces: List<Name>,
-    /// Tags of which an entry needs one; none means that it needs none.
+    /// Allowlist of tags: an entry needs at least one of them; empty means any.
     pub tags_allow: List<Name>,
-    /// Tags with which an entry does not pass.
+    /// Denylist of tags: an entry with one of them is refused.
     pub tags_deny: List<Name>,
-    /// Types of entries that pass.
+    /// Entry types that are accepted.
     pub types: List<EntryType>,
-    /// Memories that pass.
+    /// Memories that are accepted.
     pub memories: List<Memory>,
-    /// Threads of which nothing passes.
+    /// Threads whose entries are refused.
     pub threads_exclude: List<Name>,
-    /// Whose entries pass.
+    /// Whether relayed entries are accepted, too.
     pub reach: Reach,
 }
 
 impl Egress {
-    /// What it asks without a judgement.
+    /// The criteria of this filter that do not depend on local judgements.
     #[must_use]
     pub fn unjudged(&self) -> Ingress {
         Ingress {
@@ -84,38 +84,38 @@ impl Egress {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Federation {
-    /// How long a ticket is good.
+    /// Validity of a pairing ticket.
     pub ticket_lifetime: Interval,
-    /// How close together commits are announced once.
+    /// Debounce interval: commits within it are announced once.
     pub notify_debounce: Interval,
-    /// How often a connected peer is compared with this node.
+    /// Interval between two set comparisons with a connected peer.
     pub scrub_interval: Interval,
-    /// How often releases are examined again.
+    /// Interval between two re-evaluations of all releases.
     pub release_sweep_interval: Interval,
-    /// What one peer may cost.
+    /// Rate limits for one peer.
     pub budget: Budget,
 }
 
-/// `[federation.budget]`: what one peer may cost.
+/// `[federation.budget]`: rate limits for one peer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// The time over which the budget is counted.
+    /// Length of the time window of the limits.
     pub window: Interval,
-    /// Frames in a window.
+    /// Maximum number of frames per window.
     pub frames_max: Whole<1, 1_000_000_000>,
-    /// Bytes received in a window.
+    /// Maximum number of received bytes per window.
     pub bytes_max: Bytes,
-    /// Records in a window.
+    /// Maximum number of records per window.
     pub records_max: Whole<1, 1_000_000_000>,
-    /// Signatures that fail in a window.
+    /// Maximum number of invalid signatures per window.
     pub failed_signatures_max: Whole<0, 1_000_000>,
-    /// Entries never seen before in a window.
+    /// Maximum number of previously unknown entries per window.
     pub new_entries_max: Whole<1, 1_000_000_000>,
-    /// Rows of the store that are gone through for its sake in a window.
+    /// Maximum number of store rows read on behalf of the peer, per window and kind of work.
     pub rows_max: Whole<1, 1_000_000_000>,
-    /// How long a peer stays away the first time.
+    /// Duration of the first disconnection; it doubles each time.
     pub back_off: Interval,
-    /// The longest it stays away.
+    /// Maximum duration of a disconnection.
     pub back_off_max: Interval,
 }

@@ -1,55 +1,54 @@
-//! What the node does by itself: when a service of upkeep begins, and how much it does at a time; and
-//! when a survey says that somebody should look.
+//! Settings of background maintenance and thresholds of the health reports.
 //!
-//! Separate from the judgement numbers because these change when something is found or told, never
-//! what an entry is worth.
+//! They decide when the node looks for something and when it reports it. They never change the
+//! value of an entry.
 
 use serde::Deserialize;
 
 use crate::units::{Days, Fraction, Interval, Whole};
 
-/// `[upkeep]`: what the node does by itself.
+/// `[upkeep]`: background maintenance.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upkeep {
-    /// Entries that must have changed.
+    /// Number of changed entries that starts a service.
     pub changed_entries_min: Whole<1, 1_000_000>,
-    /// Or this part of the store.
+    /// Fraction of the store whose change starts a service, too.
     pub changed_fraction_min: Fraction,
-    /// But no fewer than this many.
+    /// Minimum number of changed entries for `changed_fraction_min`.
     pub changed_fraction_entries_min: Whole<1, 1_000_000>,
-    /// After this long any change is enough.
+    /// Time after which any change starts a service.
     pub interval: Interval,
-    /// Entries that one pass looks at.
+    /// Maximum number of entries per pass.
     pub pass_entries_max: Whole<1, 100_000>,
-    /// How long one pass takes.
+    /// Maximum duration of a pass.
     pub pass_time_max: Interval,
-    /// The pause between two passes.
+    /// Pause between two passes.
     pub pause: Interval,
-    /// How often it is looked whether enough has changed.
+    /// Interval between two checks for changes.
     pub look_interval: Interval,
 }
 
-/// `[survey]`: when what the node holds is out of order, and wants somebody's attention.
+/// `[survey]`: thresholds of `klnode verify`, `drift` and `health`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Survey {
-    /// A norm that nobody has confirmed for longer is outdated.
+    /// Time after the last confirmation at which a norm is outdated.
     pub norm_confirmed_within: Days,
-    /// Entries under one tag, or one below it.
+    /// Maximum number of entries under one tag and its sub-tags.
     pub tag_entries_max: Whole<1, 1_000_000>,
-    /// How long friction and tasks are recent.
+    /// Time for which friction entries and finished tasks are recent.
     pub recent: Days,
-    /// Of fewer entries or tasks no fraction is told.
+    /// Minimum number of entries or tasks for reporting a fraction.
     pub sample_min: Whole<1, 1_000_000>,
-    /// The part of all entries that may be stale, or rest on something broken.
+    /// Maximum fraction of entries that are stale or depend on something broken.
     pub stale_fraction_max: Fraction,
-    /// The part of all entries that may be contested or contradicted.
+    /// Maximum fraction of entries that are contested or contradicted.
     pub disputed_fraction_max: Fraction,
-    /// Friction that may be recorded recently.
+    /// Maximum number of recent friction entries.
     pub friction_max: Whole<0, 1_000_000>,
-    /// What may wait for a decision.
+    /// Maximum number of items that wait for a decision of the operator.
     pub waiting_max: Whole<0, 1_000_000>,
-    /// The part of recent tasks that may have failed.
+    /// Maximum fraction of recent tasks that failed.
     pub failed_fraction_max: Fraction,
 }

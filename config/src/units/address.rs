@@ -1,7 +1,8 @@
-//! Where the node can be reached: multiaddrs for peers, a socket and a loopback port for clients.
+//! Addresses of the node: multiaddrs for peers, a Unix socket and a loopback port for local
+//! clients.
 //!
-//! Separate because these are checked for their form alone: whether an address can be bound is for
-//! the system to say. Nothing here ever resolves a name, opens a file or a port.
+//! These types check only the syntax. They never resolve a name and never open a file or a port;
+//! only the operating system knows whether an address can be bound.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use toml::Value;
 
 use super::Unfit;
 
-/// A multiaddr to listen on, such as `/ip4/0.0.0.0/tcp/0`: an IP address, a port, and whatever the
-/// transport adds to them.
+/// A multiaddr to listen on, such as `/ip4/0.0.0.0/tcp/0`: an IP address, a port, and optional
+/// further parts of the transport.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct ListenAddress(String);
@@ -58,7 +59,8 @@ impl TryFrom<Value> for ListenAddress {
     }
 }
 
-/// A multiaddr by which others reach a node: `/ip4`, `/ip6`, `/dns`, `/dns4` or `/dns6`, then `/tcp`.
+/// A multiaddr at which peers reach a node: `/ip4`, `/ip6`, `/dns`, `/dns4` or `/dns6`, then
+/// `/tcp`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct PeerAddress(String);
@@ -102,13 +104,13 @@ impl TryFrom<Value> for PeerAddress {
     }
 }
 
-/// Whether local clients may come over TCP, and where: "off" or a loopback address with its port.
+/// TCP access for local clients: "off", or a loopback address with a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub enum LocalTcp {
-    /// Nothing listens on TCP for local clients.
+    /// No TCP port for local clients.
     Off,
-    /// Clients with the token may come to this loopback address.
+    /// Clients with the token may connect to this loopback address.
     At(SocketAddr),
 }
 
@@ -133,10 +135,10 @@ impl TryFrom<Value> for LocalTcp {
 pub struct SocketPath(PathBuf);
 
 impl SocketPath {
-    /// The room that systems leave for the path of a Unix socket (108 bytes on Linux, 104 on macOS).
+    /// Maximum length of the path in bytes. Linux allows 108, macOS 104.
     const BYTES_MAX: usize = 100;
 
-    /// Where the socket lies for a node with this home.
+    /// The path of the socket for a node with this home.
     #[must_use]
     pub fn in_home(&self, home: &Path) -> PathBuf {
         // Joining an absolute path yields the absolute path.

@@ -1,8 +1,8 @@
-//! Where another embedder is found: a folder, a server with its model, and the variable of its key.
+//! Location of an external embedder: a folder, or a server with a model and an API key variable.
 //!
-//! Separate because each of these may be empty, which means that there is none; and because of the
-//! key, which must not stand in a file: only the name of a variable does. Checked for their form
-//! alone: nothing here reads the environment, a folder or the network.
+//! Each of these values may be empty, which means that it is not set. An API key must not be in a
+//! file, so the configuration has only the name of an environment variable. These types check only
+//! the syntax: they never read the environment, a folder or the network.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub struct FolderPath(PathBuf);
 impl FolderPath {
     const BYTES_MAX: usize = 4096;
 
-    /// The folder, if there is one.
+    /// The path; `None` if it is empty.
     #[must_use]
     pub fn get(&self) -> Option<&Path> {
         (!self.0.as_os_str().is_empty()).then_some(self.0.as_path())
@@ -43,7 +43,7 @@ impl TryFrom<Value> for FolderPath {
     }
 }
 
-/// The address of a server, such as `https://api.openai.com/v1`, or empty.
+/// The base URL of a server, such as `https://api.openai.com/v1`, or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct ServerUrl(String);
@@ -51,13 +51,13 @@ pub struct ServerUrl(String);
 impl ServerUrl {
     const BYTES_MAX: usize = 2048;
 
-    /// The address, if there is one.
+    /// The URL; `None` if it is empty.
     #[must_use]
     pub fn get(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(self.0.as_str())
     }
 
-    /// Whether what is sent there can be read on the way: plain http to another machine.
+    /// True if requests can be read on the network: plain HTTP to another machine.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         let Some(authority) =
@@ -79,7 +79,7 @@ impl ServerUrl {
             Some((_, port)) if !port.contains(']') => port.parse::<u16>().is_ok(),
             _ => true,
         };
-        // A user name, a query or a fragment would be a place for a secret.
+        // User names, queries and fragments are refused, because they could contain a secret.
         let plain =
             |character: char| character.is_ascii_graphic() && !"@?#\"<>\\^`{|}".contains(character);
         text.len() <= Self::BYTES_MAX
@@ -89,7 +89,7 @@ impl ServerUrl {
     }
 }
 
-/// A host without its port, and an IPv6 address without its brackets.
+/// The host without its port, and an IPv6 address without its brackets.
 fn host_of(authority: &str) -> &str {
     match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -113,7 +113,7 @@ impl TryFrom<Value> for ServerUrl {
     }
 }
 
-/// The name of a server's model, or empty.
+/// The name of a model on a server, or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct ModelName(String);
@@ -121,7 +121,7 @@ pub struct ModelName(String);
 impl ModelName {
     const BYTES_MAX: usize = 200;
 
-    /// The name, if there is one.
+    /// The name; `None` if it is empty.
     #[must_use]
     pub fn get(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(self.0.as_str())
@@ -151,7 +151,7 @@ pub struct VariableName(String);
 impl VariableName {
     const BYTES_MAX: usize = 64;
 
-    /// The name, if there is one.
+    /// The name; `None` if it is empty.
     #[must_use]
     pub fn get(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(self.0.as_str())
@@ -162,7 +162,8 @@ impl TryFrom<Value> for VariableName {
     type Error = Unfit;
 
     fn try_from(value: Value) -> Result<Self, Unfit> {
-        // Capitals only, as variables are named: most keys have other characters.
+        // Only capitals, digits and underscores: this rejects most API keys that are pasted by
+        // mistake.
         let is_part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
         let fits = |text: &&str| {
             text.len() <= Self::BYTES_MAX

@@ -1,14 +1,14 @@
-//! Lists of values, and the names that stand in them.
+//! Lists of values, and the types of names in them.
 //!
-//! Separate because a list has a limit of its own, beside the limits of its elements. A list never
-//! holds the same element twice, and keeps the order in which it was written.
+//! A list limits its length; its elements have limits of their own. It drops repeated elements and
+//! keeps the order of the first occurrences.
 
 use serde::Deserialize;
 use toml::Value;
 
 use super::Unfit;
 
-/// At most 256 different values.
+/// A list of at most 256 different values.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(
     try_from = "Value",
@@ -19,7 +19,7 @@ pub struct List<T>(Vec<T>);
 impl<T> List<T> {
     const LENGTH_MAX: usize = 256;
 
-    /// The values, in the order in which they were written.
+    /// The values, in the order of the input.
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
         &self.0
@@ -48,7 +48,7 @@ impl<T: TryFrom<Value, Error = Unfit> + PartialEq> TryFrom<Value> for List<T> {
     }
 }
 
-/// The name of a workspace, a tag, a thread or an organisation: 1 to 200 characters in one line.
+/// The name of a workspace, a tag, a thread or an organisation: 1 to 200 characters on one line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Name(String);
@@ -56,7 +56,7 @@ pub struct Name(String);
 impl Name {
     const CHARACTERS_MAX: usize = 200;
 
-    /// The name as text.
+    /// The name as text, trimmed.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -79,7 +79,8 @@ impl TryFrom<Value> for Name {
     }
 }
 
-/// What a node calls itself: at most 40 characters in one line, as many as others show; or empty.
+/// The name of a node for its peers: at most 40 characters on one line, or empty. Peers display 40
+/// characters.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct NodeName(String);
@@ -87,7 +88,7 @@ pub struct NodeName(String);
 impl NodeName {
     const CHARACTERS_MAX: usize = 40;
 
-    /// The name, if there is one.
+    /// The name; `None` if it is empty.
     #[must_use]
     pub fn get(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(self.0.as_str())

@@ -1,7 +1,7 @@
-//! The types of configuration values: each carries its unit and its limits.
+//! The types of configuration values, each with its unit and limits.
 //!
-//! Separate from the sections so that a limit stands in one place, whatever the number of keys that
-//! have it. A unit never knows which key it belongs to, and never holds a value outside its limits.
+//! Keys with the same limits share a type, so each limit is defined once. A value of these types is
+//! always within its limits. The types do not know the keys that use them.
 
 mod address;
 mod endpoint;
@@ -22,7 +22,7 @@ pub use word::{
     ThreadDefault,
 };
 
-/// Why a value is not of a unit: what it must be, as words that follow "must be".
+/// The reason why a value does not fit its type. The text follows "must be".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be {must}")]
 pub struct Unfit {
@@ -35,7 +35,7 @@ impl Unfit {
     }
 }
 
-/// Splits "90 days" into 90 and "days". Only whole amounts: "1.5 h" is "90 min".
+/// Splits "90 days" into 90 and "days". Accepts only whole numbers: "1.5 h" is "90 min".
 fn amount_and_unit(text: &str) -> Option<(u64, &str)> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

@@ -1,14 +1,13 @@
-//! Numbers without a unit: fractions, positive amounts, factors and bounded whole numbers.
+//! Numbers without a unit: fractions, positive amounts, factors and bounded integers.
 //!
-//! Separate because most judgement numbers are one of these four, and because NaN and infinity must
-//! be stopped here: past this file every number is finite.
+//! The constructors refuse NaN and infinity, so every number in a configuration is finite.
 
 use serde::Deserialize;
 use toml::Value;
 
 use super::Unfit;
 
-/// Declares a finite number with a closed range.
+/// Declares a type for finite numbers in a range.
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $must:literal, $holds:expr) => {
         $(#[$doc])*
@@ -17,16 +16,15 @@ macro_rules! number {
         pub struct $name(f64);
 
         impl $name {
-            /// The number, if it lies in the range of this type.
+            /// Makes a value if `number` is in range.
             ///
-            /// # Errors
-            /// It does not.
+            /// # Errors If `number` is out of range or NaN.
             pub fn new(number: f64) -> Result<Self, Unfit> {
                 let holds: fn(f64) -> bool = $holds;
                 if holds(number) { Ok(Self(number)) } else { Err(Unfit::new($must)) }
             }
 
-            /// The number itself: finite, and in the range of this type.
+            /// The number: finite and in range.
             #[must_use]
             pub fn get(self) -> f64 {
                 self.0
@@ -44,48 +42,47 @@ macro_rules! number {
 }
 
 number!(
-    /// A part of a whole: from 0 to 1.
+    /// A fraction, from 0 to 1.
     Fraction,
     "a number from 0 to 1",
     |number| (0.0..=1.0).contains(&number)
 );
 
 number!(
-    /// The weight of one signal of the retrieval score: from 0 to 0.5, so that none decides alone.
+    /// The weight of one ranking signal, from 0 to 0.5, so that no signal decides alone.
     SignalWeight,
     "a number from 0 to 0.5",
     |number| (0.0..=0.5).contains(&number)
 );
 
 number!(
-    /// An amount, a rate or a mass: above 0, at most a million.
+    /// An amount, a rate or a mass: greater than 0, at most 1,000,000.
     Positive,
     "a number above 0 and at most 1000000",
     |number| number > 0.0 && number <= 1_000_000.0
 );
 
 number!(
-    /// A factor that lets grow: from 1 to 100.
+    /// A growth factor, from 1 to 100.
     Factor,
     "a number from 1 to 100",
     |number| (1.0..=100.0).contains(&number)
 );
 
-/// A whole number from `MIN` to `MAX`, both included.
+/// An integer from `MIN` to `MAX`, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Whole<const MIN: u32, const MAX: u32>(u32);
 
 impl<const MIN: u32, const MAX: u32> Whole<MIN, MAX> {
-    /// The number, if it lies in the range.
+    /// Makes a value if `number` is in range.
     ///
-    /// # Errors
-    /// It does not.
+    /// # Errors If `number` is out of range.
     pub fn new(number: u32) -> Result<Self, Unfit> {
         if (MIN..=MAX).contains(&number) { Ok(Self(number)) } else { Err(Self::unfit()) }
     }
 
-    /// The number itself.
+    /// The number, from `MIN` to `MAX`.
     #[must_use]
     pub fn get(self) -> u32 {
         self.0
@@ -94,7 +91,7 @@ impl<const MIN: u32, const MAX: u32> Whole<MIN, MAX> {
     /// The number as a length or an index.
     #[must_use]
     pub fn as_usize(self) -> usize {
-        // Every platform the node runs on has at least 32 bits; on a smaller one the limit is its own.
+        // Lossless on all supported platforms, which have at least 32 bits.
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
@@ -112,11 +109,11 @@ impl<const MIN: u32, const MAX: u32> TryFrom<Value> for Whole<MIN, MAX> {
     }
 }
 
-/// TOML tells 1 from 1.0; people do not.
+/// Reads a float or an integer: TOML distinguishes 1 from 1.0, but users do not.
 fn number_of(value: &Value) -> Option<f64> {
     match value {
         Value::Float(number) => Some(*number),
-        // Exact for all that any range here admits; what is rounded lies far outside.
+        // Exact for every integer in range; rounding affects only numbers far out of range.
         Value::Integer(number) => Some(*number as f64),
         _ => None,
     }

@@ -1,14 +1,14 @@
-//! Amounts of memory, storage and traffic.
+//! Sizes in bytes, for memory, storage and traffic.
 //!
-//! Separate because bytes have their own words and their own ceiling. Never decimal: "1 MB" is
-//! refused rather than guessed at.
+//! Sizes need a binary unit. "1 MB" is refused, because it is unclear whether it means a decimal or
+//! a binary megabyte.
 
 use serde::Deserialize;
 use toml::Value;
 
 use super::{Unfit, amount_and_unit};
 
-/// A number of bytes from 1 to 1 TiB: "512 B", "64 KiB", "4 MiB", "2 GiB".
+/// A size from 1 byte to 1 TiB: "512 B", "64 KiB", "4 MiB", "2 GiB".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Bytes(u64);
@@ -16,10 +16,9 @@ pub struct Bytes(u64);
 impl Bytes {
     const MAX: u64 = 1 << 40;
 
-    /// This many bytes.
+    /// Makes a size if it is in range.
     ///
-    /// # Errors
-    /// None at all, or more than 1 TiB.
+    /// # Errors If `bytes` is 0 or more than 1 TiB.
     pub fn new(bytes: u64) -> Result<Self, Unfit> {
         if (1..=Self::MAX).contains(&bytes) {
             Ok(Self(bytes))
@@ -36,10 +35,10 @@ impl Bytes {
         self.0
     }
 
-    /// The number of bytes as the length of something in memory.
+    /// The number of bytes as a `usize`, for a length in memory.
     #[must_use]
     pub fn as_usize(self) -> usize {
-        // Where memory cannot be that long, its own limit is the lower one.
+        // Saturates on 32-bit platforms, whose memory is smaller than the limit anyway.
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 

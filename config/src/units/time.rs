@@ -1,7 +1,7 @@
-//! Spans of time: whole days, in which judgement counts, and intervals, in which the program waits.
+//! Time spans: [`Days`] for judgements and [`Interval`] for waits and timeouts.
 //!
-//! Two types because they must not be mixed: a judgement knows UTC days and no hours. Neither ever
-//! reads a clock.
+//! They are two types because judgements count whole UTC days and must not depend on hours. Neither
+//! type reads a clock.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::{Unfit, amount_and_unit};
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
-/// What is said to whoever writes "5 m".
+/// Error text for the ambiguous unit "m".
 const MINUTES: &str = "unmistakable: \"m\" may be minutes or months; write \"min\" for minutes, \
                        and months as days";
 
-/// How many days a unit is that is not shorter than one.
+/// The number of days in a unit of at least one day; `None` for shorter units.
 fn days_in(unit: &str) -> Option<u32> {
     match unit {
         "d" | "day" | "days" => Some(1),
@@ -32,13 +32,12 @@ fn days_in(unit: &str) -> Option<u32> {
 pub struct Days(u32);
 
 impl Days {
-    /// A century: what is older than that has no age that matters.
+    /// A century, as an upper bound that no real setting reaches.
     const MAX: u32 = 36_500;
 
-    /// This many days.
+    /// Makes a number of days if it is in range.
     ///
-    /// # Errors
-    /// None at all, or more than a century of them.
+    /// # Errors If `days` is 0 or more than 36500.
     pub fn new(days: u32) -> Result<Self, Unfit> {
         if (1..=Self::MAX).contains(&days) {
             Ok(Self(days))
@@ -79,8 +78,8 @@ impl TryFrom<Value> for Days {
     }
 }
 
-/// A span of time from a millisecond to a year: "250 ms", "30 s", "5 min", "1 h", "2 days", "2d",
-/// "1 week".
+/// A duration from one millisecond to one year (366 days): "250 ms", "30 s", "5 min", "1 h", "2
+/// days", "2d", "1 week".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Interval(Duration);
@@ -89,10 +88,9 @@ impl Interval {
     const MIN: Duration = Duration::from_millis(1);
     const MAX: Duration = Duration::from_secs(366 * SECONDS_PER_DAY);
 
-    /// This span of time.
+    /// Makes an interval if the duration is in range.
     ///
-    /// # Errors
-    /// It is shorter than a millisecond or longer than a year.
+    /// # Errors If `span` is shorter than one millisecond or longer than 366 days.
     pub fn new(span: Duration) -> Result<Self, Unfit> {
         if (Self::MIN..=Self::MAX).contains(&span) {
             Ok(Self(span))
@@ -104,7 +102,7 @@ impl Interval {
         }
     }
 
-    /// The span itself.
+    /// The duration.
     #[must_use]
     pub fn get(self) -> Duration {
         self.0

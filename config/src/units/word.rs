@@ -1,14 +1,14 @@
-//! Values that are one word out of a few.
+//! Enumerations: settings that accept one of a few words, and booleans.
 //!
-//! Separate from the domain types of the same names in other crates: this crate is a leaf and knows
-//! only the words, which are the ones users type. What a word means is never decided here.
+//! Other crates have domain types with the same names. This crate is a leaf, so it repeats the
+//! words that users type, and gives them no behaviour.
 
 use serde::Deserialize;
 use toml::Value;
 
 use super::Unfit;
 
-/// Declares an enum whose variants are written as words.
+/// Declares an enum with a word for each variant.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -19,10 +19,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them, in the order in which they are declared.
+            /// All variants, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word as it is written in a file.
+            /// The word, as written in a configuration file.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -43,13 +43,13 @@ macro_rules! words {
     };
 }
 
-/// Something that is on or off, written as true or false.
+/// A boolean setting, written as `true` or `false`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Switch(bool);
 
 impl Switch {
-    /// Whether it is on.
+    /// True if the setting is `true`.
     #[must_use]
     pub fn is_on(self) -> bool {
         self.0
@@ -69,27 +69,27 @@ fn one_of(words: &[&str]) -> Unfit {
 }
 
 words!(
-    /// The thread where none is named.
+    /// The thread to use if the caller names none.
     ThreadDefault {
-        /// None.
+        /// No thread: the whole workspace.
         None = "none",
-        /// The branch that is checked out.
+        /// The name of the branch that is checked out at the caller's location.
         Branch = "branch",
     }
 );
 
 words!(
-    /// How much is logged.
+    /// Minimum severity of logged messages.
     LogLevel {
-        /// Nothing.
+        /// No messages at all.
         Off = "off",
-        /// What failed.
+        /// Failures.
         Error = "error",
-        /// What a person must act on.
+        /// Events that a person must act on.
         Warn = "warn",
-        /// What happened.
+        /// Normal events of operation.
         Info = "info",
-        /// What was decided, and why.
+        /// Decisions and their reasons.
         Debug = "debug",
         /// Every input and output.
         Trace = "trace",
@@ -97,49 +97,49 @@ words!(
 );
 
 words!(
-    /// What lines of the log look like.
+    /// Format of log lines.
     LogFormat {
-        /// For people.
+        /// Plain text, for people.
         Text = "text",
-        /// For programs: an object on each line.
+        /// One JSON object per line, for programs.
         Json = "json",
     }
 );
 
 words!(
-    /// What turns texts into vectors.
+    /// The component that computes vectors of texts.
     EmbedderKind {
-        /// The table in the program.
+        /// The table built into the program.
         BuiltIn = "built_in",
-        /// A transformer in a local folder.
+        /// A transformer model in a local folder.
         Folder = "folder",
-        /// A server that speaks as OpenAI's does.
+        /// A server with the embeddings API of OpenAI.
         OpenAi = "openai",
-        /// A server that speaks as Ollama does.
+        /// A server with the API of Ollama.
         Ollama = "ollama",
     }
 );
 
 words!(
-    /// How quickly observations of an entry lose weight.
+    /// Rate at which observations of an entry lose weight.
     DecayClass {
-        /// Ages with the code.
+        /// For entries that age with the code.
         Ephemeral = "ephemeral",
-        /// Ages over months.
+        /// For entries that age over months.
         Stable = "stable",
-        /// Does not age.
+        /// For entries that do not age.
         Permanent = "permanent",
     }
 );
 
 words!(
-    /// The kind of memory an entry belongs to.
+    /// The memory that an entry belongs to.
     Memory {
-        /// What is so.
+        /// Durable facts.
         Semantic = "semantic",
-        /// How it is done.
+        /// Norms and expectations about the way of working.
         Procedural = "procedural",
-        /// What happened, raw.
+        /// Raw observations.
         Episodic = "episodic",
     }
 );
@@ -147,29 +147,29 @@ words!(
 words!(
     /// The status of an entry on this node.
     Status {
-        /// New: may be retrieved, has not been tried.
+        /// New and not tried yet; can be retrieved.
         Candidate = "candidate",
-        /// Has helped here.
+        /// Helped at least once on this node.
         Active = "active",
-        /// Has proved itself here.
+        /// Helped repeatedly on this node.
         Verified = "verified",
-        /// Out of use or out of date.
+        /// Unused for long, or often a wrong match.
         Stale = "stale",
-        /// Put away, kept whole.
+        /// Archived: kept, but not retrieved by default.
         Archived = "archived",
-        /// Refused by the scanner or by admission.
+        /// Rejected by the scanner or by admission.
         Rejected = "rejected",
-        /// Taken back by its author.
+        /// Retracted by its author.
         Retracted = "retracted",
     }
 );
 
 words!(
-    /// Whose entries pass a filter.
+    /// Origin of the entries that pass a filter.
     Reach {
-        /// Those created by the sending node.
+        /// Only entries that the sending node created.
         CreatedHere = "created_here",
-        /// Those of others as well.
+        /// Entries of other nodes, too.
         AlsoRelayed = "also_relayed",
     }
 );
@@ -181,25 +181,25 @@ words!(
         Skill = "skill",
         /// A decision, a convention, a learning or a bug.
         Experience = "experience",
-        /// What should be done differently.
+        /// A conclusion drawn from experience.
         Lesson = "lesson",
-        /// The outcome of trying something.
+        /// An experiment and its outcome.
         Spike = "spike",
-        /// Something found in the code, with anchors.
+        /// A defect or fact found in the code, with anchors.
         Finding = "finding",
-        /// A rule for the work.
+        /// A rule for the way the team works.
         Norm = "norm",
-        /// A thing that other entries speak of.
+        /// A thing that other entries refer to.
         Entity = "entity",
-        /// How two things are related.
+        /// A relation between two things.
         Relation = "relation",
         /// A raw signal.
         Signal = "signal",
-        /// A raw report of friction.
+        /// A raw report of an obstacle in the work.
         Friction = "friction",
-        /// A raw calibration.
+        /// A raw note on the behaviour of an agent.
         Calibration = "calibration",
-        /// A longer text: how something is done.
+        /// A longer text with instructions for a procedure.
         Playbook = "playbook",
     }
 );

@@ -1,7 +1,7 @@
-//! The embedded defaults: complete, valid, and documented.
+//! Tests of the embedded defaults: they are complete, valid and documented.
 //!
-//! Separate because `default.toml` is the one source of truth. That no field lacks a key and no key
-//! a field follows from reading it: the structs refuse unknown keys and have no optional fields.
+//! The structs refuse unknown keys and have no optional fields. Parsing `default.toml` therefore
+//! proves that every field has a key and every key has a field.
 
 use klnode_config::{Config, DEFAULT_TOML, Layers, Origin};
 
@@ -73,7 +73,7 @@ fn every_setting_can_be_set_by_its_variable() {
     }
 }
 
-/// The table that holds a setting, and the name of the setting in it.
+/// The table that holds a setting, and the setting's name in that table.
 fn section_of<'a>(table: &'a mut toml::Table, key: &'a str) -> (&'a mut toml::Table, &'a str) {
     let (sections, name) = key.rsplit_once('.').expect("a setting lies in a section");
     let section = sections.split('.').fold(table, |table, section| {
@@ -82,7 +82,7 @@ fn section_of<'a>(table: &'a mut toml::Table, key: &'a str) -> (&'a mut toml::Ta
     (section, name)
 }
 
-/// Where a setting stands in the text, found without a parser.
+/// The byte position of a setting in `default.toml`, found without a TOML parser.
 fn place_of(key: &str) -> usize {
     let (section, name) = key.rsplit_once('.').expect("a setting lies in a section");
     let section =

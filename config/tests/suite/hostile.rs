@@ -1,7 +1,7 @@
-//! Text that nobody means: whatever is handed in, the answer is a configuration or a list of
-//! problems, never a panic, and never a long wait.
+//! Tests with malformed input: the result is a configuration or a list of problems, without a panic
+//! and within bounded time.
 //!
-//! Separate because these inputs have no right answer to compare with, only bounds.
+//! These inputs have no expected result to compare with, only bounds.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -135,7 +135,7 @@ fn odd_variables_and_flags_are_problems() {
 
 #[test]
 fn no_damage_to_the_defaults_is_worse_than_a_problem() {
-    // A fixed sequence, so that a failure comes back: xorshift64 from a seed of no meaning.
+    // A fixed pseudo-random sequence (xorshift64), so that a failure is reproducible.
     let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut draw = |below: usize| {
         state ^= state << 13;

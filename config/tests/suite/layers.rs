@@ -1,6 +1,4 @@
-//! Which layer wins, and what is said about where a value came from.
-//!
-//! Separate from the problems: everything given here is right.
+//! Tests of the precedence of layers and of reported origins, with valid input only.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
-//! What the configuration promises to those who use it, through its public interface alone.
+//! Tests of the crate's public interface.
 //!
-//! One binary for all of it, since linking costs more than running. Nothing here reads the
-//! environment of the test process.
+//! All tests are in one binary, because linking takes longer than running them. They do not read
+//! the environment of the test process.
 
 mod defaults;
 mod hostile;

@@ -1,11 +1,11 @@
-//! What people are told when a configuration is wrong: each message, word for word.
+//! Tests of error messages, word for word.
 //!
-//! Separate because the messages are part of the interface: they name the key, the value, the limit,
-//! the origin and the way out.
+//! The messages are part of the interface: they name the key, the value, the limit, the origin and
+//! the fix.
 
 use klnode_config::{Layers, Problem};
 
-/// Every message about a file of this text.
+/// All messages for a file with this text.
 fn messages(text: &str) -> Vec<String> {
     messages_of(&Layers::new().file("klnode.toml", text))
 }

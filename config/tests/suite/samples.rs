@@ -1,6 +1,4 @@
-//! The sample files: each can be used as it is.
-//!
-//! Separate because samples are what people copy first.
+//! Tests that every sample file is valid as it is, because users copy these files first.
 
 use klnode_config::{Config, Layers};
 
