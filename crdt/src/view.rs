@@ -123,7 +123,7 @@ pub struct View {
     pub proposals: Vec<Proposal>,
     /// The counters of each author, entitled or not.
     pub counts: BTreeMap<AuthorId, Counts>,
-    /// The next time at which the view changes even if no record arrives.
+    /// The earliest time at which the view may change even if no record arrives.
     pub next_change: Option<WallTime>,
 }
 

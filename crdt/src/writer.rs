@@ -145,7 +145,7 @@ impl Writer<'_> {
             }
             Claim::Archive(presence) => {
                 // The latest operation of all nodes of a person wins, so use a greater stamp than
-                // any operation known here, even if this clock is slightly behind.
+                // any due operation known here, even if this clock is slightly behind.
                 let known = held.claims.values().filter_map(|by| by.archival.as_ref());
                 let known = known.filter(|of| of.stamp.is_due(stamp.wall())).max();
                 said.archival = Some(word(known.max(said.archival.as_ref()), *presence));
