@@ -75,7 +75,7 @@ pub enum Problem {
     /// The argument of a flag is not of the form `key=value`.
     #[error("{origin} was given `{text}`, and takes `key=value`, such as `trust.hop_max=2`")]
     Malformed {
-        /// The flag.
+        /// The flag that got the argument.
         origin: Origin,
         /// The argument of the flag.
         text: String,

@@ -22,7 +22,7 @@ use std::fmt;
 pub enum Facet {
     /// Texts and sets.
     Claims,
-    /// Counters.
+    /// Counters of successes, failures and confirmations.
     Tally,
     /// A retraction of the author's own claims.
     Retraction,

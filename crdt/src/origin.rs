@@ -13,7 +13,7 @@ use std::fmt;
 /// The memory that an entry belongs to, fixed at creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Memory {
-    /// Durable facts.
+    /// Durable facts; the default for most entry types.
     Semantic,
     /// Norms and expectations about the way of working.
     Procedural,

@@ -57,7 +57,7 @@ pub enum Refusal {
         unit: &'static str,
         /// The amount in the record.
         found: usize,
-        /// The limit.
+        /// The limit of the format.
         max: usize,
     },
     /// The list of absorbed slots is not sorted, or contains a slot that is not older.

@@ -77,7 +77,7 @@ pub struct Config {
     pub conflict: Conflict,
     /// Display of duplicates.
     pub duplicates: Duplicates,
-    /// Background maintenance.
+    /// Background maintenance: duplicates, contradictions, co-occurrence pairs and stale entries.
     pub upkeep: Upkeep,
     /// Thresholds of the health reports.
     pub survey: Survey,

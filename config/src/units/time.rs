@@ -102,7 +102,7 @@ impl Interval {
         }
     }
 
-    /// The duration.
+    /// The duration, from one millisecond to 366 days.
     #[must_use]
     pub fn get(self) -> Duration {
         self.0

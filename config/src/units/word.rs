@@ -83,7 +83,7 @@ words!(
     LogLevel {
         /// No messages at all.
         Off = "off",
-        /// Failures.
+        /// Operations that failed.
         Error = "error",
         /// Events that a person must act on.
         Warn = "warn",
@@ -135,11 +135,11 @@ words!(
 words!(
     /// The memory that an entry belongs to.
     Memory {
-        /// Durable facts.
+        /// Durable facts; the default for most entry types.
         Semantic = "semantic",
         /// Norms and expectations about the way of working.
         Procedural = "procedural",
-        /// Raw observations.
+        /// Raw observations, which no search returns.
         Episodic = "episodic",
     }
 );
