@@ -27,6 +27,7 @@
 //! | [`predicate`] | does what an entry depends on still hold in this checkout? |
 //! | [`conflict`] | do two entries contradict, and which comes first? |
 //! | [`duplicates`] | do two entries say the same, and which of them is shown? |
+//! | [`statement`] | are two short texts equal, reworded, or contradictory? |
 //! | [`budget`] | how much of which entries fits into an answer? |
 //! | [`briefing`] | what of a workspace matters now, without a question? |
 //! | [`survey`] | is what the node holds in order? |
@@ -50,6 +51,7 @@ pub mod recency;
 pub mod relevance;
 pub mod role;
 pub mod scan;
+pub mod statement;
 pub mod status;
 pub mod survey;
 pub mod thompson;

@@ -78,6 +78,7 @@ mod signatures;
 mod society;
 mod spoken;
 mod standing;
+mod statements;
 mod store;
 mod strikes;
 mod survey;

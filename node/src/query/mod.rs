@@ -32,6 +32,7 @@ mod search;
 mod settings;
 pub mod shell;
 mod standing;
+mod statement;
 mod succession;
 pub mod survey;
 mod twice;

@@ -348,6 +348,7 @@ fn derived_rows() -> Vec<(&'static str, Vec<u8>)> {
         through: START,
         examined: 12,
         noted: 3,
+        rule: 0,
     };
     let checkout = CheckoutRow {
         workspace: WorkspaceId::MAIN,
