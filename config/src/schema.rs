@@ -20,6 +20,10 @@ const NAMED: [&str; 2] = ["retrieval", "workspace_weights"];
 /// The section whose keys each of those tables has.
 const NAMED_LIKE: [&str; 2] = ["retrieval", "weights"];
 
+/// Settings of earlier versions. A file that still has one is read as if it did not: the node starts
+/// after an upgrade.
+const RETIRED: [&str; 2] = ["status.stale_prediction_errors_min", "status.stale_uses_below"];
+
 /// How alike two keys must be for one to be suggested for the other, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.6;
 
@@ -49,6 +53,8 @@ pub(crate) struct Known {
 pub(crate) enum Place<'a> {
     Setting(&'a Known),
     Section,
+    /// A setting of an earlier version that has no effect any more.
+    Retired,
     Nowhere,
 }
 
@@ -107,6 +113,8 @@ impl Schema {
             Place::Setting(known)
         } else if self.sections.contains(key) || is_named_table(key) {
             Place::Section
+        } else if RETIRED.contains(&key.to_string().as_str()) {
+            Place::Retired
         } else {
             Place::Nowhere
         }

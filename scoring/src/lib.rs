@@ -23,6 +23,7 @@
 //! | [`recency`] | how recent is something? |
 //! | [`rank`] | in which order do the candidates of a query come? |
 //! | [`scan`], [`admission`] | may an entry be retrieved at all? |
+//! | [`weakness`] | how far do weak answers to similar questions lower an entry? |
 //! | [`status`] | where does an entry stand, and why? |
 //! | [`predicate`] | does what an entry depends on still hold in this checkout? |
 //! | [`conflict`] | do two entries contradict, and which comes first? |
@@ -55,3 +56,4 @@ pub mod survey;
 pub mod thompson;
 pub mod trust;
 mod unit;
+pub mod weakness;

@@ -10,6 +10,7 @@
 
 mod agent;
 mod anchors;
+mod answer_passages;
 mod api;
 mod api_limits;
 mod api_reads;
@@ -77,6 +78,7 @@ mod shown;
 mod signatures;
 mod society;
 mod spoken;
+mod stable_ranking;
 mod standing;
 mod store;
 mod strikes;
@@ -92,6 +94,7 @@ mod upkeep_rules;
 mod usage;
 mod verbs;
 mod waiting;
+mod weak_answers;
 mod whose_home;
 mod writers;
 mod writing;

@@ -11,7 +11,7 @@ use klnode_crdt::tally::Observation;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::wire;
 use klnode_scoring::status::{Reason, Status};
-use klnode_tests::node::Node;
+use klnode_tests::node::{Node, created, lesson};
 use klnode_tests::served::{Answer, Doors, PATIENCE, Served};
 use klnode_tests::society::Team;
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
@@ -417,13 +417,10 @@ fn what_is_served_while_it_is_stale_stays_stale() {
 
 #[test]
 fn a_search_for_stale_entries_brings_none_of_them_back() {
-    let node = Asked::new();
-    let name = node.add("About zqdust");
-    let entry = EntryId::from_hex(&name).unwrap();
-    for _ in 0..5 {
-        let row = ServedRow { is_weak: true, ..served(entry, HitCost::default()) };
-        node.0.engine.submit_blocking(Command::Served(row)).unwrap();
-    }
+    let create = Command::Create(Box::new(lesson("About zqdust")));
+    let (node, receipts) = Served::start_after(100, &[create]);
+    let (node, entry) = (Asked(node), created(&receipts[0]));
+    let name = entry.to_string();
     let last_served = || {
         let snapshot = node.0.engine.store().snapshot().unwrap();
         snapshot.uses(entry).unwrap().last_served

@@ -42,10 +42,6 @@ pub struct StatusThresholds {
     pub verified_mean_min: Fraction,
     /// How long an entry may go unserved.
     pub stale_after: Days,
-    /// Prediction errors that make an entry stale, if it has too few uses.
-    pub stale_prediction_errors_min: Whole<1, 1_000_000>,
-    /// Uses that keep it from becoming stale for its prediction errors.
-    pub stale_uses_below: Whole<0, 1_000_000>,
 }
 
 /// `[admission]`: which entries may be retrieved at all.

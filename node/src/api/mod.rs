@@ -21,6 +21,7 @@ pub mod person;
 mod places;
 pub mod portable;
 mod routes;
+pub mod sampling;
 pub mod search;
 mod seats;
 mod served;

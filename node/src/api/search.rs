@@ -88,7 +88,8 @@ pub struct Search {
     /// Everything, labelled, for a person; without it only what may speak unasked.
     #[serde(default)]
     pub all: bool,
-    /// Rank by the mean of the confidence, not by a sample of it.
+    /// Rank by the mean of the confidence, not by a sample of it. Samples are the same throughout a
+    /// task or session.
     #[serde(default)]
     pub deterministic: bool,
     /// Say what each signal contributed.
@@ -169,9 +170,10 @@ pub struct Hit {
     pub title: String,
     /// One sentence.
     pub one_liner: String,
-    /// The knowledge, as much of it as the form says.
+    /// The knowledge, as much of it as the form says; `…` stands for what is left out.
     pub content: String,
-    /// `line`, `summary`, `standard` or `full`.
+    /// `line`, `summary`, `standard` (the passage that answers, longer where the budget allows) or
+    /// `full`.
     pub form: String,
     /// Tags.
     pub tags: Vec<String>,
@@ -265,6 +267,9 @@ pub struct Explained {
     /// What being of the caller's workspace added.
     #[serde(default)]
     pub place_bonus: f64,
+    /// What weak answers to similar questions took from the score that orders the hits.
+    #[serde(default)]
+    pub demotion: f64,
     /// The local verified entry below which it was put.
     pub put_below: Option<String>,
     /// Why its status is what it is.
@@ -441,11 +446,11 @@ fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers
     let today = answer.as_of.day();
     Hit {
         one_liner: query::one_liner(&hit.found.view, numbers.one_liner_characters_max()),
-        content: query::body(&hit.found.view, hit.form, numbers),
+        content: hit.body.clone(),
         form: match hit.form {
             Form::Line => "line",
             Form::Summary => "summary",
-            Form::Standard => "standard",
+            Form::Standard | Form::Longer(_) => "standard",
             Form::Full => "full",
         }
         .into(),
@@ -453,7 +458,7 @@ fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers
         confirmed_days_ago: hit.confirmed.map(|day| today.days_since(day)),
         caveats: hit.caveats.iter().map(Caveat::to_string).collect(),
         competing_with: hit.caveats.iter().filter_map(rival).collect(),
-        score: hit.placed.score + hit.role_bonus + hit.place_bonus,
+        score: hit.placed.score,
         relevance: hit.relevance.value,
         explain: search.explain.then(|| explained(hit, answer, &entry)),
         id: entry.id,
@@ -501,6 +506,7 @@ fn explained(hit: &query::Hit, answer: &query::Answer, entry: &types::Entry) -> 
         pin_bonus: hit.placed.pin_bonus,
         role_bonus: hit.role_bonus,
         place_bonus: hit.place_bonus,
+        demotion: hit.demotion,
         put_below: hit.placed.put_below.map(|entry| entry.to_string()),
         status_reason: entry.status_reason.clone(),
         author_reason: entry.author_reason.clone(),

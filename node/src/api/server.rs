@@ -9,6 +9,7 @@ use super::limits::Limits;
 use super::metrics::Metrics;
 use super::person::Person;
 use super::portable::marks::MarksKey;
+use super::sampling::SampleKey;
 use super::seats::{Seat, Seats};
 use super::steady::Steady;
 use super::token::{self, Way};
@@ -32,7 +33,6 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -48,8 +48,8 @@ pub struct Service {
     pub index: Index,
     /// Who reads.
     pub reader: Arc<Reader>,
-    /// The seed of the next question.
-    pub seeds: Arc<AtomicU64>,
+    /// Seeds the samples that rank an answer.
+    pub samples: Arc<SampleKey>,
     /// Who this node is.
     pub author: AuthorId,
     /// Where it lives.
@@ -80,11 +80,6 @@ impl Service {
             self.engine.note(Command::Peers(Vec::new()));
         }
         snapshot
-    }
-
-    /// A seed that no question before had.
-    pub(super) fn seed(&self) -> u64 {
-        self.seeds.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Hands a command to the writer, on a caller's behalf, and waits until it is durable.

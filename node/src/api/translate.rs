@@ -523,7 +523,6 @@ fn reason(found: &Found) -> String {
         Reason::NotAdmitted => "it was not admitted".into(),
         Reason::PutAway => "it was archived here".into(),
         Reason::NotServed { days } => format!("it was not served for {days} days"),
-        Reason::PredictionErrors { errors } => format!("it was a weak answer {errors} times"),
         Reason::SourceTaskSucceeded => "the task it comes from succeeded".into(),
         Reason::Proven => "evidence is ample and good".into(),
         Reason::LocalSuccess => "it has helped here".into(),

@@ -268,6 +268,10 @@ fn put_explanation(text: &mut String, hit: &Hit, explained: &Explained) {
             let _ = writeln!(text, "      {name:<13} adds {bonus:.3}");
         }
     }
+    if explained.demotion > 0.0 {
+        let demotion = explained.demotion;
+        let _ = writeln!(text, "      weak answers  lower it by {demotion:.3} in the order");
+    }
     if let Some(factor) = explained.foreign_factor {
         let _ = writeln!(text, "      foreign       times {factor:.2}");
     }

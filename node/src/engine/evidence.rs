@@ -97,7 +97,7 @@ impl Ingest<'_> {
             return Ok(());
         }
         let uses = batch.uses(entry)?;
-        let mut after = UseRow { prediction_errors: 0, ..uses };
+        let mut after = uses.without_prediction_errors();
         if of == Observation::Success {
             let alpha = Thousandths::nearest(before.alpha + amount.observations()).0;
             after.used = uses.used.saturating_add(1);
@@ -176,7 +176,7 @@ fn first_of_group(batch: &Batch, entry: EntryId) -> Result<EntryId, Error> {
 /// What has helped is no wrong answer any longer.
 fn clear_errors(batch: &Batch, entry: EntryId) -> Result<(), Error> {
     let uses = batch.uses(entry)?;
-    let after = UseRow { prediction_errors: 0, ..uses };
+    let after = uses.without_prediction_errors();
     if after == uses { Ok(()) } else { batch.put_uses(entry, after) }
 }
 

@@ -8,7 +8,7 @@
 use super::question::{Engine, Fallback, Question};
 use crate::index::Index;
 use crate::index::document::{Document, Filter};
-use crate::index::keyword::{self, Counted, Look, Place};
+use crate::index::keyword::{self, Counted, Look, Place, Terms};
 use crate::index::meaning::Meaning;
 use crate::index::vectors;
 use crate::store::peers::Society;
@@ -76,6 +76,8 @@ pub(super) struct Candidates {
     pub(super) fits_nothing: bool,
     /// The question in words, where it may be looked for word for word.
     pub(super) phrase: Option<keyword::Question>,
+    /// The words of the question, to find the passage that answers.
+    pub(super) terms: Terms,
 }
 
 /// Entries with their cosines.
@@ -135,6 +137,7 @@ pub(super) fn find(
         fallback,
         has_words: !lookup.question.is_empty() || lookup.meaning.is_some(),
         meaning: lookup.meaning,
+        terms: lookup.question.terms(),
         phrase: is_fused.then_some(lookup.question),
         tail_records: tail.records,
     })

@@ -193,6 +193,7 @@ fn added(one: UseRow, other: UseRow) -> UseRow {
         served: one.served.saturating_add(other.served),
         last_served: one.last_served.max(other.last_served),
         prediction_errors: one.prediction_errors.saturating_add(other.prediction_errors),
+        weak: one.weak_of_both(&other),
         primed_confirmations: one.primed_confirmations.saturating_add(other.primed_confirmations),
         idle_tasks: one.idle_tasks.max(other.idle_tasks),
         is_from_success: one.is_from_success || other.is_from_success,

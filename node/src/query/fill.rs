@@ -2,6 +2,7 @@
 //! said along with it.
 
 use super::caveats::own_caveats;
+use super::excerpt::Answering;
 use super::gate::Gate;
 use super::opposites::Contradictions;
 use super::question::{Answer, Audience, Caveat, Hit, Question};
@@ -11,7 +12,7 @@ use super::succession::Successions;
 use super::{Reading, excerpt};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::kind::Kind;
-use klnode_scoring::budget::{self, Coverage, Item};
+use klnode_scoring::budget::{self, Coverage, Item, Tier};
 use klnode_scoring::rank::{self, Ranking};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +37,12 @@ pub(super) struct Beside<'a> {
     pub(super) rivalries: &'a [Rivalry],
     pub(super) successions: &'a Successions,
     pub(super) contradictions: &'a Contradictions,
+    /// All placed entries, in the order in which hits are listed.
+    pub(super) listed: &'a [EntryId],
+    /// What entries have lost in that order for weak answers to similar questions.
+    pub(super) demotions: &'a BTreeMap<EntryId, f64>,
+    /// What finds the passage of a hit that answers.
+    pub(super) answering: &'a Answering<'a>,
 }
 
 impl Reading<'_> {
@@ -73,9 +80,7 @@ impl Reading<'_> {
             .map(|author| author.author)
             .collect();
         let bonus = |entry: EntryId| bonuses.get(&entry).copied().unwrap_or_default();
-        // As it is told: with what the entry is to the caller.
-        let told = |first: &&rank::Placed| first.score + bonus(first.candidate.entry).sum();
-        let score = placed.first().map_or(0.0, told);
+        let score = placed.first().map_or(0.0, |first| first.score);
         let params = budget::Params { entries_max: question.hits_max, ..numbers.budget };
         let coverage = Coverage { sources: sources.len(), score };
         let form = budget::form(question.tier, coverage, &params);
@@ -88,9 +93,18 @@ impl Reading<'_> {
         let tokens = |entry: EntryId, form: budget::Form| {
             let Some(read) = read.get(&entry) else { return 0 };
             let said = caveats(read, beside, competing.get(&entry).cloned().unwrap_or_default());
-            excerpt::tokens(&read.found, form, &said, numbers)
+            let body = beside.answering.body(&read.found, form, numbers);
+            excerpt::tokens(&read.found, body, &said)
         };
-        let fitted = budget::fit(&items, &pairs, (form, tokens_max), &params, tokens);
+        let mut fitted = budget::fit(&items, &pairs, (form, tokens_max), &params, tokens);
+        let place = |entry| beside.listed.iter().position(|listed| *listed == entry);
+        fitted.shown.sort_by_key(|shown| place(shown.entry));
+        if let (Some(tokens_max), true) = (question.tokens_max, question.tier != Tier::Summary) {
+            // Nobody here has tried the others: they get no more room than they need.
+            let is_tried = |item: &Item| !item.is_untried;
+            let may_grow = |entry| items.iter().filter(|item| item.entry == entry).all(is_tried);
+            fitted = budget::lengthen(fitted, tokens_max, may_grow, tokens);
+        }
         answer.tokens = fitted.tokens;
         answer.left_out.splice(0..0, fitted.left_out);
         let costs: Vec<u32> = fitted.shown.iter().map(|of| tokens(of.entry, of.form)).collect();
@@ -102,8 +116,10 @@ impl Reading<'_> {
             let Some((placed, read)) = place.zip(read.remove(&shown.entry)) else { continue };
             let competing = competing.remove(&shown.entry).unwrap_or_default();
             let caveats = caveats(&read, beside, competing);
+            let demotion = beside.demotions.get(&shown.entry).copied().unwrap_or_default();
+            let body = beside.answering.body(&read.found, shown.form, numbers);
             let hit = hit(*placed, read, shown.form, bonus(shown.entry), caveats);
-            answer.hits.push(Hit { tokens, ..hit });
+            answer.hits.push(Hit { tokens, demotion, body, ..hit });
         }
     }
 }
@@ -158,7 +174,9 @@ fn hit(
         relevance,
         role_bonus,
         place_bonus,
+        demotion: 0.0,
         form,
+        body: String::new(),
         tokens,
         confirmed: vouched.confirmed,
         caveats,
@@ -177,6 +195,7 @@ pub(super) fn nearest(
         let placed = rank::Placed {
             candidate: *candidate,
             score: 0.0,
+            score_expected: 0.0,
             composite: 0.0,
             foreign_factor: None,
             pin_bonus: 0.0,

@@ -19,6 +19,7 @@ use klnode_scoring::posterior::Posterior;
 use klnode_scoring::rank::signals::Check;
 use klnode_scoring::scan::Severity;
 use klnode_scoring::status::{self, Facts, SourceTask, Withdrawal, Writer};
+use klnode_scoring::weakness::WeakAnswer;
 use std::collections::BTreeMap;
 
 /// How far an entry is believed, and where it stands.
@@ -44,6 +45,8 @@ pub struct Judged {
     pub admission: Assessment,
     /// Whether nobody finished the task in which it was written.
     pub is_abandoned: bool,
+    /// Answers in which it came first and hardly matched, since it last helped.
+    pub weak_answers: Vec<WeakAnswer>,
 }
 
 impl Judged {
@@ -141,9 +144,6 @@ pub(super) fn judge(
         served: (uses.last_served > WallTime::default()).then(|| uses.last_served.day()),
         // What held in a caller's checkout was verified again; what was taken out of the archive is new.
         revived: last_success(reading, view).max(uses.held.map(WallTime::day)).max(uses.unarchived),
-        prediction_errors: uses.prediction_errors,
-        // Being served is no use: a wrong answer is served as well.
-        uses: uses.used.max(local.successes),
     };
     let standing = status::status(&facts, today, &numbers.status);
     let (writer, local_successes) = (facts.writer, facts.local_successes);
@@ -160,6 +160,7 @@ pub(super) fn judge(
         facts,
         admission,
         is_abandoned: reading.is_abandoned(uses)?,
+        weak_answers: uses.weak_answers().collect(),
     })
 }
 

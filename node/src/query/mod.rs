@@ -1,6 +1,7 @@
 //! The reading side: find entries, read them, judge them, put them in order. Nothing here writes.
 
 mod anchors;
+mod arrange;
 mod border;
 mod briefing;
 mod cancel;
@@ -19,6 +20,7 @@ mod gate;
 mod judge;
 mod numbers;
 mod opposites;
+mod passages;
 mod phrase;
 mod places;
 mod promotion;
@@ -31,6 +33,7 @@ mod rivals;
 mod search;
 mod settings;
 pub mod shell;
+mod sketch;
 mod standing;
 mod succession;
 pub mod survey;
@@ -44,7 +47,7 @@ pub use briefing::{Briefed, BriefedSection, Briefing, BriefingQuestion, FIRST_LI
 pub use cancel::{Cancel, CancelOnDrop};
 pub use candidates::{SearchError, TAIL_RECORDS_MAX};
 pub use checkout::{CheckoutError, GitCheckout, Identity, Likeness, Misread, Repository, Roots};
-pub use excerpt::{body, citations, code, cut, one_liner, tags};
+pub use excerpt::{citations, code, cut, one_liner, tags};
 pub use findings::{CompareError, Comparer, Lens, Pass, entry_like};
 pub use flags::{SCANNED, ShareFlag};
 pub use gate::{Corroboration, Gate};

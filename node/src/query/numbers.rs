@@ -80,8 +80,6 @@ impl Numbers {
                 verified_alpha_min: config.status.verified_alpha_min.get(),
                 verified_mean_min: config.status.verified_mean_min.get(),
                 stale_after_days: config.status.stale_after.get(),
-                prediction_errors_min: config.status.stale_prediction_errors_min.get(),
-                uses_min: config.status.stale_uses_below.get(),
             },
             admission: admission(&config.admission, &config.confidence.weight),
             signals: signals(&config.retrieval, &config.cooccurrence),

@@ -13,6 +13,7 @@ use klnode_scoring::relevance::Relevance;
 use klnode_scoring::role::{Course, Role};
 use klnode_scoring::status::Status;
 use klnode_scoring::thompson::Sampling;
+use klnode_scoring::weakness::Sketch;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -113,7 +114,7 @@ impl Question {
 /// What must be said along with a hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caveat {
-    /// Long unused, or a wrong answer too often.
+    /// Not served for long.
     Stale,
     /// Put away.
     Archived,
@@ -267,8 +268,12 @@ pub struct Hit {
     pub role_bonus: f64,
     /// What being of the caller's workspace added.
     pub place_bonus: f64,
+    /// What weak answers to similar questions took from the score that orders the hits.
+    pub demotion: f64,
     /// How much of it is shown.
     pub form: Form,
+    /// That much of its content.
+    pub body: String,
     /// What that costs, in tokens; nothing for what only came near.
     pub tokens: u32,
     /// When it was last confirmed independently by somebody who counts here; none if never.
@@ -338,4 +343,6 @@ pub struct Answer {
     pub rebuild: Option<Progress>,
     /// Whether the first hit is hardly relevant.
     pub is_weak: bool,
+    /// The telling words of the question.
+    pub sketch: Sketch,
 }

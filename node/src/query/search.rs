@@ -1,11 +1,14 @@
 //! From a question to an answer: candidates, views, judgement, order; how much of it fits is for `fill`.
 
 use super::anchors::{self, Looked};
+use super::arrange::{self, Arranged, Movers};
 use super::candidates::{self, Candidate, Candidates, SearchError};
+use super::excerpt::Answering;
 use super::fill::{Beside, Bonus, NEAREST_MAX, nearest};
 use super::gate::Gate;
 use super::question::{Abstained, Answer, Audience, Hit, Question};
 use super::rivals;
+use super::sketch::sketch;
 use super::vouched::Vouched;
 use super::{Cancel, Found, GitCheckout, Reader, Reading};
 use crate::index::Index;
@@ -22,7 +25,8 @@ use klnode_scoring::rank::{self, Origin, Overlay, PerSignal, Ranking, Weights, s
 use klnode_scoring::relevance::{Relevance, judge};
 use klnode_scoring::role;
 use klnode_scoring::status::Status;
-use klnode_scoring::thompson;
+use klnode_scoring::thompson::sample;
+use klnode_scoring::weakness::Sketch;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,17 +118,19 @@ impl Reading<'_> {
         }
         let rivalries =
             rivals::find(&ranking.placed, &read, &found, &self.reader.numbers, self.now);
-        ranking.placed = rivals::order(ranking.placed, &rivalries);
+        let (terms, meaning) = (found.terms, found.meaning);
         let placed = ranking.placed.iter().map(|placed| placed.candidate.entry);
         let near = ranking.nearest.iter().take(NEAREST_MAX).map(|near| near.entry);
         let found = placed.chain(near).filter_map(|entry| read.get(&entry));
         let found: Vec<&Found> = found.map(|read| &read.found).collect();
         let successions = self.successions(found.iter().copied())?;
         let contradictions = self.contradictions(&found)?;
-        ranking.placed = successions.order(ranking.placed);
-        if question.audience == Audience::Gated {
-            put_untried_last(&mut ranking, &read);
-        }
+        answer.sketch = sketch(&question.text, index.shares());
+        let movers = Movers { read: &read, rivalries: &rivalries, successions: &successions };
+        let asked = (&answer.sketch, score_min);
+        let arranged = self.arrange(ranking.placed, &movers, question, asked);
+        let Arranged { chosen, listed, demotions } = arranged;
+        ranking.placed = chosen;
         if !is_answer {
             answer.abstained = Some(match fits_nothing {
                 true => Abstained::NothingFits,
@@ -135,8 +141,14 @@ impl Reading<'_> {
         if read.is_empty() && held()? == Some(0) {
             answer.abstained = Some(Abstained::Empty);
         }
-        let (successions, contradictions) = (&successions, &contradictions);
-        let beside = Beside { rivalries: &rivalries, successions, contradictions };
+        let beside = Beside {
+            rivalries: &rivalries,
+            successions: &successions,
+            contradictions: &contradictions,
+            listed: &listed,
+            demotions: &demotions,
+            answering: &Answering::new(&terms, meaning.as_ref()),
+        };
         answer.nearest = nearest(&ranking, &mut read, &beside);
         self.fill(&mut answer, question, &ranking, read, &bonuses, &beside);
         answer.is_weak = is_weak(&answer.hits, score_min);
@@ -169,6 +181,7 @@ impl Reading<'_> {
             index_lag: 0,
             rebuild,
             is_weak: false,
+            sketch: Sketch::default(),
         }
     }
 
@@ -369,9 +382,10 @@ impl Reading<'_> {
             let posterior = &one.found.judged.confidence.posterior;
             let status = one.found.judged.standing.status;
             let numbers = &self.reader.numbers.signals;
+            let observations = one.found.judged.confidence.effective_observations;
             let signals = PerSignal {
                 semantic: one.relevance.value,
-                thompson: thompson::sample(posterior, one.found.entry, question.sampling),
+                thompson: sample(posterior, observations, one.found.entry, question.sampling),
                 freshness: one.freshness.value,
                 status: signals::status(status, numbers),
                 thread: signals::thread(one.scope.thread.as_ref(), question.thread.as_ref()),
@@ -399,21 +413,15 @@ impl Reading<'_> {
             candidates.push(rank::Candidate {
                 entry: one.found.entry,
                 signals,
+                confidence_mean: posterior.mean(),
+                bonus: bonus.sum(),
                 status,
                 origin,
                 overlay,
             });
         }
         let numbers = &self.reader.numbers;
-        let mut ranking = rank::rank(&candidates, relevance_min, weights, &numbers.rank);
-        let bonus = |placed: &rank::Placed| {
-            bonuses.get(&placed.candidate.entry).map(Bonus::sum).unwrap_or_default()
-        };
-        // A preference moves entries among their equals; sorting is stable for the rest.
-        if !bonuses.is_empty() {
-            ranking.placed.sort_by(|a, b| (b.score + bonus(b)).total_cmp(&(a.score + bonus(a))));
-            ranking.placed = rank::local_verified_first(ranking.placed);
-        }
+        let ranking = rank::rank(&candidates, relevance_min, weights, &numbers.rank);
         Ok((ranking, bonuses))
     }
 
@@ -427,8 +435,8 @@ impl Reading<'_> {
         let places_max = self.reader.numbers.gate.last_places_max;
         let (mut left_out, mut untried) = (Vec::new(), 0);
         let mut may_enter = |entry: EntryId| {
-            untried += usize::from(is_untried_in(read, entry));
-            !is_untried_in(read, entry) || untried <= places_max
+            untried += usize::from(arrange::is_untried(read, entry));
+            !arrange::is_untried(read, entry) || untried <= places_max
         };
         ranking.placed.retain(|placed| {
             let entry = placed.candidate.entry;
@@ -437,7 +445,7 @@ impl Reading<'_> {
             is_kept
         });
         ranking.nearest.retain(|near| may_enter(near.entry));
-        ranking.nearest.sort_by_key(|near| is_untried_in(read, near.entry));
+        ranking.nearest.sort_by_key(|near| arrange::is_untried(read, near.entry));
         left_out
     }
 
@@ -462,14 +470,6 @@ impl Reading<'_> {
 /// Whether a text may enter in one of the last places only: nobody who counts has tried it.
 fn is_untried(found: &Found) -> bool {
     found.gate() == Gate::LastPlaces
-}
-
-fn is_untried_in(read: &BTreeMap<EntryId, Read>, entry: EntryId) -> bool {
-    read.get(&entry).is_some_and(|read| is_untried(&read.found))
-}
-
-fn put_untried_last(ranking: &mut Ranking, read: &BTreeMap<EntryId, Read>) {
-    ranking.placed.sort_by_key(|placed| is_untried_in(read, placed.candidate.entry));
 }
 
 /// Whether what comes first hardly answers. Where it comes first only because what nobody has tried

@@ -34,6 +34,7 @@ pub mod tasks;
 mod unfinished;
 pub mod upkeep;
 pub mod usage;
+pub mod weak_answers;
 
 pub use batch::{Batch, Durability};
 pub(crate) use batch::{WAITING_OF_PEER_MAX, Waiting};

@@ -12,6 +12,7 @@ use super::sessions::SessionRow;
 use super::tasks::{PartRow, TaskRow};
 use super::upkeep::{ServiceRow, UpkeepRow};
 use super::usage::UsageRow;
+use super::weak_answers::{WEAK_ANSWERS_MAX, WeakRow};
 use klnode_crdt::digest::{Context, Fields};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::SignedHeader;
@@ -23,6 +24,7 @@ use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::wire;
 use klnode_crdt::wire::bounded::Bounds;
 use klnode_federation::proto::pairing::Invitation;
+use klnode_scoring::weakness::Sketch;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_bytes::ByteArray;
 
@@ -239,6 +241,10 @@ pub struct ServedRow {
     /// What it cost. Counted when it is noted, and not kept here.
     #[serde(skip)]
     pub cost: Cost,
+    /// The telling words of what was asked. Kept with the entry where the answer was weak, and not
+    /// here.
+    #[serde(skip)]
+    pub question: Sketch,
 }
 
 /// What an answer cost.
@@ -272,7 +278,8 @@ pub struct UseRow {
     /// When last, not counting when it was stale; the beginning of time if never.
     #[serde(rename = "t")]
     pub last_served: WallTime,
-    /// How often it came first and was hardly relevant.
+    /// How often it came first and was hardly relevant, since it last helped: counted once for each
+    /// task or user and day. Rows of earlier versions counted every answer.
     #[serde(rename = "x", default)]
     pub prediction_errors: u32,
     /// How often it was confirmed by somebody who had been served it.
@@ -317,6 +324,9 @@ pub struct UseRow {
     /// What outcomes that are kept no longer said of the text that the last of them was of.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<ProvenRow>,
+    /// The newest of its prediction errors, with what was asked.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub weak: Option<[Option<WeakRow>; WEAK_ANSWERS_MAX]>,
 }
 
 /// What was seen here of one text of an entry, as far as its outcomes are kept no longer.

@@ -5,6 +5,7 @@ use super::tasks::open_task;
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::sampling::{Scope, root_task};
 use crate::api::search::{self, Search, SearchAnswer};
 use crate::api::served::{Given, given, served};
 use crate::api::server::Service;
@@ -40,7 +41,11 @@ pub(super) async fn search(
         search.workspaces.dedup();
     }
     let task = search.task.as_deref().map(|name| open_task(&service, name)).transpose()?;
-    let mut question = search.question(service.seed(), &service.reader.numbers)?;
+    let scope = match task {
+        Some(task) => Scope::Task(root_task(&service.snapshot()?, task)?),
+        None => Scope::Outside(caller, (service.now)().day()),
+    };
+    let mut question = search.question(service.samples.seed(&scope), &service.reader.numbers)?;
     question.checkout = anchors::permitted(caller, search.checkout.as_deref())?;
     let start = Instant::now();
     wait_for_index(&service).await;
@@ -82,6 +87,7 @@ pub(super) async fn search(
             task: task.map(|task| task.to_string()),
             query: kept(&search.query),
             is_weak: answered.is_weak,
+            question: answered.sketch,
             ..row
         };
         service.note_served(caller, row).await?;

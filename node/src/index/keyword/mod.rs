@@ -7,10 +7,12 @@
 mod find;
 mod order;
 mod question;
+mod terms;
 mod tokens;
 mod writer;
 
 pub use question::{Counted, Question};
+pub use terms::Terms;
 pub use writer::Writer;
 
 use super::document::{Document, Filter, lineage};
