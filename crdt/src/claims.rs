@@ -35,8 +35,12 @@ impl TextSet {
     pub const CHECKOUTS: Self = Self(9);
     /// On a workspace's charter: what each admin shows when it forgets, by key and signature.
     pub const GRANTS: Self = Self(10);
+    /// The repositories in which anchors and `depends_on` were written. Each element names some
+    /// predicates by digest and one repository by roots and remote. It is missing from
+    /// [`Self::KNOWN`]: readers see it beside each predicate, never as a set of its own.
+    pub const ANCHOR_REPOSITORIES: Self = Self(11);
 
-    /// The sets this version knows, with their names.
+    /// The sets that readers see, with their names.
     pub const KNOWN: [(Self, &'static str); 10] = [
         (Self::TAGS, "tags"),
         (Self::ANCHORS, "anchors"),
@@ -50,7 +54,7 @@ impl TextSet {
         (Self::GRANTS, "grants"),
     ];
 
-    /// The set's name, if this version knows it.
+    /// The set's name, if readers see it.
     pub fn name(self) -> Option<&'static str> {
         Self::KNOWN.iter().find(|(known, _)| *known == self).map(|(_, name)| *name)
     }

@@ -179,6 +179,7 @@ fn work(node: &mut Node, entry: EntryId) {
         severity: "high".into(),
         confidence: 0.75,
         anchors: vec!["path:src/lib.rs".into()],
+        repositories: Vec::new(),
         verify: vec!["look".into()],
         dismissal: Some("reason".into()),
         workspace: WorkspaceId::MAIN,

@@ -9,6 +9,7 @@
 #![expect(clippy::unwrap_used, reason = "in a suite, whatever does not unwrap has failed")]
 
 mod agent;
+mod anchor_repositories;
 mod anchors;
 mod api;
 mod api_limits;
@@ -41,6 +42,7 @@ mod golden;
 mod ground;
 mod homes;
 mod hooks;
+mod hooks_once;
 mod hostile;
 mod hostile_peers;
 mod index;

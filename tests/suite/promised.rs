@@ -143,6 +143,7 @@ fn about_work(entry: EntryId, task: TaskId) -> Vec<Command> {
         severity: "low".into(),
         confidence: 0.5,
         anchors: vec!["path:a".into()],
+        repositories: Vec::new(),
         verify: vec!["look".into()],
         dismissal: None,
         workspace: WorkspaceId::MAIN,

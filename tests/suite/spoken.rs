@@ -38,14 +38,15 @@ pub(super) fn team_of_today() -> Team {
 
 /// An own entry that was seen to work, beside which a member has put a tag, a citation, an anchor and a
 /// thread.
-fn beside(team: &mut Team) -> EntryId {
-    let own = [
+fn beside(team: &mut Team, tree: &Tree) -> EntryId {
+    let mut own = tree.bound(&["path:lib/gone.rs"]);
+    own.extend([
         Claim::Add(TextSet::TAGS, "queue".into()),
         Claim::Add(TextSet::DEPENDS_ON, "path:lib/gone.rs".into()),
-    ];
+    ]);
     let entry = team.node.create_new(NewEntry {
         workspace: team.shared.id,
-        claims: own.into(),
+        claims: own,
         ..lesson("retry the zqbilling gateway")
     });
     for _ in 0..4 {
@@ -60,12 +61,14 @@ fn beside(team: &mut Team) -> EntryId {
         cited_at: START,
         is_context: false,
     };
-    for claim in [
+    let anchor = format!("path:\"{PLANTED} note to agents\"");
+    let bound = tree.bound(&[&anchor]);
+    for claim in bound.into_iter().chain([
         Claim::Cite(citation),
         Claim::Add(TextSet::TAGS, format!("a {PLANTED} tag")),
-        Claim::Add(TextSet::ANCHORS, format!("path:\"{PLANTED} note to agents\"")),
+        Claim::Add(TextSet::ANCHORS, anchor),
         Claim::Set(Register::THREAD, format!("{PLANTED}-thread")),
-    ] {
+    ]) {
         team.alice.claim(entry, claim);
     }
     team.exchange();
@@ -80,12 +83,12 @@ fn typed_in(home: &Path, folder: &Path, words: &[&str]) -> String {
 #[test]
 fn what_a_member_puts_beside_an_own_entry_is_counted_and_not_quoted() {
     let mut team = team_of_today();
-    let entry = beside(&mut team).to_string();
+    let tree = Tree::new(&["lib/kept.rs"]);
+    let entry = beside(&mut team, &tree).to_string();
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     settle(&home, team.node, 1);
     let (_node, _) = start(&home);
-    let tree = Tree::new(&["lib/kept.rs"]);
     let more = "1 more tag and 1 more citation of others";
     let broken = "broken: \"path:lib/gone.rs\" (";
     let others = "broken: 1 more that others say it depends on";

@@ -450,6 +450,7 @@ fn whoever_had_read_an_entry_has_not_found_it_however_late_the_task_ends() {
             severity: "low".into(),
             confidence: 0.5,
             anchors: vec!["path:a".into()],
+            repositories: Vec::new(),
             verify: vec!["look".into()],
             dismissal: None,
             workspace: WorkspaceId::MAIN,

@@ -7,11 +7,13 @@ use super::sharing::find_workspace;
 use super::translate;
 use super::types::{self, MappedCheckout};
 use crate::engine::{self, NewEntry};
-use crate::query::{Here, Identity};
-use klnode_crdt::claims::Citation;
+use crate::query::{Here, Identity, bind, recorded};
+use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::ids::TaskId;
 use klnode_crdt::kind::Kind as EntryKind;
 use klnode_crdt::origin::Memory;
+use klnode_crdt::writer::Claim;
+use klnode_scoring::predicate::Predicate;
 use std::path::Path;
 
 /// For people and agents alike: a tool has a field where the command line has a flag.
@@ -27,6 +29,8 @@ pub(super) struct Settled {
     pub(super) thread: Option<String>,
     pub(super) cited: Option<String>,
     pub(super) offered: Option<String>,
+    /// The repository that is recorded with its predicates.
+    pub(super) repository: Option<Identity>,
 }
 
 impl Service {
@@ -82,10 +86,18 @@ impl Service {
                 is_context,
             });
         }
+        let mut repository = None;
+        if predicates(&new.claims).next().is_some() {
+            repository = self.reader.written_in(&snapshot, &society, folder, workspace)?;
+        }
+        if let Some(identity) = &repository {
+            let elements = bind(identity, predicates(&new.claims));
+            new.claims.extend(elements.into_iter().map(recorded));
+        }
         let offered = here.offered.filter(|_| is_open).map(|id| society.name(id));
         let is_current = workspace == society.current();
         let workspace = society.name(workspace);
-        Ok(Settled { new, workspace, is_current, thread, cited, offered })
+        Ok(Settled { new, workspace, is_current, thread, cited, offered, repository })
     }
 
     /// The thread of a caller that names none: its task's, else what its branch stands for.
@@ -99,6 +111,15 @@ impl Service {
         let by_branch = || self.reader.numbers.thread_on(here.branch.as_deref());
         Ok(row.and_then(|row| row.thread).or_else(by_branch))
     }
+}
+
+/// The predicates that claims add, as anchors or as `depends_on`.
+pub(super) fn predicates(claims: &[Claim]) -> impl Iterator<Item = &str> {
+    let added = claims.iter().filter_map(|claim| match claim {
+        Claim::Add(TextSet::ANCHORS | TextSet::DEPENDS_ON, text) => Some(text.as_str()),
+        _ => None,
+    });
+    added.filter(|text| Predicate::read(text).is_ok())
 }
 
 /// What an entry cites where nothing was given: the task, or else the commit that is checked out,

@@ -7,7 +7,7 @@ use crate::index::document::Filter;
 use crate::query::{
     self, Abstained, Audience, Caveat, Corroboration, Engine, Gate, Numbers, Question,
 };
-use klnode_crdt::ids::WorkspaceId;
+use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind as EntryKind;
 use klnode_crdt::origin::Memory;
 use klnode_scoring::budget::{Form, Reason, Tier};
@@ -26,6 +26,8 @@ const CALLER_BYTES_MAX: usize = 4 * 1024;
 const NAME_CHARACTERS_MAX: usize = 80;
 /// Hits in one answer.
 const HITS_MAX: usize = 100;
+/// Entries that a caller may say it has already.
+const KNOWN_MAX: usize = 256;
 
 /// Why something that was found is not among the hits: there were more than were asked for.
 pub const TOO_MANY: &str = "there were too many";
@@ -104,9 +106,23 @@ pub struct Search {
     /// entries depend on is looked at there. Refused to callers over TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkout: Option<String>,
+    /// Entries that the caller has already, at most 256: they are left out as long as their text is
+    /// the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known: Vec<Known>,
     /// Do not count what was served: for measurements. Whoever asks has read it all the same.
     #[serde(default)]
     pub unrecorded: bool,
+}
+
+/// A version of an entry that a caller has already.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// The entry's id.
+    pub id: String,
+    /// `version` of the hit by which the caller has it.
+    pub version: String,
 }
 
 /// An answer.
@@ -162,6 +178,9 @@ pub struct Hit {
     pub id: String,
     /// Its citation code.
     pub code: String,
+    /// Names its text: another one as soon as title, content or summary changes.
+    #[serde(default)]
+    pub version: String,
     /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
@@ -315,6 +334,20 @@ impl Search {
         if !(1..=HITS_MAX).contains(&limit) {
             return Err(invalid(format!("search for {limit} hits: 1 to {HITS_MAX} are possible")));
         }
+        if self.known.len() > KNOWN_MAX {
+            let count = self.known.len();
+            return Err(invalid(format!(
+                "search: known names {count} entries, and at most {KNOWN_MAX} are read"
+            )));
+        }
+        let known = self.known.iter().map(|known| {
+            let entry = EntryId::from_hex(&known.id);
+            let entry = entry.ok_or_else(|| {
+                invalid(format!("search: known names `{}`, which is no entry's id", known.id))
+            })?;
+            Ok((entry, known.version.clone()))
+        });
+        let known: Result<_, ApiError> = known.collect();
         let role = self.role.as_deref().map(|name| named("role", name, &Role::ALL)).transpose()?;
         let engine =
             self.engine.as_deref().map(|name| named("engine", name, &Engine::ALL)).transpose()?;
@@ -338,6 +371,7 @@ impl Search {
             sampling: if self.deterministic { Sampling::Mean } else { Sampling::Seeded(seed) },
             engine: engine.unwrap_or_default(),
             checkout: None,
+            known: known?,
         })
     }
 
@@ -458,6 +492,7 @@ fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers
         explain: search.explain.then(|| explained(hit, answer, &entry)),
         id: entry.id,
         code: entry.code,
+        version: entry.version,
         kind: entry.kind,
         title: entry.title,
         tags: query::tags(&hit.found),

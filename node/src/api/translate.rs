@@ -209,6 +209,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
     types::Entry {
         id: found.entry.to_string(),
         code: found.code(),
+        version: found.version(),
         title: text(Register::TITLE),
         content: text(Register::CONTENT),
         kind: text(Register::TYPE),

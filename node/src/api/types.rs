@@ -20,7 +20,9 @@ mod upkeep;
 mod usage;
 
 pub use admission::{Admission, ScanVerdict};
-pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
+pub use anchors::{
+    AnchoredPredicate, AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery,
+};
 pub use authors::{Contribution, OfOther, Proposed, Rival};
 pub use briefing::{BRIEFING_TOKENS, Briefing, BriefingEntry, BriefingQuery, BriefingSection};
 pub use events::{Event, EventsQuery, Told};
@@ -200,6 +202,9 @@ pub struct Entry {
     pub id: String,
     /// Its citation code.
     pub code: String,
+    /// Names its text: another one as soon as title, content or summary changes.
+    #[serde(default)]
+    pub version: String,
     /// One line.
     pub title: String,
     /// The knowledge.
@@ -307,6 +312,9 @@ pub struct Entry {
     /// What a look at what it depends on said, where one entry is shown to a caller in a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Checked>,
+    /// Its predicates and the repositories they belong to, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anchored: Vec<AnchoredPredicate>,
     /// Whether it may be retrieved at all, and why, where one entry is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Admission>,
@@ -500,6 +508,10 @@ pub struct Edit {
     /// Whether this node wants it archived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
+    /// Where the writer is: the absolute path of a git checkout, or of a folder in one. Its repository
+    /// is recorded with the predicates that are added. Refused to callers over TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<String>,
 }
 
 /// The operator's marks. What is absent stays.

@@ -115,7 +115,10 @@ impl Add {
             )
         });
         let flags = [flagged(&added.flags)];
-        let unchecked = [anchors::unchecked(&new.depends_on)];
+        let unchecked = [
+            anchors::unchecked(&new.depends_on),
+            anchors::unanchored(added.unanchored, &added.code),
+        ];
         let same = added.same.iter().map(|same| {
             format!(
                 "The same is written in {} already: next time `klnode observe` or `klnode confirm` \

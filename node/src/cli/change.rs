@@ -318,6 +318,7 @@ impl Edit {
         let named = [("title", self.title), ("content", self.content), ("summary", self.summary)];
         let given = named.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?)));
         registers.extend(given);
+        let has_places = !self.anchors.is_empty() || !self.depends_on.is_empty();
         let edit = types::Edit {
             registers,
             add_tags: self.tags,
@@ -330,11 +331,14 @@ impl Edit {
             add_depends_on: self.depends_on,
             remove_depends_on: self.remove_depends_on,
             archived: None,
+            checkout: anchors::here().filter(|_| has_places),
         };
         let path = path(&self.entry, if self.as_person { "/person" } else { "" })?;
         let edited: Edited = client.send_json(Method::PATCH, &path, &edit).await?;
         let text = format!("{}  edited\n", edited.code);
-        let notes = flagged(&edited.flags) + &anchors::unchecked(&edit.add_depends_on);
+        let unanchored = anchors::unanchored(edited.unanchored, &edited.code);
+        let notes =
+            flagged(&edited.flags) + &anchors::unchecked(&edit.add_depends_on) + &unanchored;
         Ok(Reply::new(&edited, text).noting(notes))
     }
 }

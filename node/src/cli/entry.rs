@@ -5,6 +5,7 @@ use crate::api::types::{Admission, Contribution, Entry, Proposed};
 use crate::query::count;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Between two lines of one value: the second does not pass for another row.
@@ -205,6 +206,9 @@ pub(super) fn whole(entry: &Entry) -> String {
             put(&checked.outcome, format!("{} ({})", finding.atom, finding.reason));
         }
     }
+    for row in anchored(entry) {
+        put("anchored", row);
+    }
     for (name, value) in beside(entry) {
         put(&name, value);
     }
@@ -221,6 +225,24 @@ pub(super) fn whole(entry: &Entry) -> String {
         let _ = writeln!(text, "{}", format!("| {line}").trim_end());
     }
     text
+}
+
+/// The repositories of its predicates: a row for each, with the predicates that are checked there.
+fn anchored(entry: &Entry) -> Vec<String> {
+    let mut by_repository: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for one in &entry.anchored {
+        let names = one.repositories.join(" and ");
+        let repository = match (one.repositories.is_empty(), one.here) {
+            (true, _) => "in no recorded repository: not checked".to_owned(),
+            (false, true) => format!("in {names}: this repository"),
+            (false, false) => format!("in {names}: not checked here"),
+        };
+        by_repository.entry(repository).or_default().push(&one.predicate);
+    }
+    let row = |(repository, predicates): (String, Vec<&str>)| {
+        format!("{repository} ({})", predicates.join("; "))
+    };
+    by_repository.into_iter().map(row).collect()
 }
 
 /// Why it may be retrieved, or may not: what each signal adds, and which rules of the scan matched.

@@ -142,7 +142,7 @@ impl Args {
         if let Some(checkout) = surveyed.checkout.as_ref().filter(|_| has(Mark::Orphaned)) {
             let _ = writeln!(
                 text,
-                "Looked in {}: what speaks of another repository is no drift.",
+                "Looked in {}; predicates of other repositories are not checked there.",
                 printable(checkout)
             );
         }

@@ -66,6 +66,8 @@ pub struct NewFinding {
     pub confidence: f64,
     /// Where it is seen: predicates.
     pub anchors: Vec<String>,
+    /// The repositories of those predicates: elements of `TextSet::ANCHOR_REPOSITORIES`.
+    pub repositories: Vec<String>,
     /// How to check that it still holds.
     pub verify: Vec<String>,
     /// Why it is a false positive, if the finder says that it is one.
@@ -123,7 +125,7 @@ impl Ingest<'_> {
         new: &NewFinding,
     ) -> Result<FindingDone, Rejection> {
         let of = self.open_task(batch, task)?;
-        let NewFinding { text, severity, confidence, anchors, verify, dismissal, workspace } = new;
+        let NewFinding { text, severity, confidence, anchors, verify, dismissal, .. } = new;
         let draft = Draft { text, severity, confidence: *confidence, anchors, verify };
         check(&draft).map_err(|problem| bad(problem.field, problem.problem))?;
         if let Some(reason) = dismissal {
@@ -144,9 +146,10 @@ impl Ingest<'_> {
             severity: severity.clone(),
             confidence: *confidence,
             anchors: anchors.clone(),
+            repositories: new.repositories.clone(),
             verify: verify.clone(),
             dismissal: dismissal.as_ref().map(reason),
-            workspace: *workspace,
+            workspace: new.workspace,
             at: self.now,
             echoes: 0,
             fate: None,

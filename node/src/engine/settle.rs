@@ -17,7 +17,7 @@ use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
 use klnode_crdt::kind::Kind;
-use klnode_crdt::limits::TITLE_CHARS_MAX;
+use klnode_crdt::limits::{SET_ELEMENTS_MAX, TITLE_CHARS_MAX};
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::tally::Observation;
@@ -443,6 +443,11 @@ fn new_entry(sources: &[(FindingKey, &FindingRow)]) -> NewEntry {
     let sets = [FINDING_TAG.to_owned(), tag].map(|tag| (TextSet::TAGS, tag)).into_iter();
     let sets = sets.chain(
         anchors.into_iter().take(ANCHORS_MAX).map(|anchor| (TextSet::ANCHORS, anchor.clone())),
+    );
+    let repositories: BTreeSet<&String> =
+        best.iter().flat_map(|row| &row.repositories).take(SET_ELEMENTS_MAX).collect();
+    let sets = sets.chain(
+        repositories.into_iter().map(|element| (TextSet::ANCHOR_REPOSITORIES, element.clone())),
     );
     let sets = sets.chain(
         steps.iter().take(VERIFY_STEPS_MAX).map(|step| (TextSet::VERIFY_STEPS, step.clone())),

@@ -1,6 +1,7 @@
 //! The reading side: find entries, read them, judge them, put them in order. Nothing here writes.
 
 mod anchors;
+mod bindings;
 mod border;
 mod briefing;
 mod cancel;
@@ -38,19 +39,22 @@ mod twice;
 pub mod upkeep;
 mod vouched;
 
-pub use anchors::{Flagged, Looked, malformed};
+pub use anchors::{Flagged, Looked, Skipped, malformed};
+pub use bindings::{Bindings, bind, recorded, unbind};
 pub use border::{complaint, defused, inspect, redacted, said, scanner};
 pub use briefing::{Briefed, BriefedSection, Briefing, BriefingQuestion, FIRST_LINE};
 pub use cancel::{Cancel, CancelOnDrop};
 pub use candidates::{SearchError, TAIL_RECORDS_MAX};
-pub use checkout::{CheckoutError, GitCheckout, Identity, Likeness, Misread, Repository, Roots};
+pub use checkout::{
+    CallerCheckout, CheckoutError, GitCheckout, Identity, Likeness, Misread, Repository, Roots,
+};
 pub use excerpt::{body, citations, code, cut, one_liner, tags};
 pub use findings::{CompareError, Comparer, Lens, Pass, entry_like};
 pub use flags::{SCANNED, ShareFlag};
 pub use gate::{Corroboration, Gate};
 pub use judge::Judged;
 pub use numbers::{Numbers, cooccurrence, tasks};
-pub use places::Here;
+pub use places::{Here, tellable};
 pub use proposals::{ProposedCitation, is_only_proposed};
 pub use question::{Abstained, Answer, Audience, Caveat, Engine, Fallback, Hit, Question};
 pub use reading::{Found, Reader, Reading};

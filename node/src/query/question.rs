@@ -13,6 +13,7 @@ use klnode_scoring::relevance::Relevance;
 use klnode_scoring::role::{Course, Role};
 use klnode_scoring::status::Status;
 use klnode_scoring::thompson::Sampling;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -86,6 +87,8 @@ pub struct Question {
     pub engine: Engine,
     /// Where the caller is: what entries depend on is looked at in the checkout there.
     pub checkout: Option<PathBuf>,
+    /// Versions of entries that the caller has already: they are no hits.
+    pub known: BTreeMap<EntryId, String>,
 }
 
 impl Question {
@@ -106,6 +109,7 @@ impl Question {
             sampling: Sampling::Mean,
             engine: Engine::Hybrid,
             checkout: None,
+            known: BTreeMap::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Who reads, by which numbers, and one reading: a snapshot, a moment, and who is who in it.
 
+use super::bindings::Bindings;
 use super::border::Scanned;
 use super::briefing::KeptRows;
 use super::checkout::Roots;
@@ -14,6 +15,7 @@ use crate::store::peers::rows::OutcomeRow;
 use crate::store::rows::{OverlayRow, ProvenRow, UseRow, ViewRow};
 use crate::store::tasks::{TaskRow, TaskState};
 use crate::store::{Error, Snapshot};
+use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{Counts, Entitlement, ProposedElement, View};
@@ -21,6 +23,9 @@ use klnode_scoring::scan::share::Border;
 use klnode_scoring::status::Writer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Hexadecimal digits that name the version of a text.
+const VERSION_DIGITS: usize = 16;
 
 /// Who reads, and by which numbers.
 #[derive(Debug)]
@@ -125,6 +130,13 @@ impl Found {
     /// What people call it.
     pub fn code(&self) -> String {
         excerpt::code(self.entry, &self.view)
+    }
+
+    /// Names the text that is shown: another one as soon as title, content or summary is another.
+    pub fn version(&self) -> String {
+        let mut digits = self.view.text_digest().to_string();
+        digits.truncate(VERSION_DIGITS);
+        digits
     }
 
     /// Whether somebody else wrote the text that is shown.
@@ -267,6 +279,22 @@ impl Reading<'_> {
         let workspace = of.view.origin.as_ref().map(|origin| origin.workspace());
         let entitlement = self.society.entitlement(workspace);
         let held = self.snapshot.entry(of.entry)?.to_entry();
-        Ok(held.proposed_elements(&of.view, &entitlement))
+        let mut proposed = held.proposed_elements(&of.view, &entitlement);
+        // Accepting an anchor accepts its repository with it.
+        proposed.retain(|element| element.set != TextSet::ANCHOR_REPOSITORIES);
+        Ok(proposed)
+    }
+
+    /// The repositories that one such author recorded for the predicates it proposes.
+    pub fn proposed_bindings(&self, of: &Found, author: AuthorId) -> Result<Bindings, Error> {
+        let workspace = of.view.origin.as_ref().map(|origin| origin.workspace());
+        let entitlement = self.society.entitlement(workspace);
+        let held = self.snapshot.entry(of.entry)?.to_entry();
+        let proposed = held.proposed_elements(&of.view, &entitlement);
+        let is_meant = |element: &&ProposedElement| {
+            element.author == author && element.set == TextSet::ANCHOR_REPOSITORIES
+        };
+        let elements = proposed.iter().filter(is_meant).map(|element| element.text.as_str());
+        Ok(Bindings::read(elements))
     }
 }

@@ -7,7 +7,7 @@ use super::gate::Gate;
 use super::question::{Abstained, Answer, Audience, Hit, Question};
 use super::rivals;
 use super::vouched::Vouched;
-use super::{Cancel, Found, GitCheckout, Reader, Reading};
+use super::{CallerCheckout, Cancel, Found, Reader, Reading};
 use crate::index::Index;
 use crate::index::document::{Scope, lineage};
 use crate::index::meaning::Progress;
@@ -206,11 +206,11 @@ impl Reading<'_> {
             shut.extend(first.shut.into_iter().chain(others.shut));
             // Of those that say the same one answers for all, with the best of their relevances.
             found.retain(|read| shown.insert(read.found.entry));
-            let has_any = found.iter().any(|read| read.looked.check == signals::Check::Unchecked);
+            let has_any = found.iter().any(|read| read.looked.may_be_checked());
             if let Some(folder) = question.checkout.as_deref().filter(|_| has_any && looks > 0) {
                 looks -= 1;
-                // Where there is nothing to look at, the hits say that nothing was checked.
-                if let Some(checkout) = checkout.get_or_init(|| GitCheckout::open(folder).ok()) {
+                let open = || self.reader.caller_checkout(folder);
+                if let Some(checkout) = checkout.get_or_init(open) {
                     self.look_at(&mut found, checkout);
                 }
             }
@@ -302,6 +302,10 @@ impl Reading<'_> {
         found: Found,
         shut: &mut Vec<f64>,
     ) -> Result<Option<Read>, SearchError> {
+        let known = question.known.get(&found.entry);
+        if known.is_some_and(|version| *version == found.version()) {
+            return Ok(None);
+        }
         let status = found.judged.standing.status;
         // What has become stale is not, if a look shows that what it depends on holds.
         let may_be_shown = status == Status::Stale && question.checkout.is_some();
@@ -336,7 +340,7 @@ impl Reading<'_> {
     }
 
     /// Looks at what entries depend on, in the caller's checkout.
-    fn look_at(&self, read: &mut [Read], checkout: &GitCheckout) {
+    fn look_at(&self, read: &mut [Read], checkout: &CallerCheckout) {
         let views: Vec<&View> = read.iter().map(|read| &read.found.view).collect();
         let whole = predicate::Params::default();
         let params = predicate::Params {

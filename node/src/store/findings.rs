@@ -59,6 +59,9 @@ pub struct FindingRow {
     /// Where it is seen.
     #[serde(rename = "n", default, skip_serializing_if = "Vec::is_empty")]
     pub anchors: Vec<String>,
+    /// The repositories of its anchors, as an entry made of it records them.
+    #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<String>,
     /// How to check that it still holds.
     #[serde(rename = "v", default, skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<String>,
@@ -161,6 +164,7 @@ impl FindingRow {
         Self {
             text: String::new(),
             anchors: Vec::new(),
+            repositories: Vec::new(),
             verify: Vec::new(),
             dismissal: None,
             fate: Some(fate),
@@ -431,6 +435,7 @@ mod tests {
             severity: "high".into(),
             confidence: 0.8,
             anchors: Vec::new(),
+            repositories: Vec::new(),
             verify: Vec::new(),
             dismissal: None,
             workspace: WorkspaceId::MAIN,

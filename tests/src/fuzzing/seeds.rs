@@ -381,6 +381,7 @@ fn found() -> FindingRow {
         severity: "high".into(),
         confidence: 0.75,
         anchors: vec!["path:src/lib.rs".into()],
+        repositories: vec!["9f86d081884c7d65 remote:example.org/acme/shop".into()],
         verify: vec!["look".into()],
         dismissal: Some(DismissalRow { reason: "reason".into(), is_operators: true }),
         workspace: WorkspaceId::MAIN,

@@ -86,6 +86,7 @@ fn entry(one: &Briefed) -> BriefingEntry {
     BriefingEntry {
         code: one.code.clone(),
         id: found.entry.to_string(),
+        version: found.version(),
         title: one.title().to_owned(),
         line: one.line.clone(),
         status: found.judged.standing.status.name().to_owned(),
@@ -102,6 +103,7 @@ fn task((name, row): &(TaskId, TaskRow)) -> BriefingEntry {
     BriefingEntry {
         code: name.to_string(),
         id: name.to_string(),
+        version: String::new(),
         title: row.goal.clone(),
         line: String::new(),
         status: "open".to_owned(),

@@ -7,7 +7,7 @@ use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::person::Approval;
-use crate::api::places::Settled;
+use crate::api::places::{Settled, predicates};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
@@ -74,7 +74,9 @@ async fn created(
         Ok(settled)
     });
     let settled = settled.await?;
-    let Settled { new, workspace, is_current, thread, cited, offered } = settled;
+    let Settled { new, workspace, is_current, thread, cited, offered, repository } = settled;
+    let is_unanchored = repository.is_none() && predicates(&new.claims).next().is_some();
+    let repository = repository.map(|identity| identity.in_words());
     let is_shared = !new.workspace.is_personal();
     let (kind, new) = (new.kind, Box::new(new));
     let command = match task {
@@ -90,8 +92,19 @@ async fn created(
     service.note_read(caller, same.iter().map(|(other, _)| *other).collect()).await;
     let same = same.map(|(other, code)| Named { id: other.to_string(), code });
     let (id, code) = (entry.to_string(), kind.code(entry));
-    let current = is_current;
-    Ok(Answer(Added { id, code, workspace, current, thread, cited, offered, flags, same }))
+    Ok(Answer(Added {
+        id,
+        code,
+        workspace,
+        current: is_current,
+        thread,
+        cited,
+        offered,
+        repository,
+        unanchored: is_unanchored,
+        flags,
+        same,
+    }))
 }
 
 /// What there is to say beside an entry that was just written.
@@ -171,17 +184,21 @@ async fn changed(
     edit: Edit,
     approval: Approval,
 ) -> Answered<Edited> {
+    let folder = anchors::permitted(caller, edit.checkout.as_deref())?;
     let claims = translate::edit(edit, &service.author.to_string(), (service.now)())?;
     let entry = resolve_for_change(&service, entry).await?;
     let working = service.clone();
     let claims = apart(move |_| {
+        let mut claims = claims;
         check_edit(&working, entry, &claims, approval)?;
-        Ok(claims)
+        let (more, is_unanchored) = anchors::rebound(&working, entry, &claims, folder.as_deref())?;
+        claims.extend(more);
+        Ok((claims, is_unanchored))
     });
-    let claims = claims.await?;
+    let (claims, unanchored) = claims.await?;
     service.submit(caller, Command::Claim { entry, claims }).await?;
     let Answer(Named { id, code }) = named(&service, entry).await?;
-    Ok(Answer(Edited { id, code, flags: flagged(service, entry).await }))
+    Ok(Answer(Edited { id, code, unanchored, flags: flagged(service, entry).await }))
 }
 
 /// What to look at before others have an entry.

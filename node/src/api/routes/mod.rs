@@ -35,7 +35,7 @@ use super::translate;
 use super::types::{Entry, Named, PromotionOf};
 use super::{description, person, portable};
 use crate::engine::Looks;
-use crate::query::{GitCheckout, Reference, ReferenceError};
+use crate::query::{Reference, ReferenceError};
 use crate::store::Snapshot;
 use axum::extract::DefaultBodyLimit;
 use axum::{Router, middleware};
@@ -247,10 +247,11 @@ impl Service {
             format!("show entry {code}: it was forgotten")
         })?;
         let checkout = checkout.filter(|_| found.has_predicates());
-        let checkout = checkout.and_then(|folder| GitCheckout::open(folder).ok());
-        let looked = checkout.map(|checkout| reading.look(&mut found, &checkout));
+        let checkout = checkout.and_then(|folder| self.reader.caller_checkout(folder));
+        let looked = checkout.as_ref().map(|checkout| reading.look(&mut found, checkout));
         anchors::add_look(looks, entry, looked.as_ref().map_or(Check::Nothing, |one| one.check));
         let mut read = translate::whole_entry(&found, &reading, looked.as_ref())?;
+        read.anchored = anchors::anchored(&found, &reading, checkout.as_ref())?;
         read.flags = translate::flags(reading.share_flags(&found)?);
         read.confirmed_days_ago = reading.confirmed_days_ago(&found)?;
         // The rule counts for each entry apart, whatever it is read as one with.

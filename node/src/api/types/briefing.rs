@@ -62,6 +62,9 @@ pub struct BriefingEntry {
     pub code: String,
     /// Its id; of a task its name.
     pub id: String,
+    /// Names its text: another one as soon as title, content or summary changes; absent for a task.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
     /// One line; of a task its goal.
     pub title: String,
     /// One sentence; empty where there was room for the title alone.

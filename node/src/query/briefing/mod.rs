@@ -18,7 +18,7 @@ use super::question::Caveat;
 use super::rivals::{self, Named, Rivalry, Sided};
 use super::survey::is_surveyed;
 use super::vouched::Vouched;
-use super::{Cancel, Found, GitCheckout, Reader, Reading, SearchError, excerpt};
+use super::{Cancel, Found, Reader, Reading, SearchError, excerpt};
 use crate::index::document::Scope;
 use crate::index::embed;
 use crate::store::tasks::{TaskRow, TaskState};
@@ -32,7 +32,7 @@ use klnode_crdt::view::State;
 use klnode_scoring::briefing::{self, Access, Facts, Placed, Section};
 use klnode_scoring::budget::{self, Form, Item};
 use klnode_scoring::predicate;
-use klnode_scoring::rank::signals::{Check, Freshness};
+use klnode_scoring::rank::signals::Freshness;
 use klnode_scoring::relevance::Calibration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -214,13 +214,12 @@ impl Reading<'_> {
     /// Looks at what entries depend on, in the caller's checkout.
     fn look_for_briefing(&self, read: &mut BTreeMap<EntryId, Read>, question: &BriefingQuestion) {
         let Some(folder) = question.checkout.as_deref() else { return };
-        let unchecked = read.values_mut().filter(|read| read.looked.check == Check::Unchecked);
+        let unchecked = read.values_mut().filter(|read| read.looked.may_be_checked());
         let mut unchecked: Vec<&mut Read> = unchecked.take(LOOKED_MAX).collect();
         if unchecked.is_empty() {
             return;
         }
-        // Where there is nothing to look at, the entries say that nothing was checked.
-        let Ok(checkout) = GitCheckout::open(folder) else { return };
+        let Some(checkout) = self.reader.caller_checkout(folder) else { return };
         let views: Vec<_> = unchecked.iter().map(|read| &read.found.view).collect();
         let looked = anchors::look(&views, &checkout, &predicate::Params::default());
         for (read, looked) in unchecked.iter_mut().zip(looked) {
