@@ -252,6 +252,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
                 pid: Some(4_242),
                 client: Label::parse("client"),
                 session: Label::parse("session"),
+                ..CallerRow::default()
             },
             command: Box::new(Command::Create(Box::new(NewEntry {
                 workspace: WorkspaceId::LOCAL,

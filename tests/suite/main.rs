@@ -21,6 +21,7 @@ mod attacks_shown;
 mod backup;
 mod border;
 mod briefing;
+mod client_processes;
 mod connect;
 mod crash;
 mod credit;

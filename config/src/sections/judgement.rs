@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use crate::units::{Days, Fraction, Interval, List, Name, Positive, Switch, Whole};
+use crate::units::{Days, Fraction, Interval, IntervalFrom, List, Name, Positive, Switch, Whole};
 
 /// `[provenance]`: when an entry that nothing confirms is put away, and a task given up.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -17,6 +17,8 @@ pub struct Provenance {
     pub task_expires_after: Interval,
     /// Observations of each kind that count for one entry, caller and day outside any task.
     pub outside_observations_per_day_max: Whole<1, 1_000_000>,
+    /// How long an entry that a user was served primes that user's callers that are not told apart.
+    pub user_primed_for: IntervalFrom<10>,
     /// How long after the end of their task findings are compared.
     pub findings_compared_after: Interval,
 }

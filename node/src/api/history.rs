@@ -48,7 +48,7 @@ pub(super) fn record(
         erased: record.absence() == Some(Absence::Erased),
         changes,
         observations,
-        caller: caller.map(|CallerRow { uid, pid, client, session }| HistoryCaller {
+        caller: caller.map(|CallerRow { uid, pid, client, session, .. }| HistoryCaller {
             way: if uid.is_some() { "socket" } else { "tcp" }.into(),
             uid,
             pid,

@@ -5,10 +5,12 @@
 //! everything around them is here.
 
 mod account;
+mod ancestry;
 mod apart;
 mod bound;
 mod caller;
 mod client;
+mod clients;
 mod description;
 mod errors;
 mod exchange;
@@ -20,6 +22,7 @@ mod metrics;
 pub mod person;
 mod places;
 pub mod portable;
+mod process_tree;
 mod routes;
 pub mod search;
 mod seats;
@@ -33,7 +36,7 @@ pub mod types;
 pub mod upkeep;
 
 pub use bound::{Bound, ServeError};
-pub use caller::{CLIENT_HEADER, Caller, SESSION_HEADER};
+pub use caller::{CLIENT_HEADER, COMMAND_LINE, Caller, SESSION_HEADER};
 pub use client::{Client, ClientError, Following, escape, part};
 pub use description::document;
 pub use errors::{ApiError, Kind};

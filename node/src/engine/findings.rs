@@ -8,6 +8,7 @@
 use super::command::{Receipt, Rejection};
 use super::ingest::Ingest;
 use super::tasks::{chain, invalid};
+use crate::store::client_process::SpeakerRow;
 use crate::store::findings::{Became, DismissalRow, FateRow, FindingKey, FindingRow};
 use crate::store::{Batch, Error};
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
@@ -151,6 +152,7 @@ impl Ingest<'_> {
             echoes: 0,
             fate: None,
             session: self.session(),
+            speaker: self.caller.as_ref().map(SpeakerRow::from),
             entries: Vec::new(),
         };
         // If nobody finishes the task, what was found in it is compared when it expires.

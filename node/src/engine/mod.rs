@@ -22,6 +22,7 @@ mod made;
 mod owed;
 mod peers;
 mod places;
+mod priming;
 mod run;
 mod served;
 mod settle;

@@ -2,6 +2,7 @@
 
 use super::ingest::Ingest;
 use crate::store::rows::{PairRow, ServedRow};
+use crate::store::sessions::Recipient;
 use crate::store::{Batch, Error};
 use klnode_crdt::ids::EntryId;
 use klnode_scoring::cooccurrence::{self, Meeting, Params};
@@ -26,7 +27,7 @@ impl Ingest<'_> {
             }
         }
         if let Some(session) = &row.session {
-            batch.prime(session, &row.entries, self.now)?;
+            batch.prime(Recipient::session(session), &row.entries, self.now)?;
         }
         self.note_read(batch, &row.entries)?;
         if row.is_unrecorded {

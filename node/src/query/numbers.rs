@@ -285,6 +285,7 @@ pub fn tasks(config: &Config) -> TaskParams {
         expires_after: config.provenance.task_expires_after.get(),
         archive_after: config.provenance.archive_after_root_tasks.get(),
         outside_per_day_max: config.provenance.outside_observations_per_day_max.get(),
+        user_primed_for: config.provenance.user_primed_for.get(),
         confidence: confidence(&config.confidence),
     }
 }

@@ -5,6 +5,7 @@
 //! are listed apart, so that whoever compares looks at nothing else.
 
 use super::batch::{Batch, blot};
+use super::client_process::SpeakerRow;
 use super::error::Error;
 use super::label::Label;
 use super::read;
@@ -80,6 +81,9 @@ pub struct FindingRow {
     /// The session it was recorded in: what was served there primes it.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Label>,
+    /// The caller that recorded it; unknown of rows of earlier versions.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<SpeakerRow>,
     /// Every entry that it went into or spoke for: forgetting one takes its texts along.
     #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<EntryId>,
@@ -438,6 +442,7 @@ mod tests {
             echoes: 0,
             fate,
             session: None,
+            speaker: None,
             entries: Vec::new(),
         }
     }

@@ -3,11 +3,13 @@
 //! A row is one byte of version and then MessagePack with one-letter names: a later version may add
 //! a field under the same version byte if an earlier one may skip it, and raises the byte if not.
 
+use super::client_process::ClientProcess;
 use super::error::Error;
 use super::findings::FindingRow;
 use super::label::Label;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
 use super::places::{CheckoutRow, PromotionRow};
+use super::readers::{READERS_MAX, ReaderRow};
 use super::sessions::SessionRow;
 use super::tasks::{PartRow, TaskRow};
 use super::upkeep::{ServiceRow, UpkeepRow};
@@ -311,7 +313,7 @@ pub struct UseRow {
     /// What was said of it outside any task on the last day on which something was.
     #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
     pub voices: Option<VoicesRow>,
-    /// Who has read it lately, in whichever session.
+    /// The users who were served it lately.
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub readers: Option<[Option<ReaderRow>; READERS_MAX]>,
     /// What outcomes that are kept no longer said of the text that the last of them was of.
@@ -336,35 +338,6 @@ pub struct ProvenRow {
     pub since: Day,
 }
 
-/// Users who have read one entry lately and are told apart; where there are more, all have.
-pub const READERS_MAX: usize = 4;
-
-/// A user who has read an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ReaderRow {
-    /// The user, unless it is unknown.
-    #[serde(rename = "u")]
-    pub uid: u32,
-    /// When last, give or take a few minutes.
-    #[serde(rename = "t")]
-    pub at: WallTime,
-    /// It came over TCP, and may be anybody.
-    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_unknown: bool,
-}
-
-impl ReaderRow {
-    /// That a user has read it, at a moment.
-    pub(crate) fn new(user: Option<u32>, at: WallTime) -> Self {
-        Self { uid: user.unwrap_or_default(), at, is_unknown: user.is_none() }
-    }
-
-    /// The user, where it is known.
-    pub(crate) fn user(&self) -> Option<u32> {
-        (!self.is_unknown).then_some(self.uid)
-    }
-}
-
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
@@ -373,7 +346,7 @@ fn is_zero(count: &u32) -> bool {
 /// to one user alone, so there are hardly ever two.
 pub const VOICES_MAX: usize = 4;
 
-/// What callers said of an entry outside any task, on one day.
+/// What callers said of an entry on one day: observations outside any task, and confirmations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct VoicesRow {
     /// On which.
@@ -396,6 +369,9 @@ pub struct VoiceRow {
     /// That it misled.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     pub failures: u32,
+    /// One of the user's agents confirmed it independently.
+    #[serde(rename = "c", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_confirmed: bool,
 }
 
 /// How strongly two entries belong together.
@@ -424,6 +400,9 @@ pub struct CallerRow {
     /// In which of its sessions.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Label>,
+    /// The client process above it. It outlives no restart, and is not kept with records.
+    #[serde(skip)]
+    pub client_process: ClientProcess,
 }
 
 /// A value of a table, read and written again: what tests hold the formats to. None if the bytes are

@@ -21,7 +21,7 @@ mod settings;
 mod start_command;
 mod upkeep;
 
-use crate::api::{self, Client, ClientError};
+use crate::api::{self, COMMAND_LINE, Client, ClientError};
 use crate::cli::backup::BackupVerb;
 use crate::cli::watch::{Lines, Watch};
 use crate::cli::{self, Around, Cli, Global, Terminal, Verb, VerbError};
@@ -299,7 +299,7 @@ fn homeless(verb: &Verb, global: &Global) -> Result<Option<u8>, Failure> {
 
 /// The command line as a client of the running node.
 fn client(layered: &Layered, home: &Home) -> Client {
-    Client::new(&home.socket(layered.config())).named("cli", None)
+    Client::new(&home.socket(layered.config())).named(COMMAND_LINE, None)
 }
 
 /// Says what was set for a verb of the running node, which keeps what it was started with. Where it

@@ -251,7 +251,7 @@ fn stored() -> Vec<Vec<u8>> {
 }
 
 fn uses() -> UseRow {
-    let voice = VoiceRow { uid: Some(1_000), successes: 2, failures: 1 };
+    let voice = VoiceRow { uid: Some(1_000), successes: 2, failures: 1, is_confirmed: true };
     let day = Day(20_717);
     UseRow {
         served: 3,
@@ -310,6 +310,7 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         pid: Some(4_242),
         client: Label::parse("client"),
         session: Label::parse("session"),
+        ..CallerRow::default()
     };
     let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
     vec![
@@ -388,6 +389,7 @@ fn found() -> FindingRow {
         echoes: 1,
         fate: Some(fate),
         session: Label::parse("session"),
+        speaker: None,
         entries: vec![origin(1).id()],
     }
 }

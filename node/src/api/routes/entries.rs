@@ -15,7 +15,7 @@ use crate::api::types::{
     Observe, Observed, Outcome, Overlay, ShareFlag, ShowQuery,
 };
 use crate::engine::{Command, Confirmation, Marks, Receipt, Rejection, TaskAct, TaskDone, edited};
-use crate::query::{Found, Gate, Reading, complaint};
+use crate::query::{Found, Gate, Reading, complaint, shell};
 use crate::store::Error;
 use axum::extract::State;
 use klnode_crdt::claims::Claims;
@@ -35,6 +35,10 @@ const FAULT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Why an observation does not count.
 const NOTED: &str = "noted, not counted: you said the same of it today; in a task each counts, and \
                      `klnode task begin` begins one";
+
+/// What to do where a confirmation needs a person's key and there is none.
+const NO_PERSON_HINT: &str = "run that in a terminal, where it asks you for a passphrase; then confirm \
+                              again with --as-person";
 
 /// Writes an entry; a procedural one only where this node has no person's key.
 #[utoipa::path(post, path = "/v1/entries", request_body = NewEntry,
@@ -341,9 +345,12 @@ pub(super) async fn confirm_as_person(
 ) -> Answered<Confirmed> {
     let entry = resolve(&service.snapshot()?, &entry)?;
     if service.person.is_absent() {
-        let message = "confirm as the person behind this node: there is no person's key";
-        let hint = "`klnode person new` makes one";
-        return Err(ApiError::new(Kind::Refused, message, Some(hint)));
+        let message = format!(
+            "confirm as the person behind this node: there is no person's key; `klnode --home {} \
+             person new` makes one",
+            shell::path(&service.home)
+        );
+        return Err(ApiError::new(Kind::Refused, message, Some(NO_PERSON_HINT)));
     }
     match service.submit(caller, Command::ConfirmAsPerson { entry }).await? {
         Receipt::Task(TaskDone::Confirmed(as_what)) => {
@@ -369,9 +376,19 @@ async fn confirmed(
             let reason = "it was served to this session, or to one that began a task of the chain";
             ("primed", reason.to_owned())
         }
+        Some(Confirmation::ServedToClient) => {
+            let reason = "it was served to the same client: to this caller, or to another below the \
+                          same client process";
+            ("primed", reason.to_owned())
+        }
         Some(Confirmation::ServedToUser) => {
-            let reason = "the same user was served it lately, and nothing tells that session from \
+            let reason = "the same user was served it lately, and nothing tells that caller from \
                           this one";
+            ("primed", reason.to_owned())
+        }
+        Some(Confirmation::UserAgain) => {
+            let reason =
+                "an agent of the same user confirmed it earlier today, and one a day counts";
             ("primed", reason.to_owned())
         }
         Some(Confirmation::Written(by)) => ("primed", format!("it was written in task {by}")),

@@ -82,6 +82,7 @@ const ROWS: &[Row] = &[
         read.numbers.task_expires_after().as_secs().to_string()
     }),
     row!("provenance.outside_observations_per_day_max=2", tasks.outside_per_day_max),
+    ("provenance.user_primed_for=1803 s", |read| read.tasks.user_primed_for.as_secs().to_string()),
     ("provenance.findings_compared_after=33 s", |read| {
         read.numbers.findings_compared_after().as_secs().to_string()
     }),
