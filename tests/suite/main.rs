@@ -44,6 +44,8 @@ mod hooks;
 mod hostile;
 mod hostile_peers;
 mod index;
+mod joining;
+mod joining_hostile;
 mod kills;
 mod laws;
 mod lifecycle;

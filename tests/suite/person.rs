@@ -54,6 +54,7 @@ const OPERATORS: [&str; 16] = [
     "post /v1/import/person",
     "post /v1/invitations",
     "post /v1/join",
+    "post /v1/offers/decision",
     "post /v1/peers/{peer}/decision",
     "post /v1/peers/{peer}/filter",
     "post /v1/quarantine/reject",
@@ -209,10 +210,12 @@ fn with_a_key_a_running_node_opens_only_to_its_passphrase() {
     assert!(told(&again).contains("there is one in"), "{}", told(&again));
     let settings = home.folder.path().join("settings.toml");
     std::fs::write(&settings, "[weights]\nsemantic = 0.48\nthompson = 0.15\n").unwrap();
-    let verbs: [&[&str]; 13] = [
+    let verbs: [&[&str]; 18] = [
         &["invite", "--mine"],
         &["join", "klnode1"],
+        &["join", "127.0.0.1:1", "--mine"],
         &["peer", "approve", "ab"],
+        &["peer", "approve", "ab", "--code", "123456"],
         &["peer", "refuse", "ab"],
         &["peer", "block", "ab"],
         &["peer", "unblock", "ab"],
@@ -220,6 +223,9 @@ fn with_a_key_a_running_node_opens_only_to_its_passphrase() {
         &["peer", "filter", "ab", "--deny-tag", "x"],
         &["workspace", "new", "team"],
         &["workspace", "members", "team", "--remove", "ab"],
+        &["workspace", "members", "team", "--add", "ab"],
+        &["workspace", "accept", "team"],
+        &["workspace", "decline", "team"],
         &["workspace", "settings", "team", settings.to_str().unwrap()],
         &["task", "dismiss", "ab", "1", "--reason", "x"],
         &["task", "keep", "ab", "1"],

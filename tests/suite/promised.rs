@@ -191,6 +191,7 @@ fn about_peers(entry: EntryId, peer: AuthorId) -> Vec<Command> {
         expires: START,
         must_confirm: false,
         used_by: None,
+        joiner: None,
     };
     let refusal = RefusalRow {
         header: vec![1, 2, 3],

@@ -311,7 +311,7 @@ fn a_person_is_asked_before_what_a_workspace_holds_is_shown_to_others() {
     assert!(told(&refused).contains("into `team` without a yes: 1 entry "), "{}", told(&refused));
     assert!(told(&refused).contains("hint: say it with --yes"), "{}", told(&refused));
     let joined = told(&run(home, &["join", "nowhere", "--yes"]));
-    assert!(joined.contains("it is neither a ticket nor a multiaddr"), "{joined}");
+    assert!(joined.contains("it is neither a ticket nor an address"), "{joined}");
     let taken = told(&run(home, &["workspace", "new", "main"]));
     assert!(taken.contains("there is one of that name"), "{taken}");
     assert!(!taken.contains("klnode invite main"), "{taken}");

@@ -86,6 +86,8 @@ impl Egress {
 pub struct Federation {
     /// How long a ticket is good.
     pub ticket_lifetime: Interval,
+    /// How long an attempt to join by address may take.
+    pub join_lifetime: Interval,
     /// How close together commits are announced once.
     pub notify_debounce: Interval,
     /// How often a connected peer is compared with this node.

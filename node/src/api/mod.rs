@@ -15,6 +15,7 @@ mod exchange;
 mod filters;
 mod gate;
 mod history;
+mod joining;
 mod limits;
 mod metrics;
 pub mod person;

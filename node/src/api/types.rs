@@ -10,6 +10,7 @@ mod briefing;
 mod events;
 mod findings;
 mod history;
+pub mod joins;
 pub mod peers;
 mod places;
 mod quarantine;

@@ -31,6 +31,7 @@ pub mod hook;
 pub mod identity;
 mod import;
 mod invite;
+mod join;
 mod maintain;
 pub mod mcp;
 mod peer;
@@ -270,6 +271,13 @@ pub trait Progress {
 
     /// Something else is about to be shown, or to begin: it has its own time.
     fn clear(&mut self);
+
+    /// Shows lines at once, and keeps them there. False if a program reads the answer, which then has to
+    /// say the same.
+    fn announce(&mut self, lines: &str) -> bool {
+        let _ = lines;
+        false
+    }
 }
 
 /// Carries out a verb of the running node. Until it tells itself how far it is, it is told that the node

@@ -30,9 +30,12 @@ pub enum PeerVerb {
     Show(OnePeer),
     /// Let a node that waits talk to this one.
     ///
-    /// Example: klnode peer approve alice
-    Approve(OnePeer),
-    /// Say no to a node that waits.
+    /// A node that asks to join by address chose its own name, so approving it takes the six digits that
+    /// its machine shows. One wrong code ends the attempt on both sides.
+    ///
+    /// Example: klnode peer approve alice --code 123456
+    Approve(ApproveArgs),
+    /// Say no to a node that waits, or end an attempt of this node to join one.
     ///
     /// One that may talk already, and waits to be more, goes on as it was.
     ///
@@ -71,6 +74,16 @@ pub struct OnePeer {
     pub peer: String,
 }
 
+/// A node to approve.
+#[derive(Debug, clap::Args)]
+pub struct ApproveArgs {
+    /// Its name, its key or peer id, or the beginning of its key.
+    pub peer: String,
+    /// The six digits that the other machine shows.
+    #[arg(long, value_name = "DIGITS")]
+    pub code: Option<String>,
+}
+
 impl PeerVerb {
     pub(super) fn needs_person(&self) -> bool {
         match self {
@@ -94,7 +107,9 @@ impl PeerVerb {
                 let peer: Peer = client.get(&path(&one.peer, "")?).await?;
                 Ok(Reply::new(&peer, whole(&peer)))
             }
-            Self::Approve(one) => one.decide(client, Decision::Approve).await,
+            Self::Approve(ApproveArgs { peer, code }) => {
+                OnePeer { peer }.decide_with(client, Decision::Approve, code).await
+            }
             Self::Refuse(one) => one.decide(client, Decision::Refuse).await,
             Self::Block(one) => one.decide(client, Decision::Block).await,
             Self::Unblock(one) => one.decide(client, Decision::Unblock).await,
@@ -107,8 +122,18 @@ impl PeerVerb {
 
 impl OnePeer {
     async fn decide(self, client: &Client, decision: Decision) -> Result<Reply, VerbError> {
+        self.decide_with(client, decision, None).await
+    }
+
+    async fn decide_with(
+        self,
+        client: &Client,
+        decision: Decision,
+        code: Option<String>,
+    ) -> Result<Reply, VerbError> {
         let path = path(&self.peer, "/decision")?;
-        let peer: Peer = client.send_json(Method::POST, &path, &Decide { decision }).await?;
+        let decide = Decide { decision, code };
+        let peer: Peer = client.send_json(Method::POST, &path, &decide).await?;
         let text = format!("{}  {}\n", called(&peer), decided(decision, &peer));
         Ok(Reply::new(&peer, text))
     }
@@ -118,6 +143,9 @@ impl OnePeer {
 fn decided(decision: Decision, peer: &Peer) -> String {
     let is_approved = peer.state == "approved";
     let told = match decision {
+        Decision::Approve if peer.request.is_some() => {
+            "is confirmed here; the other side has to type the code too"
+        }
         Decision::Approve if peer.mine => "may talk now: another machine of yours",
         Decision::Approve if !peer.workspaces.is_empty() => {
             let shared = peer.workspaces.join(", ");
@@ -127,6 +155,7 @@ fn decided(decision: Decision, peer: &Peer) -> String {
             "may talk now: neither yours nor a member of anything, until a ticket makes it so \
              (`klnode invite --help`)"
         }
+        Decision::Refuse if peer.asked => "is asked no longer: the attempt to join is over",
         Decision::Refuse if is_approved => "goes on as it was; what it was offered is taken back",
         Decision::Refuse => "is refused; it hears of that when it asks again",
         Decision::Block => "is blocked",

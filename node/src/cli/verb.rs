@@ -2,9 +2,9 @@
 
 use super::{
     accept, add, anchors, archive, backup, briefing, change, config, connect, eval, export,
-    friction, help, history, hook, identity, import, invite, maintain, mcp, peer, person, promote,
-    quarantine, read, restore, search, served, service, supersede, survey, task, usage, watch,
-    workspace,
+    friction, help, history, hook, identity, import, invite, join, maintain, mcp, peer, person,
+    promote, quarantine, read, restore, search, served, service, supersede, survey, task, usage,
+    watch, workspace,
 };
 use clap::Subcommand;
 
@@ -172,8 +172,12 @@ pub enum Verb {
     Invite(invite::InviteArgs),
     /// Pair with another node, by its ticket or its address.
     ///
-    /// Example: klnode join klnode1qaz…
-    Join(invite::JoinArgs),
+    /// By address both machines show six digits. The operator there reads them here and types
+    /// `klnode peer approve NAME --code DIGITS`; this verb waits for that, and Ctrl-C cancels it. One
+    /// wrong code ends the attempt.
+    ///
+    /// Example: klnode join vm.example:4001 --member team
+    Join(join::JoinArgs),
     /// Look at other nodes, and decide what they may have.
     ///
     /// Example: klnode peer list

@@ -54,6 +54,11 @@ impl Progress for &Shared<'_> {
         self.has_told.set(true);
         self.progress.borrow_mut().clear();
     }
+
+    fn announce(&mut self, lines: &str) -> bool {
+        self.has_told.set(true);
+        self.progress.borrow_mut().announce(lines)
+    }
 }
 
 /// What is told around a verb that has told nothing yet.

@@ -1,8 +1,10 @@
 //! `klnode watch`: what happens, as it happens.
 
 use super::VerbError;
-use super::harmless::harmless_json;
+use super::harmless::{harmless_json, printable};
+use super::join::wanted;
 use super::when::moment;
+use crate::api::types::joins::JoinRequested;
 use crate::api::types::{Event, Noted};
 use crate::api::{Client, ClientError};
 
@@ -65,6 +67,12 @@ fn line(name: &str, data: &str) -> Result<String, VerbError> {
             "-",
             codes.join(", ")
         ));
+    }
+    if name == "join" {
+        let asked: JoinRequested = serde_json::from_str(data).map_err(garbled)?;
+        let (who, key, want) = (printable(&asked.name), &asked.peer[..8], wanted(&asked.request));
+        let code = asked.request.code.unwrap_or_default();
+        return Ok(format!("{:>8}  {who} ({key}) asks to be {want}, code {code}\n", "-"));
     }
     let event: Event = serde_json::from_str(data).map_err(garbled)?;
     let at = moment(event.at);

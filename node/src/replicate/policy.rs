@@ -16,8 +16,12 @@ use klnode_federation::proto::filter::Filter;
 use klnode_federation::proto::ticket::{Offer, is_workspace_name};
 
 impl Core {
-    /// Lets a peer talk, and makes it what it was offered to be.
+    /// Lets a peer talk, and makes it what it was offered to be. A request to join by address needs its
+    /// code ([`Core::approve_with_code`]).
     pub fn approve(&mut self, peer: AuthorId) -> Result<(), PairError> {
+        if self.needs_code(peer) {
+            return Err(PairError::CodeNeeded(self.called(peer)?));
+        }
         let held = self.row(peer)?;
         let row = PeerRow { approval: Approval::Approved, ..held };
         self.settle(peer, row)
@@ -26,6 +30,10 @@ impl Core {
     /// Says no to a node that waits. One that may talk already goes on as it was, without what it was
     /// offered; one that waits for nothing is not sent away by a word that says no to nothing.
     pub fn refuse(&mut self, peer: AuthorId) -> Result<(), PairError> {
+        // A request to join by address ends, and so does an attempt of this node.
+        if self.refuse_request(peer) || self.cancel_join(peer) {
+            return Ok(());
+        }
         let held = self.row(peer)?;
         match (held.approval, held.offer.is_some()) {
             (Approval::Waiting | Approval::Refused, _) => self.remove(peer),
@@ -41,9 +49,9 @@ impl Core {
     pub fn remove(&mut self, peer: AuthorId) -> Result<(), PairError> {
         let held = self.row(peer)?;
         // Whoever comes back begins with nothing.
-        let (offer, egress, ingress) = (None, None, None);
+        let (offer, egress, ingress, offered) = (None, None, None, Vec::new());
         let approval = Approval::Refused;
-        let row = PeerRow { approval, is_mine: false, offer, egress, ingress, ..held };
+        let row = PeerRow { approval, is_mine: false, offer, egress, ingress, offered, ..held };
         self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
         self.net.forbid(peer);
         self.changed([peer].into());
@@ -59,6 +67,9 @@ impl Core {
             true if peer == self.own => return Err(PairError::Oneself("block")),
             false if !was_blocked => return Err(PairError::NotBlocked(self.called(peer)?)),
             _ => {}
+        }
+        if is_blocked {
+            self.refuse_request(peer);
         }
         // A key may be blocked without ever having been met.
         let unmet = PeerRow { approval: Approval::Refused, since: now, ..PeerRow::default() };
@@ -136,7 +147,7 @@ impl Core {
     }
 
     /// What a node is called here.
-    fn called(&mut self, peer: AuthorId) -> Result<String, PairError> {
+    pub(super) fn called(&mut self, peer: AuthorId) -> Result<String, PairError> {
         let society = self.society()?;
         Ok(name_of(&society, peer))
     }
@@ -256,8 +267,11 @@ impl Core {
         Ok(self.replica.note(acts.collect())?)
     }
 
-    /// Takes a member or admin out of a workspace.
+    /// Takes a member or admin out of a workspace, or takes back what a peer was offered there.
     pub fn remove_member(&mut self, id: WorkspaceId, who: AuthorId) -> Result<(), PairError> {
+        if self.withdraw_offer(id, who)? && !self.charter(id)?.members.contains(&who) {
+            return Ok(());
+        }
         let claims = [TextSet::MEMBERS, TextSet::ADMINS]
             .map(|set| Claim::Withdraw(set, who.to_string()))
             .to_vec();

@@ -217,6 +217,7 @@ fn replication(
             move |port| home.note_port(port)
         }),
         ticket_lifetime: federation.ticket_lifetime.get(),
+        join_lifetime: federation.join_lifetime.get(),
         now,
         entropy,
     })

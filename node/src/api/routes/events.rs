@@ -9,9 +9,12 @@ use crate::api::apart::apart;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::Params;
 use crate::api::history::facet_name;
+use crate::api::joining::request;
 use crate::api::server::{Service, Streams};
+use crate::api::types::joins::JoinRequested;
 use crate::api::types::{self, EventsQuery, Told};
-use crate::query;
+use crate::query::{self, cleaned};
+use crate::replicate::Join;
 use crate::store::rows::Seq;
 use crate::store::upkeep::Stage;
 use crate::store::{Change, Error};
@@ -38,6 +41,8 @@ const READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
 ///
 /// What upkeep does by itself is told as `upkeep`, an event for each thing that it merged, proposed or
 /// found; those have a number instead of an id. To go on, give the last as `noted_since`.
+///
+/// A node that asks to join this one by address is told as `join`, with its code.
 #[utoipa::path(get, path = "/v1/events", params(EventsQuery),
     responses((status = 200, body = Told, content_type = "text/event-stream")))]
 pub(super) async fn events(
@@ -64,9 +69,11 @@ pub(super) async fn events(
             format!("stream events: noted_since is {noted}, but the journal ends at {newest}");
         return Err(ApiError::new(Kind::Invalid, message, None));
     }
-    let at = Place { since, noted: noted_since.unwrap_or(newest) };
+    let requests = service.peers.as_ref().map(|peers| peers.requests());
+    let requested = requests.as_ref().map_or(0, |requests| *requests.borrow());
+    let at = Place { since, noted: noted_since.unwrap_or(newest), requested };
     let (stop, pending) = (streams.stop.clone(), VecDeque::new());
-    let reading = Reading { service, at, head, noted, stop, pending, _seat: seat };
+    let reading = Reading { service, at, head, noted, requests, stop, pending, _seat: seat };
     let stream = futures_util::stream::unfold(reading, async |mut reading| {
         let event = reading.next().await?;
         Some((sent(&event), reading))
@@ -81,6 +88,8 @@ struct Place {
     since: Seq,
     /// In the journal of upkeep.
     noted: u64,
+    /// Among the requests of other nodes to join.
+    requested: u64,
 }
 
 /// A stream at its place.
@@ -89,6 +98,7 @@ struct Reading {
     at: Place,
     head: watch::Receiver<Seq>,
     noted: watch::Receiver<u64>,
+    requests: Option<watch::Receiver<u64>>,
     stop: watch::Receiver<bool>,
     pending: VecDeque<Told>,
     _seat: OwnedSemaphorePermit,
@@ -107,6 +117,9 @@ impl Reading {
             // Marked as seen before anything is read: what comes meanwhile wakes again.
             self.head.borrow_and_update();
             self.noted.borrow_and_update();
+            if let Some(requests) = &mut self.requests {
+                requests.borrow_and_update();
+            }
             let (service, at) = (self.service.clone(), self.at);
             match apart(move |_| read(&service, at)).await {
                 Ok((events, read_to)) => {
@@ -126,9 +139,21 @@ impl Reading {
                 // An error means that the writer or the server has gone.
                 moved = self.head.changed() => moved.ok()?,
                 moved = self.noted.changed() => moved.ok()?,
+                () = another_request(&mut self.requests) => {}
                 stopped = self.stop.changed() => stopped.ok()?,
             }
         }
+    }
+}
+
+/// Waits for the next request to join; for ever on a node without a network.
+async fn another_request(requests: &mut Option<watch::Receiver<u64>>) {
+    let changed = match requests {
+        Some(requests) => requests.changed().await.is_ok(),
+        None => false,
+    };
+    if !changed {
+        std::future::pending().await
     }
 }
 
@@ -151,6 +176,13 @@ fn read(service: &Service, from: Place) -> Result<(Vec<Told>, Place), ApiError> 
         if row.stage != Stage::Gone {
             events.push(Told::Upkeep(noted(&reading, Some(number), &row)));
         }
+    }
+    let joins = service.peers.as_ref().map(|peers| peers.live().joins).unwrap_or_default();
+    let newer = |join: &&Join| join.number > from.requested;
+    for join in joins.iter().filter(|join| join.is_open()).filter(newer) {
+        at.requested = at.requested.max(join.number);
+        let (peer, name) = (join.peer.to_string(), cleaned(&join.name));
+        events.push(Told::Join(JoinRequested { peer, name, request: request(join) }));
     }
     Ok((events, at))
 }
@@ -184,6 +216,7 @@ fn sent(told: &Told) -> Result<Event, ApiError> {
             Event::default().id(event.seq.to_string()).event(name)
         }
         Told::Upkeep(_) => Event::default().event("upkeep"),
+        Told::Join(_) => Event::default().event("join"),
     };
     event
         .json_data(told)

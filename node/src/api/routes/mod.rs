@@ -11,6 +11,7 @@ mod entries;
 mod events;
 mod findings;
 mod history;
+mod joins;
 mod lifecycle;
 mod listing;
 mod metrics;
@@ -65,7 +66,8 @@ fn operator() -> OpenApiRouter<Service> {
         .routes(routes!(entries::edit_as_person))
         .merge(portable::guarded())
         .routes(routes!(peers::invite))
-        .routes(routes!(peers::join))
+        .routes(routes!(joins::join))
+        .routes(routes!(joins::decide_offer))
         .routes(routes!(peers::decide))
         .routes(routes!(peers::set_filter))
         .routes(routes!(findings::dismiss))
@@ -117,6 +119,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(peers::show))
         .routes(routes!(peers::preview_filter))
         .routes(routes!(peers::sync))
+        .routes(routes!(joins::decision))
         .routes(routes!(peers::receipts))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::show))

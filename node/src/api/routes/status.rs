@@ -79,11 +79,20 @@ fn attention(status: &Status, society: &Society, disk: Disk) -> Vec<String> {
     let waiting: Vec<&Peer> = status.peers.iter().filter(is_waiting).collect();
     match waiting.as_slice() {
         [] => {}
+        [one] if one.request.is_some() => {
+            let name = if one.name.is_empty() { "a node" } else { one.name.as_str() };
+            let key = &one.peer[..8];
+            wants.push(format!("{name} ({key}) asks to join: see `klnode peer list`"));
+        }
         [one] => {
             let name = if one.name.is_empty() { "a node" } else { one.name.as_str() };
             wants.push(format!("{name} ({}) waits for `klnode peer approve`", &one.peer[..8]));
         }
         many => wants.push(format!("{} nodes wait for `klnode peer approve`", many.len())),
+    }
+    for offer in status.peers.iter().flat_map(|peer| &peer.offers) {
+        let (from, name) = (&offer.peer_name, &offer.name);
+        wants.push(format!("{from} offers membership: `klnode workspace accept {name}`"));
     }
     if let Some(fault) = &status.index.fault {
         wants.push(format!("the index stands still: it cannot {fault}"));

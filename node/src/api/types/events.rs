@@ -1,6 +1,7 @@
 //! What a stream of events carries.
 
 use super::Noted;
+use super::joins::JoinRequested;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -25,6 +26,8 @@ pub enum Told {
     Record(Event),
     /// `upkeep`: what was merged, proposed or found. Its number is the next `noted_since`.
     Upkeep(Noted),
+    /// `join`: a node asks to join this one by address.
+    Join(JoinRequested),
 }
 
 /// That a record came in. Its kind travels as the name of the event.
