@@ -35,9 +35,11 @@ impl TextSet {
     pub const CHECKOUTS: Self = Self(9);
     /// On a workspace's charter: what each admin shows when it forgets, by key and signature.
     pub const GRANTS: Self = Self(10);
+    /// On a workspace's charter: what members are called, each by key and name.
+    pub const NAMES: Self = Self(11);
 
     /// The sets this version knows, with their names.
-    pub const KNOWN: [(Self, &'static str); 10] = [
+    pub const KNOWN: [(Self, &'static str); 11] = [
         (Self::TAGS, "tags"),
         (Self::ANCHORS, "anchors"),
         (Self::VERIFY_STEPS, "verify_steps"),
@@ -48,6 +50,7 @@ impl TextSet {
         (Self::OWNER_NONCES, "owner_nonces"),
         (Self::CHECKOUTS, "checkouts"),
         (Self::GRANTS, "grants"),
+        (Self::NAMES, "names"),
     ];
 
     /// The set's name, if this version knows it.
@@ -59,7 +62,8 @@ impl TextSet {
 /// Evidence for an entry. Never withdrawn, only retracted with the rest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Citation {
-    /// `commit`, `pr`, `doc`, `test`, `transcript`, `file`, `url` or `run`.
+    /// `commit`, `pr`, `doc`, `test`, `transcript`, `file`, `url` or `run`; `word` for the writer's own
+    /// word, which only says where the entry comes from.
     pub evidence_type: String,
     /// Where the evidence is.
     pub evidence_ref: String,

@@ -113,7 +113,8 @@ pub struct Shown {
     pub digest: Digest,
     /// Whether its stamp is still ahead of the reader's clock: shown for want of another.
     pub is_early: bool,
-    /// Values of other authors that nobody has replaced: the register is contested.
+    /// Values of other authors that nobody has replaced and that say something else: the register is
+    /// contested.
     pub rivals: Vec<Value>,
 }
 
@@ -155,8 +156,10 @@ impl Lww {
             heads.remove(replaced);
         }
         let winner = heads.iter().max_by_key(|(d, v)| (v.stamp, v.author, **d))?;
-        let rivals = heads.values().filter(|value| value.author != winner.1.author);
-        let rivals = rivals.map(|value| (*value).clone()).collect();
+        // Two authors who settled a conflict in the same words agree.
+        let is_rival =
+            |value: &&&Value| value.author != winner.1.author && value.text != winner.1.text;
+        let rivals = heads.values().filter(is_rival).map(|value| (*value).clone()).collect();
         let (digest, value) = first_said((winner.0, winner.1), &pool);
         Some(Shown { value: value.clone(), digest: *digest, is_early: !any_due, rivals })
     }
@@ -254,6 +257,18 @@ mod tests {
         assert_eq!(shown(&both, 100), ("theirs".into(), 1));
         write(&mut both, 1, 30, "agreed");
         assert_eq!(shown(&both, 100), ("agreed".into(), 0));
+    }
+
+    #[test]
+    fn authors_who_settle_a_conflict_in_the_same_words_agree() {
+        let (mut ours, mut theirs) = (Lww::default(), Lww::default());
+        write(&mut ours, 1, 10, "ours");
+        write(&mut theirs, 2, 20, "theirs");
+        let both = ours.joined(theirs);
+        let (mut here, mut there) = (both.clone(), both);
+        write(&mut here, 1, 30, "ours");
+        write(&mut there, 2, 40, "ours");
+        assert_eq!(shown(&here.joined(there), 100), ("ours".into(), 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! judgements are not made here.
 
 use crate::claims::{Citation, Claims, Link, TextSet};
+use crate::dates::Dates;
 use crate::digest::{Context, Fields};
 use crate::entry::Entry;
 use crate::gcounter::Counted;
@@ -121,6 +122,8 @@ pub struct View {
     pub proposals: Vec<Proposal>,
     /// Counters by author.
     pub counts: BTreeMap<AuthorId, Counts>,
+    /// When it was created and last changed; none where nobody entitled says anything.
+    pub dates: Option<Dates>,
     /// When the view next changes without anything arriving.
     pub next_change: Option<WallTime>,
 }
@@ -191,6 +194,7 @@ impl Entry {
 
         view.proposals = others.iter().flat_map(|(_, claims)| proposals(claims)).collect();
         view.registers = shown_registers(&entitled, now);
+        view.dates = Dates::of(origin, entitled.iter().map(|(_, claims)| &**claims), now);
         let sets: BTreeSet<TextSet> =
             entitled.iter().flat_map(|(_, claims)| claims.texts.keys().copied()).collect();
         for set in sets {
@@ -273,6 +277,7 @@ impl Entry {
             archived: None,
             proposals: Vec::new(),
             counts: self.tallies.iter().map(|(author, tally)| (*author, count(tally))).collect(),
+            dates: None,
             next_change: self.next_change(now),
         }
     }

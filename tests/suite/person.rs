@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 /// What changes something and is everybody's. A route that is neither here nor an operator's fails
 /// a test: whoever adds one decides.
-const EVERYBODYS: [&str; 28] = [
+const EVERYBODYS: [&str; 29] = [
     "patch /v1/entries/{entry}",
     "post /v1/anchors/check",
     "post /v1/backup",
@@ -25,6 +25,7 @@ const EVERYBODYS: [&str; 28] = [
     "post /v1/entries/{entry}/observations",
     "post /v1/entries/{entry}/promote",
     "post /v1/entries/{entry}/reset",
+    "post /v1/entries/{entry}/resolve",
     "post /v1/entries/{entry}/retract",
     "post /v1/entries/{entry}/supersede",
     "post /v1/import",
@@ -45,12 +46,13 @@ const EVERYBODYS: [&str; 28] = [
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 16] = [
+const OPERATORS: [&str; 17] = [
     "patch /v1/entries/{entry}/person",
     "patch /v1/workspaces/{name}",
     "post /v1/entries/person",
     "post /v1/entries/{entry}/confirm/person",
     "post /v1/entries/{entry}/promote/procedural",
+    "post /v1/entries/{entry}/resolve/person",
     "post /v1/import/person",
     "post /v1/invitations",
     "post /v1/join",

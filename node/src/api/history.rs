@@ -40,6 +40,7 @@ pub(super) fn record(
         seq: seq.0,
         facet: facet_name(header.facet).into(),
         author: header.author.to_string(),
+        author_name: String::new(),
         own: header.author == own,
         heard: header.author == own,
         at: header.stamp.wall().as_millis(),

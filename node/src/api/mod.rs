@@ -9,6 +9,7 @@ mod apart;
 mod bound;
 mod caller;
 mod client;
+mod conflicts;
 mod description;
 mod errors;
 mod exchange;

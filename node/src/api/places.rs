@@ -12,6 +12,7 @@ use klnode_crdt::claims::Citation;
 use klnode_crdt::ids::TaskId;
 use klnode_crdt::kind::Kind as EntryKind;
 use klnode_crdt::origin::Memory;
+use klnode_crdt::time::WallTime;
 use std::path::Path;
 
 /// For people and agents alike: a tool has a field where the command line has a flag.
@@ -50,6 +51,7 @@ impl Service {
             new.thread = self.thread_in(&snapshot, task, &here)?;
         }
         let thread = new.thread.clone();
+        let source = new.source.take();
         let (by, now) = (self.author.to_string(), (self.now)());
         let mut new = translate::new_entry(new, &by, now)?;
         // What it says comes before what it rests on.
@@ -57,7 +59,11 @@ impl Service {
         let needs_evidence = new.memory != Memory::Episodic && new.citations.is_empty();
         let mut cited = None;
         if needs_evidence {
-            let found = by_itself(new.kind, task, &here).ok_or_else(|| {
+            let found = match by_itself(new.kind, task, &here) {
+                None if new.memory != Memory::Procedural => sourced(source.as_deref())?,
+                found => found,
+            };
+            let found = found.ok_or_else(|| {
                 let unread = here.unread_refs.as_ref().map(|format| {
                     format!(
                         ", and this checkout keeps its references as {format}, which is not read"
@@ -72,7 +78,6 @@ impl Service {
             })?;
             let (evidence_type, evidence_ref, is_context) = found;
             cited = Some(format!("{evidence_type}:{evidence_ref}"));
-            let evidence_type = evidence_type.to_owned();
             let cited_by = by;
             new.citations.push(Citation {
                 evidence_type,
@@ -101,18 +106,25 @@ impl Service {
     }
 }
 
+/// Evidence that was found by itself: its kind, where it is, and whether it only says where the entry
+/// was written.
+type Cited = (String, String, bool);
+
 /// What an entry cites where nothing was given: the task, or else the commit that is checked out,
 /// which only says where it was written. Norms cite what somebody names, and nothing else.
-fn by_itself(
-    kind: EntryKind,
-    task: Option<TaskId>,
-    here: &Here,
-) -> Option<(&'static str, String, bool)> {
+fn by_itself(kind: EntryKind, task: Option<TaskId>, here: &Here) -> Option<Cited> {
     if kind == EntryKind::Norm {
         return None;
     }
-    let by_task = task.map(|task| ("run", format!("task/{task}"), false));
-    by_task.or_else(|| here.head.clone().map(|head| ("commit", head, true)))
+    let by_task = task.map(|task| ("run".to_owned(), format!("task/{task}"), false));
+    by_task.or_else(|| here.head.clone().map(|head| ("commit".to_owned(), head, true)))
+}
+
+/// The source that the caller names, as a citation that counts less than evidence.
+fn sourced(source: Option<&str>) -> Result<Option<Cited>, ApiError> {
+    let Some(source) = source else { return Ok(None) };
+    let cited = translate::citations(&[source.to_owned()], "", WallTime::default())?;
+    Ok(cited.into_iter().next().map(|of| (of.evidence_type, of.evidence_ref, true)))
 }
 
 /// A line that says of which repository a checkout is, as it travels; nothing if it says nothing.

@@ -211,6 +211,12 @@ pub struct Hit {
     /// Whether the text has been seen to work, here or by members who are trusted.
     #[serde(default)]
     pub corroborated: bool,
+    /// When it was created, by its creator's clock, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<u64>,
+    /// When a field, a tag or a citation last changed, by the author's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated: Option<u64>,
     /// Fields on which several authors say different things.
     #[serde(default)]
     pub contested: Vec<String>,
@@ -475,6 +481,8 @@ fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers
         weight: entry.weight,
         foreign: entry.foreign,
         corroborated: entry.corroborated,
+        created: entry.created,
+        updated: entry.updated,
         contested: entry.contested,
         proposals: entry.proposals,
         merged: entry.merged,

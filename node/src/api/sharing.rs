@@ -32,6 +32,10 @@ impl From<PairError> for ApiError {
             PairError::NotWaiting(_) => {
                 (Kind::Invalid, Some("`klnode peer remove` sends away one that may talk already"))
             }
+            PairError::VouchForSilent(_) => {
+                (Kind::Refused, Some("`klnode peer approve` or `klnode peer unblock` lets it talk"))
+            }
+            PairError::VouchForConvicted(_) => (Kind::Refused, None),
             PairError::Refused(_)
             | PairError::Impostor
             | PairError::MayNotInvite(_)
@@ -46,6 +50,8 @@ impl From<PairError> for ApiError {
             | PairError::Expired
             | PairError::Oneself(_)
             | PairError::NotBlocked(_)
+            | PairError::NotVouched(_)
+            | PairError::VouchForOwn(_)
             | PairError::NameTaken(_)
             | PairError::BadName(_)
             | PairError::Personal(_)
@@ -205,6 +211,10 @@ pub(super) fn trust(report: &TrustReport) -> types::Trust {
         of_recent: report.of_recent,
         recent_outcomes: report.recent_outcomes as u64,
         left: report.fading.left,
+        earned: report.standing.earned.trust,
+        vouched: report
+            .vouched
+            .map(|(day, successes)| types::Vouched { since: day.start().as_millis(), successes }),
         series: report.series.iter().map(|(_, trust)| *trust).collect(),
     }
 }

@@ -1,5 +1,6 @@
 //! Between what travels and what the node works with.
 
+use super::conflicts;
 use super::errors::{ApiError, Kind as ErrorKind};
 use super::portable::line::RELATIONS;
 use super::types;
@@ -238,12 +239,9 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         corroborated: found.is_corroborated(),
         gate: gate(found.gate()).into(),
         first_seen: found.first_seen.as_millis(),
-        contested: view
-            .registers
-            .iter()
-            .filter(|(_, shown)| !shown.rivals.is_empty())
-            .filter_map(|(register, _)| register.name().map(str::to_owned))
-            .collect(),
+        created: view.dates.map(|dates| dates.created.as_millis()),
+        updated: view.dates.map(|dates| dates.updated.as_millis()),
+        contested: conflicts::contested(found),
         proposals: found.proposals().count(),
         merged: found.merged.iter().map(ToString::to_string).collect(),
         merged_into: found.merged_into.map(|entry| entry.to_string()),
@@ -335,6 +333,7 @@ pub(super) fn whole_entry(
         contributions,
         of_others,
         rivals,
+        versions: conflicts::versions(found, reading)?,
         proposed,
         proposals,
         links,

@@ -7,6 +7,7 @@ mod admission;
 mod anchors;
 mod authors;
 mod briefing;
+mod conflicts;
 mod events;
 mod findings;
 mod history;
@@ -23,6 +24,7 @@ pub use admission::{Admission, ScanVerdict};
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
 pub use authors::{Contribution, OfOther, Proposed, Rival};
 pub use briefing::{BRIEFING_TOKENS, Briefing, BriefingEntry, BriefingQuery, BriefingSection};
+pub use conflicts::{Resolve, Resolved, Settle, SettledField, Version};
 pub use events::{Event, EventsQuery, Told};
 pub use findings::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
@@ -75,6 +77,9 @@ pub struct Status {
     pub clocks_ahead: Option<i64>,
     /// Whether nothing but the user's account protects this node: no person's key exists.
     pub is_unprotected: bool,
+    /// The command that closes `node.key`, where other users can read or write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close_key: Option<String>,
     /// What wants the operator's attention, each in a few words; empty where all is in order. It is what
     /// can be told at once: a survey looks at every entry.
     #[serde(default)]
@@ -158,6 +163,11 @@ pub struct NewEntry {
     /// Evidence, each as KIND:REF.
     #[serde(default)]
     pub evidence: Vec<String>,
+    /// What it cites where no evidence is given and neither a task nor a checkout is known, as
+    /// KIND:REF. It only says where the entry comes from, which counts less than evidence; procedural
+    /// entries need evidence and do not use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// Places in a checkout that it speaks of.
     #[serde(default)]
     pub anchors: Vec<String>,
@@ -264,8 +274,19 @@ pub struct Entry {
     /// The entry under which this one is shown in answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_into: Option<String>,
+    /// When it was created, by its creator's clock, in milliseconds since 1970; absent where no text
+    /// is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<u64>,
+    /// When a field, a tag or a citation last changed, by the author's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated: Option<u64>,
     /// Registers with more than one unreplaced value, by name.
     pub contested: Vec<String>,
+    /// Every value of those registers, the shown one included, numbered within its field from the
+    /// oldest, where one entry is shown. `POST /v1/entries/{entry}/resolve` settles them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<Version>,
     /// The other values of those registers, the newest first, where one entry is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rivals: Vec<Proposed>,
@@ -353,6 +374,9 @@ pub struct ListQuery {
     /// Those after this id: `next` of the answer before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// Newest change first, by `updated`, instead of by id.
+    #[serde(default)]
+    pub recent: bool,
     /// Those of this workspace, by name or id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
@@ -535,6 +559,10 @@ pub struct Done {
     /// It had been forgotten before: nothing was left to decide.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub before: bool,
+    /// The author whose text is still shown after this node withdrew its own statements, by the name
+    /// that this node knows; absent where no text is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remains_by: Option<String>,
 }
 
 /// An error, as it travels: `{"error": {...}}`.

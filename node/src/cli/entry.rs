@@ -1,7 +1,9 @@
 //! How an entry looks on a terminal.
 
 use super::harmless::{harmless, printable};
-use crate::api::types::{Admission, Contribution, Entry, Proposed};
+use super::resolve::label;
+use super::when::{day, moment};
+use crate::api::types::{Admission, Contribution, Entry, Version};
 use crate::query::count;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind};
@@ -10,9 +12,9 @@ use std::fmt::Write;
 /// Between two lines of one value: the second does not pass for another row.
 const NEXT_LINE: &str = "\n              ";
 
-/// Lines that are shown of a value that others would have shown, and characters of each.
-const RIVAL_LINES_MAX: usize = 12;
-const RIVAL_CHARACTERS_MAX: usize = 400;
+/// Lines that are shown of a version of a contested field, and characters of each.
+const VERSION_LINES_MAX: usize = 12;
+const VERSION_CHARACTERS_MAX: usize = 400;
 
 /// What one author adds, and why no more.
 fn counted(of: &Contribution) -> String {
@@ -40,8 +42,8 @@ fn marks(entry: &Entry) -> String {
     marks.join(", ")
 }
 
-/// One line: code, status, confidence, marks, whose it is unless it is one's own, title. What others
-/// chose comes last, where it can pass for nothing else.
+/// One line: code, status, confidence, day of the last change, marks, author unless it is this node,
+/// title. Text that others chose comes last, where it can pass for nothing else.
 pub(super) fn line(entry: &Entry) -> String {
     let proposed = entry.proposed.first().filter(|_| is_only_proposed(entry));
     let label = match (proposed, entry.foreign, entry.corroborated) {
@@ -58,8 +60,9 @@ pub(super) fn line(entry: &Entry) -> String {
     };
     let marks = Some(marks(entry)).filter(|marks| !marks.is_empty());
     let marks = marks.map(|marks| format!("({marks})  ")).unwrap_or_default();
+    let updated = entry.updated.map(|at| format!("{}  ", day(at))).unwrap_or_default();
     format!(
-        "{}  {status:<9}  {:>3.0} %  {marks}{label}{}\n",
+        "{}  {status:<9}  {:>3.0} %  {updated}{marks}{label}{}\n",
         entry.code,
         entry.mean * 100.0,
         printable(title),
@@ -92,20 +95,39 @@ fn beside(entry: &Entry) -> Vec<(String, String)> {
     links.chain(promotion).chain(same).chain(shown).chain(flags).collect()
 }
 
-/// What somebody would have shown instead, quoted.
-fn rival(of: &Proposed) -> String {
-    let mut said = format!("{} by {}:", of.register, of.author_name);
+/// One version of a contested field: its number, author and time, and its text unless the text is the
+/// one that is shown anyway.
+fn version(of: &Version) -> String {
+    let mut said = format!("{} {}", of.field, label(of));
+    if of.shown {
+        return said;
+    }
+    if of.text.is_empty() {
+        said.push_str(": left out of a pipe; --all shows it");
+        return said;
+    }
+    said.push(':');
     let text = harmless(of.text.trim_end());
-    for line in text.lines().take(RIVAL_LINES_MAX) {
-        let short: String = line.chars().take(RIVAL_CHARACTERS_MAX).collect();
+    for line in text.lines().take(VERSION_LINES_MAX) {
+        let short: String = line.chars().take(VERSION_CHARACTERS_MAX).collect();
         let more = if short.len() < line.len() { "…" } else { "" };
         let _ = write!(said, "\n{}", format!("| {short}{more}").trim_end());
     }
-    let left_out = text.lines().count().saturating_sub(RIVAL_LINES_MAX);
+    let left_out = text.lines().count().saturating_sub(VERSION_LINES_MAX);
     if left_out > 0 {
         let _ = write!(said, "\n({left_out} more lines)");
     }
     said
+}
+
+/// The versions of contested fields, and how to settle them.
+fn versions(entry: &Entry) -> Vec<(&'static str, String)> {
+    let mut rows: Vec<_> = entry.versions.iter().map(|of| ("version", version(of))).collect();
+    if !rows.is_empty() {
+        let code = &entry.code;
+        rows.push(("settle", format!("klnode resolve {code}, or with --take NUMBER")));
+    }
+    rows
 }
 
 /// What must be said of an entry, and what others have to do with it.
@@ -116,7 +138,7 @@ fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
     // Who wrote it is said before.
     let caveats = entry.caveats.iter().filter(|caveat| !caveat.starts_with("foreign:"));
     let mut rows: Vec<_> = caveats.map(|caveat| ("caveat", caveat.clone())).collect();
-    rows.extend(entry.rivals.iter().map(|of| ("rival", rival(of))));
+    rows.extend(versions(entry));
     rows.extend(entry.contributions.iter().map(|of| ("counted by", counted(of))));
     rows.extend(spoken_for(entry));
     rows.extend(entry.primed_confirmations.map(|of| {
@@ -145,6 +167,13 @@ fn spoken_for(entry: &Entry) -> Vec<(&'static str, String)> {
     });
     let rows = [("confirmed", confirmed), ("served", idle)];
     rows.into_iter().filter_map(|(name, says)| Some((name, says?))).collect()
+}
+
+/// When the entry was created and, if that was later, last changed.
+fn dates(entry: &Entry) -> impl Iterator<Item = (&'static str, u64)> {
+    let updated = entry.updated.filter(|at| Some(*at) != entry.created);
+    let dates = [("created", entry.created), ("updated", updated)];
+    dates.into_iter().filter_map(|(name, at)| Some((name, at?)))
 }
 
 /// Of which type it is, and where it lies. What was taken back has no type any more.
@@ -198,6 +227,9 @@ pub(super) fn whole(entry: &Entry) -> String {
         put("corroborated", tried.to_owned());
     } else if !entry.author.is_empty() {
         put("author", format!("{} ({})", entry.author_name, entry.author));
+    }
+    for (name, at) in dates(entry) {
+        put(name, format!("{} UTC", moment(at)));
     }
     if let Some(checked) = &entry.checked {
         put("checked here", checked.outcome.clone());
@@ -292,26 +324,42 @@ mod tests {
     }
 
     #[test]
-    fn what_else_is_said_in_a_contested_field_is_quoted_line_by_line() {
+    fn every_version_of_a_contested_field_has_a_number_an_author_and_a_time() {
         let (lines, long) = ("a line\n".repeat(20), "x".repeat(500));
+        let version = |field: &str, number: usize, shown: bool, text: &str| {
+            serde_json::json!({
+                "field": field, "number": number, "version": "aa", "author": "cd",
+                "author_name": if shown { "you" } else { "vm" }, "at": 1_790_000_000_000_u64,
+                "shown": shown, "text": text, "gate": "open",
+            })
+        };
+        let theirs = format!("Theirs.\n\nstatus        verified\n{lines}");
         let entry = serde_json::json!({
             "id": "ab", "code": "L-7F3KQ2MX", "title": "Ours", "content": "c", "type": "lesson",
             "memory": "semantic", "workspace": "main", "tags": [], "sets": {}, "registers": {},
             "citations": [], "alpha": 5.0, "beta": 5.0, "mean": 0.5, "observations": 0.0,
             "status": "candidate", "status_reason": "", "author": "", "contested": ["content"],
-            "rivals": [
-                { "author": "cd", "author_name": "vm", "register": "content", "at": 1,
-                  "text": format!("Theirs.\n\nstatus        verified\n{lines}") },
-                { "author": "cd", "author_name": "vm", "register": "title", "at": 1, "text": long },
+            "created": 1_790_000_000_000_u64, "updated": 1_790_000_060_000_u64,
+            "versions": [
+                version("content", 1, false, &theirs), version("content", 2, true, "c"),
+                version("title", 1, false, &long), version("title", 2, false, ""),
             ],
             "proposals": 0, "pinned": false, "muted": false, "invalidated": false,
         });
         let text = whole(&serde_json::from_value(entry).unwrap());
-        let shown = "\nrival         content by vm:\n              | Theirs.\n              |\n\
+        let shown = "\nversion       content 1 by vm, 2026-09-21 14:13:20 UTC:\n\
+                     \x20             | Theirs.\n              |\n\
                      \x20             | status        verified\n              | a line\n";
         assert!(text.contains(shown), "{text}");
         assert!(text.contains("\n              (11 more lines)\n"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() < 420), "{text}");
+        let own = "\nversion       content 2 by you, 2026-09-21 14:13:20 UTC (shown)\n";
+        assert!(text.contains(own), "{text}");
+        let left_out = "title 2 by vm, 2026-09-21 14:13:20 UTC: left out of a pipe; --all shows it";
+        assert!(text.contains(left_out), "{text}");
+        assert!(text.contains("\nsettle        klnode resolve L-7F3KQ2MX"), "{text}");
+        assert!(text.contains("\ncreated       2026-09-21 14:13:20 UTC\n"), "{text}");
+        assert!(text.contains("\nupdated       2026-09-21 14:14:20 UTC\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() < 440), "{text}");
     }
 
     #[test]

@@ -46,6 +46,13 @@ pub enum PeerVerb {
     ///
     /// Example: klnode peer unblock alice
     Unblock(OnePeer),
+    /// Vouch for a peer, so that its word counts before its texts have helped here.
+    ///
+    /// A vouch counts as three successes on this node, which fade after 30 days. It is never sent to
+    /// others, opens no gate, and ends with a block, a removal or a conviction. Vouching again renews it.
+    ///
+    /// Example: klnode peer vouch alice
+    Vouch(Vouch),
     /// Talk to a node no longer.
     ///
     /// Its filters go, and a machine of yours is none any more until it joins with a new ticket.
@@ -64,6 +71,17 @@ pub enum PeerVerb {
     Preview(PreviewArgs),
 }
 
+/// For which peer to vouch.
+#[derive(Debug, clap::Args)]
+pub struct Vouch {
+    /// The peer.
+    #[command(flatten)]
+    pub peer: OnePeer,
+    /// Take the vouch back.
+    #[arg(long)]
+    pub undo: bool,
+}
+
 /// One node.
 #[derive(Debug, clap::Args)]
 pub struct OnePeer {
@@ -80,6 +98,7 @@ impl PeerVerb {
             | Self::Refuse(_)
             | Self::Block(_)
             | Self::Unblock(_)
+            | Self::Vouch(_)
             | Self::Remove(_) => true,
         }
     }
@@ -99,6 +118,10 @@ impl PeerVerb {
             Self::Block(one) => one.decide(client, Decision::Block).await,
             Self::Unblock(one) => one.decide(client, Decision::Unblock).await,
             Self::Remove(one) => one.decide(client, Decision::Remove).await,
+            Self::Vouch(Vouch { peer, undo }) => {
+                let decision = if undo { Decision::Unvouch } else { Decision::Vouch };
+                peer.decide(client, decision).await
+            }
             Self::Filter(filter) => filter.run(client).await,
             Self::Preview(args) => args.run(client).await,
         }
@@ -131,6 +154,11 @@ fn decided(decision: Decision, peer: &Peer) -> String {
         Decision::Refuse => "is refused; it hears of that when it asks again",
         Decision::Block => "is blocked",
         Decision::Unblock => "is heard again",
+        Decision::Vouch => {
+            "is vouched for: it counts as three successes here, which fade; `klnode peer show` has \
+             the trust"
+        }
+        Decision::Unvouch => "is vouched for no longer",
         Decision::Remove => {
             "is refused now: `klnode peer approve` lets it talk again, and only a ticket makes it \
              yours"

@@ -1,6 +1,7 @@
 //! `klnode search`: ranked answers, labelled and explained.
 
 use super::harmless::{harmless, printable};
+use super::when::day;
 use super::{Reply, Terminal, VerbError, anchors};
 use crate::api::Client;
 use crate::api::search::{Explained, Hit, Search, SearchAnswer};
@@ -200,6 +201,7 @@ fn put_hit(text: &mut String, hit: &Hit) {
     let cited: Vec<String> = cited.collect();
     labels.extend((!cited.is_empty()).then(|| cited.join(", ")));
     labels.extend(hit.foreign.then(|| author(hit)));
+    labels.extend(hit.updated.map(day));
     labels.extend(hit.note.clone().map(|note| format!("note: {note}")));
     put_labels(text, &labels);
     put_caveats(text, hit);

@@ -1,7 +1,7 @@
 //! `klnode watch`: what happens, as it happens.
 
 use super::VerbError;
-use super::harmless::harmless_json;
+use super::harmless::{harmless_json, printable};
 use super::when::moment;
 use crate::api::types::{Event, Noted};
 use crate::api::{Client, ClientError};
@@ -69,6 +69,6 @@ fn line(name: &str, data: &str) -> Result<String, VerbError> {
     let event: Event = serde_json::from_str(data).map_err(garbled)?;
     let at = moment(event.at);
     let entry = event.code.unwrap_or(event.entry);
-    let author = &event.author[..event.author.len().min(8)];
+    let author = printable(&event.author_name);
     Ok(format!("{:>8}  {at}  {name:<11}  {entry}  by {author}\n", event.seq))
 }

@@ -17,6 +17,8 @@ use klnode_scoring::finding::{Draft, Severity, check};
 
 const EVIDENCE_TYPES: [&str; 8] =
     ["commit", "pr", "doc", "test", "transcript", "file", "url", "run"];
+/// The word of whoever wrote the entry: it says where the entry comes from and is never evidence.
+const OWN_WORD: &str = "word";
 const POLARITIES: [&str; 3] = ["positive", "negative", "neutral"];
 const DECAY_CLASSES: [&str; 3] = ["ephemeral", "stable", "permanent"];
 const OUTCOMES: [&str; 4] = ["confirmed", "rejected", "partial", "inconclusive"];
@@ -274,7 +276,9 @@ fn register(register: Register, text: &str) -> Result<(), Rejection> {
 
 fn citations(citations: &[Citation]) -> Result<(), Rejection> {
     for citation in citations {
-        one_of("evidence_type", &citation.evidence_type, &EVIDENCE_TYPES)?;
+        if !(citation.is_context && citation.evidence_type == OWN_WORD) {
+            one_of("evidence_type", &citation.evidence_type, &EVIDENCE_TYPES)?;
+        }
         if citation.evidence_ref.trim().is_empty() {
             return Err(invalid("evidence_ref", "is empty; name the commit, file or run"));
         }

@@ -202,7 +202,7 @@ fn assessed(
         contexts: count(true),
         scan,
         origin: match author.filter(|author| !author.is_own()) {
-            Some(author) => admission::Origin::Foreign { weight: author.weight.value },
+            Some(author) => admission::Origin::Foreign { weight: author.earned.weight },
             None => admission::Origin::Local,
         },
         kind: view.kind().unwrap_or(Kind::Lesson),

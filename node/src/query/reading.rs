@@ -14,7 +14,7 @@ use crate::store::peers::rows::OutcomeRow;
 use crate::store::rows::{OverlayRow, ProvenRow, UseRow, ViewRow};
 use crate::store::tasks::{TaskRow, TaskState};
 use crate::store::{Error, Snapshot};
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{Counts, Entitlement, ProposedElement, View};
 use klnode_scoring::scan::share::Border;
@@ -210,6 +210,17 @@ impl Reading<'_> {
         let entitlement = self.society.entitlement(row.workspace);
         let view = self.snapshot.entry(entry)?.to_entry().view(self.now, &entitlement);
         Ok(Some((row, view)))
+    }
+
+    /// When an entry last changed, by its authors' clocks; none where nobody entitled says anything.
+    pub fn updated(
+        &self,
+        entry: EntryId,
+        workspace: Option<WorkspaceId>,
+    ) -> Result<Option<WallTime>, Error> {
+        let entitlement = self.society.entitlement(workspace);
+        let view = self.snapshot.entry(entry)?.to_entry().view(self.now, &entitlement);
+        Ok(view.dates.map(|dates| dates.updated))
     }
 
     /// An entry as this person has it, whatever fellow members say.

@@ -71,6 +71,18 @@ pub enum PairError {
     /// There is nothing to lift.
     #[error("unblock `{0}`: it is not blocked")]
     NotBlocked(String),
+    /// The operator has not vouched for it.
+    #[error("take back the vouch for {0}: there is none")]
+    NotVouched(String),
+    /// A machine of the same person has full trust.
+    #[error("vouch for {0}: it is a machine of yours and has full trust already")]
+    VouchForOwn(String),
+    /// It may not talk, or is blocked.
+    #[error("vouch for {0}: it may not talk to this node, or is blocked")]
+    VouchForSilent(String),
+    /// It signed two different things as one.
+    #[error("vouch for {0}: it was convicted of signing two different things as one")]
+    VouchForConvicted(String),
     /// No such workspace.
     #[error("find workspace `{0}`; `klnode workspace list` shows those that are known")]
     NoSuchWorkspace(String),
@@ -141,7 +153,7 @@ impl Core {
         addresses
     }
 
-    fn card(&self) -> Card {
+    pub(super) fn card(&self) -> Card {
         Card { name: self.name.clone(), addresses: self.told_addresses() }.cut()
     }
 }

@@ -4,7 +4,7 @@ use super::pairing::PairError;
 use super::replica::Writer;
 use super::run::Core;
 use crate::engine::{Command, NewEntry, PeerAct, SourceKey};
-use crate::query::name_of;
+use crate::query::{cleaned, name_of};
 use crate::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
@@ -68,6 +68,27 @@ impl Core {
             acts.extend(self.readmit()?);
         }
         self.replica.note(acts)?;
+        self.changed([peer].into());
+        Ok(())
+    }
+
+    /// Vouches for a peer from today on, or takes that back. Vouching again renews it.
+    pub fn vouch(&mut self, peer: AuthorId, is_vouched: bool) -> Result<(), PairError> {
+        let held = self.row(peer)?;
+        let was_vouched = held.vouched.is_some();
+        let today = (self.now)().day();
+        let row = PeerRow { vouched: is_vouched.then_some(today), ..held };
+        let is_convicted = self.replica.writer().store().snapshot()?.equivocation(peer)?.is_some();
+        match is_vouched {
+            true if row.is_mine => return Err(PairError::VouchForOwn(self.called(peer)?)),
+            true if is_convicted => return Err(PairError::VouchForConvicted(self.called(peer)?)),
+            true if row.standing_vouch().is_none() => {
+                return Err(PairError::VouchForSilent(self.called(peer)?));
+            }
+            false if !was_vouched => return Err(PairError::NotVouched(self.called(peer)?)),
+            _ => {}
+        }
+        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
         self.changed([peer].into());
         Ok(())
     }
@@ -149,7 +170,9 @@ impl Core {
         match row.offer.take() {
             Some(Offer::Mine) => row.is_mine = true,
             Some(Offer::Member(id, _)) => {
-                let claims = vec![Claim::Add(TextSet::MEMBERS, peer.to_string())];
+                let mut claims = vec![Claim::Add(TextSet::MEMBERS, peer.to_string())];
+                // Members who are not paired with it learn its name from the charter.
+                claims.extend(self.charter(id)?.rename(peer, &cleaned(&row.name)));
                 commands.push(Command::Claim { entry: charter::entry(id), claims });
             }
             None => {}
@@ -218,7 +241,10 @@ impl Core {
             title: name.to_owned(),
             content: "# Settings of this workspace, as TOML.\n".to_owned(),
             registers: Vec::new(),
-            claims: vec![Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())],
+            claims: [Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())]
+                .into_iter()
+                .chain(charter::name_claim(self.own, &cleaned(&self.card().name)))
+                .collect(),
             citations: Vec::new(),
             source: Some(SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() }),
         };
@@ -258,9 +284,9 @@ impl Core {
 
     /// Takes a member or admin out of a workspace.
     pub fn remove_member(&mut self, id: WorkspaceId, who: AuthorId) -> Result<(), PairError> {
-        let claims = [TextSet::MEMBERS, TextSet::ADMINS]
-            .map(|set| Claim::Withdraw(set, who.to_string()))
-            .to_vec();
+        let lists = [TextSet::MEMBERS, TextSet::ADMINS];
+        let listed = lists.map(|set| Claim::Withdraw(set, who.to_string()));
+        let claims = listed.into_iter().chain(self.charter(id)?.unname(who)).collect();
         self.replica
             .writer()
             .write(vec![Command::Claim { entry: charter::entry(id), claims }])

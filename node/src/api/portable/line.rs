@@ -384,6 +384,7 @@ impl Line {
             thread: self.thread,
             tags: self.tags,
             evidence: self.evidence,
+            source: None,
             anchors: self.anchors,
             verify_steps: self.verify_steps,
             depends_on: self.depends_on,

@@ -23,6 +23,7 @@ use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
+use klnode_crdt::view;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::outcome;
 use klnode_scoring::status::Status;
@@ -191,7 +192,7 @@ fn flags(reading: &Reading<'_>, entry: EntryId) -> Result<Vec<ShareFlag>, Error>
 }
 
 /// The same of one that was changed. It is, whatever can be told of it.
-async fn flagged(service: Service, entry: EntryId) -> Vec<ShareFlag> {
+pub(super) async fn flagged(service: Service, entry: EntryId) -> Vec<ShareFlag> {
     let told = apart(move |_| {
         let snapshot = service.snapshot()?;
         let reading = service.reader.at(&snapshot, (service.now)())?;
@@ -432,7 +433,20 @@ pub(super) async fn retract(
     Path(entry): Path<String>,
 ) -> Answered<Done> {
     let entry = resolve_for_change(&service, &entry).await?;
-    done(&service, caller, entry, Command::Retract { entry }).await
+    let Answer(done) = done(&service, caller, entry, Command::Retract { entry }).await?;
+    Ok(Answer(Done { remains_by: remaining_author(service, entry).await, ..done }))
+}
+
+/// The author of the text that is still shown after this node withdrew its own statements.
+async fn remaining_author(service: Service, entry: EntryId) -> Option<String> {
+    let read = apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let found = service.reader.read(&snapshot, entry, (service.now)())?;
+        let live = found.filter(|found| found.view.state == view::State::Live);
+        Ok(live.and_then(|found| found.author.map(|by| by.name.clone())))
+    });
+    // The statements are withdrawn, whether or not the rest can be read.
+    read.await.unwrap_or_default()
 }
 
 /// Forgets an entry for good.
@@ -538,5 +552,5 @@ async fn title(service: Service, entry: EntryId) -> Option<String> {
 
 fn told(service: &Service, entry: EntryId, code: String, title: Option<String>) -> Answered<Done> {
     let (id, head) = (entry.to_string(), service.snapshot()?.head().0);
-    Ok(Answer(Done { id, code, title, head, before: false }))
+    Ok(Answer(Done { id, code, title, head, before: false, remains_by: None }))
 }

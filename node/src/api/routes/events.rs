@@ -165,6 +165,7 @@ fn event(reading: &query::Reading<'_>, change: &Change) -> Result<types::Event, 
         code: kind.map(|kind| kind.code(header.entry)),
         facet: facet_name(header.facet).into(),
         author: header.author.to_string(),
+        author_name: query::name_of(&reading.society, header.author),
         at: header.stamp.wall().as_millis(),
     })
 }

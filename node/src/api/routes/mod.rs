@@ -7,6 +7,7 @@
 mod anchors;
 mod briefing;
 mod checkouts;
+mod conflicts;
 mod entries;
 mod events;
 mod findings;
@@ -63,6 +64,7 @@ fn operator() -> OpenApiRouter<Service> {
         .routes(routes!(entries::confirm_as_person))
         .routes(routes!(entries::create_as_person))
         .routes(routes!(entries::edit_as_person))
+        .routes(routes!(conflicts::resolve_as_person))
         .merge(portable::guarded())
         .routes(routes!(peers::invite))
         .routes(routes!(peers::join))
@@ -102,6 +104,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(promotion::promote))
         .routes(routes!(lifecycle::supersede))
         .routes(routes!(lifecycle::accept))
+        .routes(routes!(conflicts::resolve))
         .routes(routes!(lifecycle::archive_thread))
         .routes(routes!(tasks::list, tasks::begin))
         .routes(routes!(tasks::show))

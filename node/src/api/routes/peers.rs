@@ -198,6 +198,8 @@ pub(super) async fn decide(
         Decision::Remove => core.remove(key),
         Decision::Block => core.block(key, true),
         Decision::Unblock => core.block(key, false),
+        Decision::Vouch => core.vouch(key, true),
+        Decision::Unvouch => core.vouch(key, false),
     });
     decided.await??;
     apart(move |_| one(&service, key)).await.map(Answer)

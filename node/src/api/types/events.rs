@@ -41,6 +41,9 @@ pub struct Event {
     pub facet: String,
     /// Who wrote it.
     pub author: String,
+    /// What the author is called here: `you`, a peer's name, or the beginning of the key.
+    #[serde(default)]
+    pub author_name: String,
     /// When, by the author's clock, in milliseconds since 1970.
     pub at: u64,
 }

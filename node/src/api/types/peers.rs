@@ -160,8 +160,23 @@ pub struct Trust {
     pub recent_outcomes: u64,
     /// The share of the evidence that time has left, in [0, 1].
     pub left: f64,
+    /// The trust without the operator's vouch; gates look at this one.
+    #[serde(default)]
+    pub earned: f64,
+    /// The operator's vouch for it, if one stands. It is known to this node alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vouched: Option<Vouched>,
     /// Trust at the end of each of the last days, oldest first, today last.
     pub series: Vec<f64>,
+}
+
+/// A vouch of the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Vouched {
+    /// The day on which the operator vouched, in milliseconds since 1970.
+    pub since: u64,
+    /// How many successes it counts as today: at most three, fewer as it fades.
+    pub successes: f64,
 }
 
 /// All other nodes.
@@ -200,6 +215,10 @@ pub enum Decision {
     Unblock,
     /// It may not talk any more.
     Remove,
+    /// The operator vouches for it: that counts as at most three successes here, which fade.
+    Vouch,
+    /// The operator vouches for it no longer.
+    Unvouch,
 }
 
 /// Decides about a node.

@@ -1,9 +1,9 @@
 //! What is said of other nodes: who they are, how far they are in sync, how far they are trusted.
 
 use super::super::harmless::printable;
-use super::super::when::moment;
+use super::super::when::{day, moment};
 use super::filter::rows;
-use crate::api::types::peers::{Peer, Peers, Trust};
+use crate::api::types::peers::{Peer, Peers, Trust, Vouched};
 use crate::query::count::{counted, entries, records};
 use std::fmt::Write;
 
@@ -135,6 +135,7 @@ pub(super) fn whole(peer: &Peer) -> String {
     put("known since", format!("{} UTC", moment(peer.since)));
     if let Some(trust) = &peer.trust {
         put("trust", trusted(trust));
+        put("vouched", trust.vouched.map(|of| vouched(&of, trust)).unwrap_or_default());
         put("weight", weighed(trust));
         put("last 60 days", format!("{}  (full height is 1)", plot(&trust.series)));
     }
@@ -173,6 +174,16 @@ fn trusted(trust: &Trust) -> String {
         let _ = write!(text, ", {:.0} % of it has not faded", trust.left * 100.0);
     }
     text
+}
+
+/// Since when the operator vouches for it, and what that does.
+fn vouched(of: &Vouched, trust: &Trust) -> String {
+    format!(
+        "by you since {}: counts as {:.1} successes today, on this node alone; trust without it {:.2}",
+        day(of.since),
+        of.successes,
+        trust.earned
+    )
 }
 
 fn weighed(trust: &Trust) -> String {

@@ -68,6 +68,9 @@ pub struct PeerRow {
     /// When both last held the same.
     #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
     pub equal_at: Option<WallTime>,
+    /// The day on which the operator vouched for it. Local: it never leaves this node.
+    #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
+    pub vouched: Option<Day>,
 }
 
 impl PeerRow {
@@ -85,6 +88,13 @@ impl PeerRow {
             Approval::Approved => self.offer.is_some(),
             Approval::Refused => false,
         }
+    }
+
+    /// The day on which the operator vouched for it, if that still stands: it may talk, is not blocked,
+    /// and is no machine of the same person, which needs none.
+    pub fn standing_vouch(&self) -> Option<Day> {
+        let stands = self.approval == Approval::Approved && !self.is_blocked && !self.is_mine;
+        self.vouched.filter(|_| stands)
     }
 
     /// Whether it speaks for this node's person: approved as another node of the same person, and
