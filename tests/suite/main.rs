@@ -9,6 +9,7 @@
 #![expect(clippy::unwrap_used, reason = "in a suite, whatever does not unwrap has failed")]
 
 mod agent;
+mod agent_answers;
 mod anchors;
 mod api;
 mod api_limits;
@@ -29,6 +30,7 @@ mod decided;
 mod doctor;
 mod erased;
 mod eval;
+mod event_values;
 mod examples;
 mod findings;
 mod followed;
@@ -57,6 +59,7 @@ mod person;
 mod person_key;
 mod places;
 mod portable;
+mod prior_evidence;
 mod process;
 mod program;
 mod promised;
@@ -82,6 +85,7 @@ mod store;
 mod strikes;
 mod survey;
 mod tasks;
+mod thread_scope;
 mod tickets;
 mod tidy;
 mod together;

@@ -152,7 +152,7 @@ fn filters_hold_and_marks_of_the_operator_hide_and_lift() {
     let norm = node.add("Rotate on-call weekly", "Rota of the team.", &["--type", "norm"]);
     let thread = node.add("Rotate logs", "By size.", &["--thread", "ops", "--workspace", "local"]);
     let found = |more: &[&str]| {
-        let (mut codes, _) = node.search("rotate", more);
+        let (mut codes, _) = node.search("rotate", &[&["--all-threads"], more].concat());
         codes.sort();
         codes
     };

@@ -281,7 +281,13 @@ fn what_must_be_said_of_an_entry_is_said_by_every_answer() {
         |caveat: &Caveat| matches!(caveat, Caveat::SupersededBy { entry, .. } if *entry == new);
     assert!(said.iter().any(is_superseded) && said.contains(&Caveat::FailedWork), "{said:?}");
     let workspace = team.shared.id;
-    let question = BriefingQuestion { workspace, thread: None, tokens_max: None, checkout: None };
+    let question = BriefingQuestion {
+        workspace,
+        thread: None,
+        task_thread: None,
+        tokens_max: None,
+        checkout: None,
+    };
     let snapshot = team.node.engine.store().snapshot().unwrap();
     let (reader, now) = (team.node.reader(), team.node.now);
     let told = reader.briefing(&snapshot, &question, now, &Cancel::default()).unwrap();

@@ -8,6 +8,7 @@ mod account;
 mod apart;
 mod bound;
 mod caller;
+mod changes;
 mod client;
 mod description;
 mod errors;

@@ -19,6 +19,9 @@ const EVIDENCE_HINT: &str = "say what it rests on as evidence, such as commit:1a
                              the command line); in a task, or in a checkout, it is cited by itself, \
                              but for norms";
 
+/// Tasks above one that are looked at for a thread.
+const TASKS_ABOVE_MAX: usize = 64;
+
 /// A new entry with everything that its writer left open.
 pub(super) struct Settled {
     pub(super) new: NewEntry,
@@ -98,6 +101,26 @@ impl Service {
         let row = task.map(|task| snapshot.task(task)).transpose()?.flatten();
         let by_branch = || self.reader.numbers.thread_on(here.branch.as_deref());
         Ok(row.and_then(|row| row.thread).or_else(by_branch))
+    }
+
+    /// The thread whose entries a caller is served: that of its task or of the nearest task above it
+    /// that has one, else what its branch stands for.
+    pub(super) fn served_thread(
+        &self,
+        snapshot: &crate::store::Snapshot,
+        task: Option<TaskId>,
+        here: &Here,
+    ) -> Result<Option<String>, ApiError> {
+        let mut next = task;
+        for _ in 0..TASKS_ABOVE_MAX {
+            let row = next.map(|task| snapshot.task(task)).transpose()?.flatten();
+            let Some(row) = row else { break };
+            if row.thread.is_some() {
+                return Ok(row.thread);
+            }
+            next = row.parent;
+        }
+        Ok(self.reader.numbers.thread_on(here.branch.as_deref()))
     }
 }
 

@@ -2,13 +2,15 @@
 
 use super::errors::{ApiError, Kind};
 use super::translate;
-use super::types::{self, Citation, Rival};
+use super::types::{self, Citation, Prior, Rival};
 use crate::index::document::Filter;
 use crate::query::{
-    self, Abstained, Audience, Caveat, Corroboration, Engine, Gate, Numbers, Question,
+    self, Abstained, Audience, Caveat, Corroboration, Engine, Gate, Labels, Numbers, Question,
+    ThreadScope,
 };
 use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::kind::Kind as EntryKind;
+use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_scoring::budget::{Form, Reason, Tier};
 use klnode_scoring::role::{Course, Role};
@@ -73,9 +75,13 @@ pub struct Search {
     /// Only in this thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_thread: Option<String>,
-    /// The caller's thread: its entries are preferred.
+    /// The caller's thread: its entries may answer beside those of no thread, and are preferred. That
+    /// of the task or of the branch unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
+    /// Entries of every thread may answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_threads: bool,
     /// The task it is asked in: what is served then belongs to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
@@ -130,6 +136,10 @@ pub struct SearchAnswer {
     /// So many would have been relevant and may not speak unasked; with `all` there are none.
     #[serde(default)]
     pub withheld: usize,
+    /// So many would have been relevant and belong to threads that are not the caller's; with
+    /// `all_threads` there are none.
+    #[serde(default)]
+    pub other_threads: usize,
     /// What the hits cost, in tokens.
     pub tokens: u64,
     /// The position of the feed that was read.
@@ -165,6 +175,15 @@ pub struct Hit {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
+    /// Its sub-type, such as `bug`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_type: Option<String>,
+    /// The outcome of a spike: `confirmed`, `rejected`, `partial` or `inconclusive`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// Its decay class, where one is set: `ephemeral`, `stable` or `permanent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decay_class: Option<String>,
     /// One line.
     pub title: String,
     /// One sentence.
@@ -267,6 +286,9 @@ pub struct Explained {
     pub place_bonus: f64,
     /// The local verified entry below which it was put.
     pub put_below: Option<String>,
+    /// Prior evidence from an import: what it adds to α and β.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<Prior>,
     /// Why its status is what it is.
     pub status_reason: String,
     /// Why its author weighs what it weighs.
@@ -275,6 +297,19 @@ pub struct Explained {
     /// Why it may enter an answer that nobody looks at first, or may not.
     #[serde(default)]
     pub gate_reason: String,
+}
+
+impl Hit {
+    /// Outcome, sub-type and decay class as short phrases.
+    pub fn labels(&self) -> Vec<String> {
+        let text = |register| match register {
+            Register::OUTCOME => self.outcome.as_deref(),
+            Register::SUB_TYPE => self.sub_type.as_deref(),
+            Register::DECAY_CLASS => self.decay_class.as_deref(),
+            _ => None,
+        };
+        Labels::from_registers(text).phrases()
+    }
 }
 
 fn invalid(message: String) -> ApiError {
@@ -333,6 +368,7 @@ impl Search {
             filter: self.filter()?,
             workspace: None,
             thread: self.thread.clone(),
+            thread_scope: if self.all_threads { ThreadScope::All } else { ThreadScope::Own },
             also: also?,
             audience,
             sampling: if self.deterministic { Sampling::Mean } else { Sampling::Seeded(seed) },
@@ -360,6 +396,7 @@ impl Search {
             memories: memories?,
             tags: self.tags.iter().map(|tag| tag.trim_matches('/').to_owned()).collect(),
             thread: self.only_thread.clone(),
+            threads_excluded: Vec::new(),
         })
     }
 }
@@ -388,6 +425,7 @@ pub(super) fn answer(search: &Search, answer: &query::Answer, numbers: &Numbers)
         fallback,
         left_out: left_out.collect(),
         withheld: answer.withheld,
+        other_threads: answer.other_threads,
         tokens: answer.tokens,
         head: answer.head.0,
         as_of: answer.as_of.as_millis(),
@@ -439,7 +477,11 @@ fn unfit(search: &Search) -> String {
 fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers: &Numbers) -> Hit {
     let entry = translate::entry(&hit.found);
     let today = answer.as_of.day();
+    let Labels { outcome, sub_type, decay_class } = Labels::of(&hit.found);
     Hit {
+        outcome,
+        sub_type,
+        decay_class,
         one_liner: query::one_liner(&hit.found.view, numbers.one_liner_characters_max()),
         content: query::body(&hit.found.view, hit.form, numbers),
         form: match hit.form {
@@ -502,6 +544,7 @@ fn explained(hit: &query::Hit, answer: &query::Answer, entry: &types::Entry) -> 
         role_bonus: hit.role_bonus,
         place_bonus: hit.place_bonus,
         put_below: hit.placed.put_below.map(|entry| entry.to_string()),
+        prior: entry.prior,
         status_reason: entry.status_reason.clone(),
         author_reason: entry.author_reason.clone(),
         gate_reason: gate_reason(hit),
@@ -520,9 +563,17 @@ fn gate_reason(hit: &query::Hit) -> String {
 }
 
 fn rival(caveat: &Caveat) -> Option<Rival> {
-    let Caveat::CompetesWith { entry, code, is_first, why } = caveat else { return None };
-    let (id, code, why) = (entry.to_string(), code.clone(), why.clone());
-    Some(Rival { id, code, listed_after: *is_first, why })
+    let Caveat::CompetesWith { entry, code, title, mean, is_first, why } = caveat else {
+        return None;
+    };
+    Some(Rival {
+        id: entry.to_string(),
+        code: code.clone(),
+        title: title.clone(),
+        mean: *mean,
+        listed_after: *is_first,
+        why: why.clone(),
+    })
 }
 
 #[cfg(test)]

@@ -247,6 +247,8 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         proposals: found.proposals().count(),
         merged: found.merged.iter().map(ToString::to_string).collect(),
         merged_into: found.merged_into.map(|entry| entry.to_string()),
+        prior: found.judged.confidence.imported.map(|(alpha, beta)| types::Prior { alpha, beta }),
+        prediction_errors: Some(found.judged.facts.prediction_errors).filter(|of| *of > 0),
         primed_confirmations: Some(found.judged.primed_confirmations).filter(|of| *of > 0),
         pinned: found.overlay.is_pinned,
         muted: found.overlay.is_muted,
@@ -567,13 +569,18 @@ fn name(found: Option<&Found>, entry: EntryId) -> types::Named {
     types::Named { id: entry.to_string(), code }
 }
 
+/// Whether texts of an entry may be told to a program that did not ask for it.
+pub(super) fn may_speak(found: &Found) -> bool {
+    let is_kept_out = found.judged.standing.status == Status::Rejected;
+    !found.is_foreign() || (found.gate() != Gate::Shut && !is_kept_out)
+}
+
 /// The same beside its title, which is empty where the entry may not speak unasked.
 pub(super) fn titled(reading: &Reading<'_>, entry: EntryId) -> (types::Named, String) {
     let found = reading.read(entry).ok().flatten();
-    let may_speak = |found: &&Found| {
-        let is_kept_out = found.judged.standing.status == Status::Rejected;
-        !found.is_foreign() || (found.gate() != Gate::Shut && !is_kept_out)
-    };
-    let title = found.as_ref().filter(may_speak).and_then(|of| of.view.text(Register::TITLE));
+    let title = found
+        .as_ref()
+        .filter(|found| may_speak(found))
+        .and_then(|of| of.view.text(Register::TITLE));
     (name(found.as_ref(), entry), title.unwrap_or_default().to_owned())
 }

@@ -21,9 +21,9 @@ mod usage;
 
 pub use admission::{Admission, ScanVerdict};
 pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
-pub use authors::{Contribution, OfOther, Proposed, Rival};
+pub use authors::{Contribution, OfOther, Prior, Proposed, Rival};
 pub use briefing::{BRIEFING_TOKENS, Briefing, BriefingEntry, BriefingQuery, BriefingSection};
-pub use events::{Event, EventsQuery, Told};
+pub use events::{Event, EventsQuery, Told, ValueChange};
 pub use findings::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
 pub use places::{
@@ -281,6 +281,12 @@ pub struct Entry {
     /// What each author adds to the confidence, where one entry is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contributions: Vec<Contribution>,
+    /// Prior evidence from an import: what another system observed of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<Prior>,
+    /// How often it was a weak answer or feedback said that it misled, since it last helped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction_errors: Option<u32>,
     /// Confirmations by whoever may have it from here, where there are any: they are no evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primed_confirmations: Option<u32>,

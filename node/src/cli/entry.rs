@@ -1,7 +1,7 @@
 //! How an entry looks on a terminal.
 
 use super::harmless::{harmless, printable};
-use crate::api::types::{Admission, Contribution, Entry, Proposed};
+use crate::api::types::{Admission, Contribution, Entry, Prior, Proposed};
 use crate::query::count;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind};
@@ -119,6 +119,11 @@ fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
     rows.extend(entry.rivals.iter().map(|of| ("rival", rival(of))));
     rows.extend(entry.contributions.iter().map(|of| ("counted by", counted(of))));
     rows.extend(spoken_for(entry));
+    rows.extend(entry.prior.iter().map(|prior| ("prior", prior_evidence(prior))));
+    rows.extend(entry.prediction_errors.map(|of| {
+        let of = count::counted(of.into(), "prediction error", "prediction errors");
+        ("weak", format!("{of} since it last helped"))
+    }));
     rows.extend(entry.primed_confirmations.map(|of| {
         let of = count::counted(of.into(), "confirmation", "confirmations");
         ("primed", format!("{of} by whoever may have it from here: no evidence"))
@@ -131,6 +136,12 @@ fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
     let proposed = entry.proposed.iter();
     rows.extend(proposed.map(|of| ("proposed", line(&of.register, &of.author_name, &of.text))));
     rows
+}
+
+/// What prior evidence adds to the confidence.
+pub(super) fn prior_evidence(prior: &Prior) -> String {
+    let Prior { alpha, beta } = prior;
+    format!("prior evidence from import: alpha +{alpha:.2}, beta +{beta:.2}; verifies nothing")
 }
 
 /// When it was last confirmed, and how near it is to the archive, where there is anything to say.

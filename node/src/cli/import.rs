@@ -178,6 +178,13 @@ impl Import {
                 imported.proposed
             );
         }
+        if imported.prior > 0 {
+            let _ = writeln!(
+                text,
+                "{} with prior evidence: at most 2 observations each, on this node alone",
+                imported.prior
+            );
+        }
         if imported.quarantined > 0 {
             let _ = writeln!(
                 text,

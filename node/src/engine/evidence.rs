@@ -129,6 +129,7 @@ impl Ingest<'_> {
         }
         if receipt != Receipt::Noted {
             self.count_use(batch, entry, of, None)?;
+            self.note_feedback(batch, entry, of)?;
             if of == Observation::Success {
                 // It speaks for all that are the same, whichever of them is served.
                 for one in batch.group(entry)? {

@@ -4,6 +4,7 @@ use super::ingest::Ingest;
 use crate::store::rows::{PairRow, ServedRow};
 use crate::store::{Batch, Error};
 use klnode_crdt::ids::EntryId;
+use klnode_crdt::tally::Observation;
 use klnode_scoring::cooccurrence::{self, Meeting, Params};
 
 /// Pairs are formed among so many of the first that were served, or used.
@@ -50,12 +51,26 @@ impl Ingest<'_> {
                 // Not the later of both: a clock that stood ahead once would keep it from going stale.
                 uses.last_served = self.now;
             }
-            if place == 0 && row.is_weak {
-                uses.prediction_errors = uses.prediction_errors.saturating_add(1);
-            }
             batch.put_uses(*entry, uses)?;
+            if place == 0 && row.is_weak {
+                count_prediction_error(batch, *entry)?;
+            }
         }
         self.meet_all(batch, &row.entries, Meeting::Query)
+    }
+
+    /// Counts feedback that an entry misled as a prediction error. The failure itself is evidence and
+    /// counted elsewhere.
+    pub(super) fn note_feedback(
+        &self,
+        batch: &Batch,
+        entry: EntryId,
+        of: Observation,
+    ) -> Result<(), Error> {
+        match of {
+            Observation::Failure => count_prediction_error(batch, entry),
+            Observation::Success | Observation::Confirmation => Ok(()),
+        }
     }
 
     /// Brings the first of these entries together, each with each.
@@ -93,4 +108,11 @@ impl Ingest<'_> {
         let weight = cooccurrence::met(faded, meeting, params);
         batch.put_pair(one, two, PairRow { weight, at: self.now })
     }
+}
+
+/// Counts one prediction error of an entry.
+fn count_prediction_error(batch: &Batch, entry: EntryId) -> Result<(), Error> {
+    let mut uses = batch.uses(entry)?;
+    uses.prediction_errors = uses.prediction_errors.saturating_add(1);
+    batch.put_uses(entry, uses)
 }

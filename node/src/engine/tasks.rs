@@ -294,6 +294,7 @@ impl Ingest<'_> {
         }
         self.observe(batch, entry, (of, amount), Some(task))?;
         self.count_use(batch, entry, of, Some(task))?;
+        self.note_feedback(batch, entry, of)?;
         batch.put_task_part(task, entry, &PartRow { is_observed: true, ..part })?;
         if of == Observation::Success {
             self.speak_for_in(batch, root(batch, task)?, entry, By::Use)?;

@@ -19,7 +19,6 @@ const EVIDENCE_TYPES: [&str; 8] =
     ["commit", "pr", "doc", "test", "transcript", "file", "url", "run"];
 const POLARITIES: [&str; 3] = ["positive", "negative", "neutral"];
 const DECAY_CLASSES: [&str; 3] = ["ephemeral", "stable", "permanent"];
-const OUTCOMES: [&str; 4] = ["confirmed", "rejected", "partial", "inconclusive"];
 /// Any other word would be shown and mean nothing.
 const FLAGS: [&str; 2] = ["true", "false"];
 
@@ -99,7 +98,7 @@ fn of_type(new: &NewEntry) -> Result<(), Rejection> {
                 let problem = format!("is `{text}`; only a spike has one");
                 return Err(invalid("outcome", problem));
             }
-            Register::OUTCOME => one_of("outcome", text, &OUTCOMES)?,
+            Register::OUTCOME => one_of("outcome", text, &Kind::OUTCOMES)?,
             _ => {}
         }
     }
@@ -265,7 +264,7 @@ fn register(register: Register, text: &str) -> Result<(), Rejection> {
         Register::POLARITY => one_of("polarity", text, &POLARITIES),
         Register::DECAY_CLASS => one_of("decay_class", text, &DECAY_CLASSES),
         // An empty one takes it away.
-        Register::OUTCOME if !text.is_empty() => one_of("outcome", text, &OUTCOMES),
+        Register::OUTCOME if !text.is_empty() => one_of("outcome", text, &Kind::OUTCOMES),
         Register::FAILED_WORK if !text.is_empty() => one_of("failed_work", text, &FLAGS),
         Register::THREAD => one_line("thread", text),
         _ => Ok(()),

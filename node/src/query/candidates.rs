@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// What is known of a candidate before either engine has said anything.
 const NOTHING: Match = Match { cosine: None, bm25: 0.0 };
 /// Candidates that each engine names.
-const FOUND_MAX: usize = 100;
+pub(super) const FOUND_MAX: usize = 100;
 /// Of so many it is made sure that they are not surely shut out.
 const OPEN_MIN: usize = 50;
 /// Where others shut out what is named, an engine goes on until it has named so many.
@@ -364,6 +364,9 @@ fn vector_filter(filter: &Filter) -> vectors::Filter {
     }
     if !filter.memories.is_empty() {
         narrowed = narrowed.memories(filter.memories.iter().copied());
+    }
+    if !filter.threads_excluded.is_empty() {
+        narrowed = narrowed.threads_excluded(filter.threads_excluded.iter().map(String::as_str));
     }
     narrowed.tags(filter.tags.iter().map(String::as_str))
 }

@@ -202,6 +202,8 @@ fn added(one: UseRow, other: UseRow) -> UseRow {
         look_counted: one.look_counted.max(other.look_counted),
         person_confirmed: one.person_confirmed.max(other.person_confirmed),
         unarchived: one.unarchived.max(other.unarchived),
+        // Entries that are the same say the same: their imports are counted once.
+        prior: one.prior.or(other.prior),
         // Of one entry alone: in which task it was written, what the rule put away it brings back, who
         // spoke of it that day, who has read it, and how its text did.
         made_in: None,

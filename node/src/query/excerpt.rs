@@ -5,7 +5,7 @@
 //! vocabulary does not know (hashes, emoji) costs a token for four bytes.
 
 use super::numbers::Numbers;
-use super::{Caveat, Found};
+use super::{Caveat, Found, Labels};
 use crate::index::embed;
 use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::ids::EntryId;
@@ -85,6 +85,7 @@ pub(super) fn tokens(found: &Found, form: Form, caveats: &[Caveat], numbers: &Nu
     let cited = cited.iter().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref));
     let texts = [title, body(&found.view, form, numbers)].into_iter().chain(tags(found));
     let texts = texts.chain(cited).chain(found.overlay.note.clone());
+    let texts = texts.chain(Labels::of(found).phrases());
     let texts = texts.chain(caveats.iter().map(ToString::to_string));
     let count = |text: String| u32::try_from(embed::count_tokens(&text)).unwrap_or(u32::MAX);
     texts.map(count).fold(LABEL_TOKENS, u32::saturating_add)

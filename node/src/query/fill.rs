@@ -8,8 +8,8 @@ use super::question::{Answer, Audience, Caveat, Hit, Question};
 use super::rivals::{self, Named, Rivalry};
 use super::search::Read;
 use super::succession::Successions;
-use super::{Reading, excerpt};
-use klnode_crdt::ids::{AuthorId, EntryId};
+use super::{Found, Reading, excerpt};
+use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_crdt::kind::Kind;
 use klnode_scoring::budget::{self, Coverage, Item};
 use klnode_scoring::rank::{self, Ranking};
@@ -29,6 +29,15 @@ impl Bonus {
     pub(super) fn sum(&self) -> f64 {
         self.role + self.place
     }
+}
+
+/// How many sources entries come from, for the choice of the tier: so many authors, or so many tasks of
+/// this node where one author wrote in several.
+fn sources(found: &[&Found]) -> usize {
+    let authors: BTreeSet<AuthorId> =
+        found.iter().filter_map(|of| of.author.as_ref()).map(|author| author.author).collect();
+    let tasks: BTreeSet<TaskId> = found.iter().filter_map(|of| of.judged.source_task).collect();
+    authors.len().max(tasks.len())
 }
 
 /// What hits are to each other, and to what says the opposite elsewhere.
@@ -67,17 +76,15 @@ impl Reading<'_> {
             })
         };
         let items: Vec<Item> = placed.iter().filter_map(item).collect();
-        let sources: BTreeSet<AuthorId> = items
-            .iter()
-            .filter_map(|item| read.get(&item.entry)?.found.author.as_ref())
-            .map(|author| author.author)
-            .collect();
+        let found: Vec<&Found> =
+            items.iter().filter_map(|item| Some(&read.get(&item.entry)?.found)).collect();
+        let sources = sources(&found);
         let bonus = |entry: EntryId| bonuses.get(&entry).copied().unwrap_or_default();
         // As it is told: with what the entry is to the caller.
         let told = |first: &&rank::Placed| first.score + bonus(first.candidate.entry).sum();
         let score = placed.first().map_or(0.0, told);
         let params = budget::Params { entries_max: question.hits_max, ..numbers.budget };
-        let coverage = Coverage { sources: sources.len(), score };
+        let coverage = Coverage { sources, score };
         let form = budget::form(question.tier, coverage, &params);
         let tokens_max = question.tokens_max.unwrap_or(u32::MAX);
         let pairs: Vec<budget::Rivals> =

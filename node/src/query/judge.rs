@@ -5,9 +5,10 @@ use super::reading::Seen;
 use super::standing::Standing;
 use super::{Found, Reading, border};
 use crate::store::Error;
-use crate::store::rows::{OverlayRow, ProvenRow, UseRow, ViewRow};
+use crate::store::rows::{OverlayRow, PriorRow, ProvenRow, UseRow, ViewRow};
 use crate::store::tasks::TaskState;
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::time::{Day, WallTime};
@@ -24,7 +25,8 @@ use std::collections::BTreeMap;
 /// How far an entry is believed, and where it stands.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// The confidence, with what each author adds.
+    /// The confidence, with what each author and prior evidence from an import add. Status, admission and
+    /// gate follow from `facts`, without the latter.
     pub confidence: Confidence,
     /// The status, with its reason.
     pub standing: status::Standing,
@@ -44,6 +46,8 @@ pub struct Judged {
     pub admission: Assessment,
     /// Whether nobody finished the task in which it was written.
     pub is_abandoned: bool,
+    /// The task on this node in which it was written.
+    pub source_task: Option<TaskId>,
 }
 
 impl Judged {
@@ -147,6 +151,11 @@ pub(super) fn judge(
     };
     let standing = status::status(&facts, today, &numbers.status);
     let (writer, local_successes) = (facts.writer, facts.local_successes);
+    // Only after all that follows from evidence was decided.
+    let confidence = match &uses.prior {
+        Some(prior) => confidence.with_imported(&prior_cell(prior), ageing, &numbers.confidence),
+        None => confidence,
+    };
     let corroboration = gate::corroboration(reading, view, row, local_successes)?;
     let gate = gate::gate(reading, view, author, corroboration);
     Ok(Judged {
@@ -160,7 +169,14 @@ pub(super) fn judge(
         facts,
         admission,
         is_abandoned: reading.is_abandoned(uses)?,
+        source_task: uses.made_in,
     })
+}
+
+/// Prior evidence as scoring takes it.
+fn prior_cell(prior: &PriorRow) -> Cell {
+    let (successes, failures) = (Thousandths(prior.successes), Thousandths(prior.failures));
+    Cell { day: prior.day, successes, failures }
 }
 
 /// The day on which an entry last helped here.

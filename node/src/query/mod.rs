@@ -17,6 +17,7 @@ mod findings;
 mod flags;
 mod gate;
 mod judge;
+mod labels;
 mod numbers;
 mod opposites;
 mod phrase;
@@ -49,10 +50,13 @@ pub use findings::{CompareError, Comparer, Lens, Pass, entry_like};
 pub use flags::{SCANNED, ShareFlag};
 pub use gate::{Corroboration, Gate};
 pub use judge::Judged;
+pub use labels::Labels;
 pub use numbers::{Numbers, cooccurrence, tasks};
 pub use places::Here;
 pub use proposals::{ProposedCitation, is_only_proposed};
-pub use question::{Abstained, Answer, Audience, Caveat, Engine, Fallback, Hit, Question};
+pub use question::{
+    Abstained, Answer, Audience, Caveat, Engine, Fallback, Hit, Question, ThreadScope,
+};
 pub use reading::{Found, Reader, Reading};
 pub use reference::{Reference, ReferenceError};
 pub use report::{Fading, TrustReport};

@@ -55,6 +55,16 @@ pub enum Audience {
     All,
 }
 
+/// Which threads' entries may answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ThreadScope {
+    /// Those of the caller's thread, beside entries of no thread.
+    #[default]
+    Own,
+    /// Those of every thread.
+    All,
+}
+
 /// A question.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -76,6 +86,8 @@ pub struct Question {
     pub workspace: Option<WorkspaceId>,
     /// The caller's thread: its entries are preferred.
     pub thread: Option<String>,
+    /// Whether entries of other threads may answer, too.
+    pub thread_scope: ThreadScope,
     /// Statuses that take part beside those that always do.
     pub also: Vec<Status>,
     /// Who the answer is for.
@@ -89,6 +101,12 @@ pub struct Question {
 }
 
 impl Question {
+    /// Whether an entry of this thread may answer. A filter by thread asks for that thread.
+    pub(super) fn serves_thread(&self, thread: Option<&String>) -> bool {
+        let is_asked_for = self.thread_scope == ThreadScope::All || self.filter.thread.is_some();
+        is_asked_for || thread.is_none() || thread == self.thread.as_ref()
+    }
+
     /// A question for a person, with nothing else given.
     pub fn new(text: impl Into<String>, hits_max: usize) -> Self {
         Self {
@@ -101,6 +119,7 @@ impl Question {
             filter: Filter::default(),
             workspace: None,
             thread: None,
+            thread_scope: ThreadScope::Own,
             also: Vec::new(),
             audience: Audience::All,
             sampling: Sampling::Mean,
@@ -111,7 +130,7 @@ impl Question {
 }
 
 /// What must be said along with a hit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Caveat {
     /// Long unused, or a wrong answer too often.
     Stale,
@@ -151,6 +170,10 @@ pub enum Caveat {
         entry: EntryId,
         /// Its citation code.
         code: String,
+        /// Its title: an author's words, which no answer may show outside of a quotation.
+        title: String,
+        /// The mean of its confidence, where it was read.
+        mean: Option<f64>,
         /// Whether this one is listed before it.
         is_first: bool,
         /// Why this one is listed where it is.
@@ -320,6 +343,8 @@ pub struct Answer {
     /// How much would have been relevant and may not speak unasked, as far as it was met: by number
     /// alone, since whoever is answered is to read nothing of it.
     pub withheld: usize,
+    /// How many would have been relevant and belong to another thread.
+    pub other_threads: usize,
     /// Why words alone had to do.
     pub fallback: Option<Fallback>,
     /// The weights of the signals.

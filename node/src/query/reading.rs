@@ -14,7 +14,9 @@ use crate::store::peers::rows::OutcomeRow;
 use crate::store::rows::{OverlayRow, ProvenRow, UseRow, ViewRow};
 use crate::store::tasks::{TaskRow, TaskState};
 use crate::store::{Error, Snapshot};
+use klnode_crdt::entry::Entry;
 use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{Counts, Entitlement, ProposedElement, View};
 use klnode_scoring::scan::share::Border;
@@ -197,6 +199,23 @@ impl Reading<'_> {
     /// The same, where many are read: what is damaged is passed over. The doctor tells of it.
     pub fn read_sound(&self, entry: EntryId) -> Result<Option<Found>, Error> {
         Ok(Error::unless_damaged(self.read(entry))?.flatten())
+    }
+
+    /// Reads an entry from some of its records, as if these were all; nothing where there are none. What
+    /// is kept of its use is that of now.
+    pub(crate) fn read_from(
+        &self,
+        entry: EntryId,
+        records: &[Record],
+    ) -> Result<Option<Found>, Error> {
+        let Some(row) = self.snapshot.view_row(entry)?.filter(|_| !records.is_empty()) else {
+            return Ok(None);
+        };
+        let entitlement = self.society.entitlement(row.workspace);
+        let view = Entry::assemble(records.iter()).view(self.now, &entitlement);
+        let uses = self.snapshot.uses(entry)?;
+        let proven = uses.proven.map(|of| (entry, of)).into_iter().collect();
+        self.judged(Seen { entry, row, view, uses, proven, parts: Vec::new() }).map(Some)
     }
 
     /// How far a task is.

@@ -9,7 +9,7 @@ use super::rivals;
 use super::vouched::Vouched;
 use super::{Cancel, Found, GitCheckout, Reader, Reading};
 use crate::index::Index;
-use crate::index::document::{Scope, lineage};
+use crate::index::document::{Filter, Scope, lineage};
 use crate::index::meaning::Progress;
 use crate::store::{self, Snapshot};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
@@ -36,6 +36,10 @@ const UNTRIED_MAX: usize = 24;
 const LOOKS_MAX: usize = 4;
 /// Entries of which it is looked up how strongly they belong together.
 const PAIRED_MAX: usize = 10;
+/// How often candidates are looked for again without the threads that crowded the others out.
+const THREAD_RETRIES_MAX: usize = 3;
+/// Threads that are left out then.
+const THREADS_EXCLUDED_MAX: usize = 256;
 /// A hit needs this share of the relevance that the best one needs.
 const HIT_SHARE: f64 = 0.6;
 /// What comes first and has less than this share of it is a weak match.
@@ -59,6 +63,21 @@ struct Part {
     joined: BTreeSet<EntryId>,
     /// How relevant those are that the gate alone keeps out.
     shut: Vec<f64>,
+    /// Entries that only their thread keeps out.
+    elsewhere: Vec<Elsewhere>,
+}
+
+/// An entry of a thread that is not the caller's.
+struct Elsewhere {
+    thread: String,
+    relevance: f64,
+}
+
+/// The candidates that were read, and those that were kept out.
+struct BestRead {
+    read: Vec<Read>,
+    shut: Vec<f64>,
+    elsewhere: Vec<Elsewhere>,
 }
 
 impl Reader {
@@ -87,24 +106,20 @@ impl Reading<'_> {
             answer.abstained = Some(Abstained::NotAsked);
             return Ok(answer);
         }
-        let is_shut = |entry| match question.audience {
-            Audience::Gated => self.is_surely_shut(entry),
-            Audience::All => Ok(false),
-        };
-        let from = (self.snapshot, &*self.society);
-        let found = candidates::find(index, from, question, self.now, &is_shut)?;
+        let (found, BestRead { read, shut, elsewhere }) =
+            self.find_and_read(index, question, cancel)?;
         (answer.index_lag, answer.fallback) = (found.tail_records, found.fallback.clone());
         if !found.has_words {
             answer.abstained = Some(Abstained::NoWords);
             return Ok(answer);
         }
         let fits_nothing = found.fits_nothing;
-        let (read, shut) = self.read_best(question, &found, cancel)?;
         let relevances: Vec<Relevance> = read.iter().map(|read| read.relevance).collect();
         let verdict = judge(&relevances, &found.asked, found.engines, &found.calibration);
         let (score, score_min, is_answer) = (verdict.best, verdict.answer_min, !verdict.abstains());
         let shut = shut.into_iter().chain(found.shut.iter().map(|one| one.relevance.value));
         answer.withheld = shut.filter(|relevance| *relevance >= score_min).count();
+        answer.other_threads = elsewhere.iter().filter(|of| of.relevance >= score_min).count();
         let hit_min = if is_answer { score_min * HIT_SHARE } else { f64::INFINITY };
         let (mut ranking, bonuses) = self.rank(question, &read, hit_min, &answer.weights)?;
         let mut read: BTreeMap<EntryId, Read> =
@@ -143,6 +158,40 @@ impl Reading<'_> {
         Ok(answer)
     }
 
+    /// The candidates, and those of them that were read. Where entries of other threads crowd out the
+    /// others, candidates are looked for again without those threads.
+    fn find_and_read(
+        &self,
+        index: &Index,
+        question: &Question,
+        cancel: &Cancel,
+    ) -> Result<(Candidates, BestRead), SearchError> {
+        let is_shut = |entry| match question.audience {
+            Audience::Gated => self.is_surely_shut(entry),
+            Audience::All => Ok(false),
+        };
+        let from = (self.snapshot, &*self.society);
+        let find = |asked: &Question| candidates::find(index, from, asked, self.now, &is_shut);
+        let mut asked = question.clone();
+        let mut found = find(&asked)?;
+        let mut best = self.read_best(&asked, &found, cancel)?;
+        for _ in 0..THREAD_RETRIES_MAX {
+            let is_crowded = found.best_first.len() >= candidates::FOUND_MAX;
+            if !is_crowded || best.elsewhere.is_empty() || best.read.len() >= question.hits_max {
+                break;
+            }
+            exclude_threads(&mut asked.filter, &best.elsewhere);
+            found = find(&asked)?;
+            let again = self.read_best(&asked, &found, cancel)?;
+            (best.read, best.shut) = (again.read, again.shut);
+            if again.elsewhere.is_empty() {
+                break;
+            }
+            best.elsewhere.extend(again.elsewhere);
+        }
+        Ok((found, best))
+    }
+
     /// The workspace that a question is asked in: the one it is about, else the current one.
     fn workspace_of(&self, question: &Question) -> WorkspaceId {
         match question.filter.workspaces.as_slice() {
@@ -160,6 +209,7 @@ impl Reading<'_> {
             nearest: Vec::new(),
             left_out: Vec::new(),
             withheld: 0,
+            other_threads: 0,
             fallback: None,
             weights,
             weights_from,
@@ -182,12 +232,13 @@ impl Reading<'_> {
         question: &Question,
         candidates: &Candidates,
         cancel: &Cancel,
-    ) -> Result<(Vec<Read>, Vec<f64>), SearchError> {
+    ) -> Result<BestRead, SearchError> {
         let enough = question.hits_max.max(READ_AT_A_TIME);
         let (checkout, mut looks) = (OnceCell::new(), LOOKS_MAX);
         let (mut read, mut shown) = (Vec::new(), BTreeSet::new());
         let (mut rest, mut untried) = (candidates.best_first.iter(), 0);
         let (mut joined, mut shut) = (BTreeSet::new(), Vec::new());
+        let mut elsewhere = Vec::new();
         for _ in 0..=READ_MAX / READ_AT_A_TIME {
             let batch = self.next_batch(&mut rest, &joined, untried >= UNTRIED_MAX)?;
             if batch.is_empty() {
@@ -204,6 +255,7 @@ impl Reading<'_> {
             found.append(&mut others.read);
             joined.extend(first.joined.into_iter().chain(others.joined));
             shut.extend(first.shut.into_iter().chain(others.shut));
+            elsewhere.extend(first.elsewhere.into_iter().chain(others.elsewhere));
             // Of those that say the same one answers for all, with the best of their relevances.
             found.retain(|read| shown.insert(read.found.entry));
             let has_any = found.iter().any(|read| read.looked.check == signals::Check::Unchecked);
@@ -229,7 +281,7 @@ impl Reading<'_> {
         if candidates.phrase.is_some() {
             read.sort_by(|a, b| b.relevance.value.total_cmp(&a.relevance.value));
         }
-        Ok((read, shut))
+        Ok(BestRead { read, shut, elsewhere })
     }
 
     /// What is read next, without what was read with another as one. Once there is enough that nobody
@@ -285,7 +337,7 @@ impl Reading<'_> {
             let found = store::Error::unless_damaged(self.read_whole(candidate.entry))?.flatten();
             let Some(found) = found else { continue };
             part.joined.extend(found.read_with());
-            if let Some(mut one) = self.admit(question, candidate, found, &mut part.shut)? {
+            if let Some(mut one) = self.admit(question, candidate, found, &mut part)? {
                 candidates.listen(&mut one);
                 part.read.push(one);
             }
@@ -293,14 +345,14 @@ impl Reading<'_> {
         Ok(part)
     }
 
-    /// A candidate that was read; nothing if it may not answer after all. If only the gate keeps it out,
-    /// it is noted how relevant it is.
+    /// A candidate that was read; nothing if it may not answer after all. If only the gate or its thread
+    /// keeps it out, its relevance is noted in `part`.
     fn admit(
         &self,
         question: &Question,
         candidate: &Candidate,
         found: Found,
-        shut: &mut Vec<f64>,
+        part: &mut Part,
     ) -> Result<Option<Read>, SearchError> {
         let status = found.judged.standing.status;
         // What has become stale is not, if a look shows that what it depends on holds.
@@ -315,7 +367,12 @@ impl Reading<'_> {
             return Ok(None);
         }
         if is_kept_out {
-            shut.push(candidate.relevance.value);
+            part.shut.push(candidate.relevance.value);
+            return Ok(None);
+        }
+        if !question.serves_thread(scope.thread.as_ref()) {
+            let (thread, relevance) = (scope.thread.unwrap_or_default(), candidate.relevance.value);
+            part.elsewhere.push(Elsewhere { thread, relevance });
             return Ok(None);
         }
         let vouched = self.vouched(&found)?;
@@ -457,6 +514,12 @@ impl Reading<'_> {
         }
         Ok(ties)
     }
+}
+
+/// Leaves out the threads of these entries, as many as a filter takes.
+fn exclude_threads(filter: &mut Filter, elsewhere: &[Elsewhere]) {
+    let threads: BTreeSet<&String> = elsewhere.iter().map(|of| &of.thread).collect();
+    filter.threads_excluded = threads.into_iter().take(THREADS_EXCLUDED_MAX).cloned().collect();
 }
 
 /// Whether a text may enter in one of the last places only: nobody who counts has tried it.

@@ -263,7 +263,8 @@ pub struct HitCost {
     pub is_stale: bool,
 }
 
-/// How an entry was used here. Local: never sent, never part of confidence.
+/// How an entry was used here. Local: never sent. Of its fields only prior evidence adds to the
+/// confidence that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct UseRow {
     /// How often it was served.
@@ -317,6 +318,23 @@ pub struct UseRow {
     /// What outcomes that are kept no longer said of the text that the last of them was of.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<ProvenRow>,
+    /// What an import says was observed of it elsewhere.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<PriorRow>,
+}
+
+/// Prior evidence: what an import says was observed of an entry elsewhere, bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriorRow {
+    /// The day of the import, from which it fades.
+    #[serde(rename = "d")]
+    pub day: Day,
+    /// How often it helped, in thousandths.
+    #[serde(rename = "s")]
+    pub successes: u64,
+    /// How often it misled, in thousandths.
+    #[serde(rename = "f")]
+    pub failures: u64,
 }
 
 /// What was seen here of one text of an entry, as far as its outcomes are kept no longer.

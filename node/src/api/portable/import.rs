@@ -393,6 +393,7 @@ impl Reader {
         number: u64,
     ) -> Result<Read, Unreadable> {
         let (said, context) = (line.clone(), self.context(number));
+        let prior = line.prior_evidence();
         let mut new = line.into_entry(self.author, self.now, &context).map_err(short)?;
         let source = self.source(&new, format, key)?;
         let entry = id(&new, &source);
@@ -415,7 +416,8 @@ impl Reader {
             return Ok(Read::Rehearsed { is_taken, forgets: false, waits: false, is_proposed });
         }
         new.source = Some(source);
-        let commands = vec![Command::Create(Box::new(new))];
+        let mut commands = vec![Command::Create(Box::new(new))];
+        commands.extend(prior.map(|prior| Command::NotePrior { entry, prior }));
         Ok(Read::Wanted { commands, forgets: false, entry: None })
     }
 
@@ -506,14 +508,13 @@ fn conclude(
             Ok(Receipt::Created(_)) => is_taken = true,
             Ok(Receipt::Known(_)) => {}
             // Marks are set on what is held already, too.
-            Ok(
-                Receipt::Done(_)
-                | Receipt::Task(_)
-                | Receipt::Finding(_)
-                | Receipt::Upkeep(_)
-                | Receipt::Noted,
-            ) => {
+            Ok(Receipt::Done(_) | Receipt::Task(_) | Receipt::Finding(_) | Receipt::Upkeep(_)) => {
                 is_taken = true;
+            }
+            // Prior evidence that was not there before.
+            Ok(Receipt::Noted) => {
+                is_taken = true;
+                imported.prior += 1;
             }
             Ok(Receipt::Ingested(ingested)) => {
                 for of in ingested {

@@ -11,6 +11,7 @@ use crate::query;
 use crate::store::rows::OverlayRow;
 use data_encoding::BASE64;
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
+use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::key::Signature;
@@ -131,7 +132,8 @@ pub struct Line {
     /// Whether it was put away.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
-    /// What was observed; travels in records alone.
+    /// What was observed. The records of an exported line say it; of a plain line it becomes prior
+    /// evidence here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
     /// The operator's marks.
@@ -358,6 +360,15 @@ impl Line {
     pub fn leave_places(&mut self) {
         let places = [Relation::SAME_AS, Relation::SUPERSEDES];
         self.links.retain(|link| !parse_link(link).is_ok_and(|of| places.contains(&of.relation)));
+    }
+
+    /// What a plain line says was observed elsewhere. Confirmations are none here: prior evidence
+    /// confirms nothing.
+    pub fn prior_evidence(&self) -> Option<engine::PriorEvidence> {
+        let Observed { successes, failures, .. } = self.observed?;
+        let (successes, failures) = (Thousandths(successes), Thousandths(failures));
+        let prior = engine::PriorEvidence { successes, failures };
+        Some(prior).filter(|prior| *prior != engine::PriorEvidence::default())
     }
 
     /// The entry that a plain line stands for. What has no evidence cites `context`: the line.

@@ -6,6 +6,8 @@
 
 use super::upkeep::noted;
 use crate::api::apart::apart;
+use crate::api::caller::Caller;
+use crate::api::changes::{self, Compared};
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::Params;
 use crate::api::history::facet_name;
@@ -20,6 +22,7 @@ use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use klnode_crdt::header::Facet;
+use klnode_crdt::ids::EntryId;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -42,6 +45,7 @@ const READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
     responses((status = 200, body = Told, content_type = "text/event-stream")))]
 pub(super) async fn events(
     State(service): State<Service>,
+    caller: Caller,
     Extension(streams): Extension<Streams>,
     Params(EventsQuery { since, noted_since }): Params<EventsQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, ApiError>>>, ApiError> {
@@ -66,7 +70,7 @@ pub(super) async fn events(
     }
     let at = Place { since, noted: noted_since.unwrap_or(newest) };
     let (stop, pending) = (streams.stop.clone(), VecDeque::new());
-    let reading = Reading { service, at, head, noted, stop, pending, _seat: seat };
+    let reading = Reading { service, caller, at, head, noted, stop, pending, _seat: seat };
     let stream = futures_util::stream::unfold(reading, async |mut reading| {
         let event = reading.next().await?;
         Some((sent(&event), reading))
@@ -86,6 +90,7 @@ struct Place {
 /// A stream at its place.
 struct Reading {
     service: Service,
+    caller: Caller,
     at: Place,
     head: watch::Receiver<Seq>,
     noted: watch::Receiver<u64>,
@@ -109,7 +114,9 @@ impl Reading {
             self.noted.borrow_and_update();
             let (service, at) = (self.service.clone(), self.at);
             match apart(move |_| read(&service, at)).await {
-                Ok((events, read_to)) => {
+                Ok((events, texts_of, read_to)) => {
+                    // Texts that a caller has read prime it, as those of any other answer do.
+                    self.service.note_read(self.caller, texts_of).await;
                     self.pending.extend(events);
                     if std::mem::replace(&mut self.at, read_to) != read_to {
                         continue;
@@ -132,17 +139,19 @@ impl Reading {
     }
 }
 
-/// What comes next, and how far it reaches.
-fn read(service: &Service, from: Place) -> Result<(Vec<Told>, Place), ApiError> {
+/// The next events, the entries of which they carry texts, and how far they reach.
+fn read(service: &Service, from: Place) -> Result<(Vec<Told>, Vec<EntryId>, Place), ApiError> {
     let snapshot = service.snapshot()?;
     let reading = service.reader.at(&snapshot, (service.now)())?;
-    let (mut events, mut at) = (Vec::new(), from);
+    let (mut events, mut texts_of, mut at) = (Vec::new(), Vec::new(), from);
     // A damaged record is told of by the doctor; the others are told all the same.
     let whole = |change| Error::unless_damaged(change).transpose();
     for change in snapshot.changes_since(from.since)?.filter_map(whole).take(READ_RECORDS_MAX) {
         let change = change?;
-        at.since = change.seq;
-        events.push(Told::Record(event(&reading, &change)?));
+        let since = std::mem::replace(&mut at.since, change.seq);
+        let (event, has_texts) = event(service, &reading, &change, since)?;
+        texts_of.extend(has_texts.then_some(change.record.entry()));
+        events.push(Told::Record(event));
     }
     for row in snapshot.upkeep_after(from.noted)?.take(READ_RECORDS_MAX) {
         let (number, row) = row?;
@@ -152,21 +161,37 @@ fn read(service: &Service, from: Place) -> Result<(Vec<Told>, Place), ApiError> 
             events.push(Told::Upkeep(noted(&reading, Some(number), &row)));
         }
     }
-    Ok((events, at))
+    Ok((events, texts_of, at))
 }
 
-fn event(reading: &query::Reading<'_>, change: &Change) -> Result<types::Event, ApiError> {
+/// The event of a record, and whether it carries texts of the entry.
+fn event(
+    service: &Service,
+    reading: &query::Reading<'_>,
+    change: &Change,
+    since: Seq,
+) -> Result<(types::Event, bool), ApiError> {
     let header = change.record.header();
+    let compared = match header.facet {
+        // What was taken back is told no more.
+        Facet::Retraction | Facet::Tombstone => Compared::default(),
+        Facet::Claims | Facet::Tally => {
+            let positions = (since, change.seq);
+            changes::compare(reading, service.engine.covered(), header.entry, positions)?
+        }
+    };
     // Of what is damaged or forgotten no type is known, and then no code is told.
     let kind = reading.read_sound(header.entry)?.and_then(|found| found.view.kind());
-    Ok(types::Event {
+    let event = types::Event {
         seq: change.seq.0,
         entry: header.entry.to_string(),
         code: kind.map(|kind| kind.code(header.entry)),
         facet: facet_name(header.facet).into(),
         author: header.author.to_string(),
         at: header.stamp.wall().as_millis(),
-    })
+        changes: compared.changes,
+    };
+    Ok((event, compared.has_texts))
 }
 
 /// An event as it is sent.

@@ -43,4 +43,22 @@ pub struct Event {
     pub author: String,
     /// When, by the author's clock, in milliseconds since 1970.
     pub at: u64,
+    /// What is different about the entry since the event before; judgements of this node come first.
+    /// Absent where the node does not know any more what stood before: of what was covered before it
+    /// started, and of what was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Vec<ValueChange>>,
+}
+
+/// A value of an entry that has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ValueChange {
+    /// Which: `status`, `confidence`, `title`, `content`, `tags` and so on.
+    pub field: String,
+    /// The value before, at most 200 characters of it; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// The value after, at most 200 characters of it; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
 }

@@ -340,6 +340,11 @@ impl Look {
             let any = BoostQuery::new(Box::new(ConstScoreQuery::new(Box::new(any), 0.0)), 0.0);
             parts.push((Occur::Must, Box::new(any)));
         }
+        for thread in &filter.threads_excluded {
+            let term = Term::from_field_text(self.fields.scope, &format!("h:{thread}"));
+            let of_thread = TermQuery::new(term, IndexRecordOption::Basic);
+            parts.push((Occur::MustNot, Box::new(of_thread)));
+        }
         parts
     }
 

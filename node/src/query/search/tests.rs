@@ -115,7 +115,7 @@ fn those_that_are_the_same_are_read_once_for_all_of_them() {
     assert_eq!(part.joined, BTreeSet::from([one, two, three, other]));
     let mut rest = candidates.best_first.iter();
     assert!(reading.next_batch(&mut rest, &part.joined, false).unwrap().is_empty(), "nor later on");
-    let (read, _) = reading.read_best(&question, &candidates, &cancel).unwrap();
+    let read = reading.read_best(&question, &candidates, &cancel).unwrap().read;
     assert_eq!(shown(&read), expected, "whatever is read beside it");
 }
 
@@ -132,7 +132,7 @@ fn answered(
     for entry in order {
         let found = reading.read(*entry).unwrap().unwrap();
         let candidate = Candidate { entry: *entry, relevance: relevance(0.5) };
-        let admitted = reading.admit(question, &candidate, found, &mut Vec::new()).unwrap();
+        let admitted = reading.admit(question, &candidate, found, &mut Part::default()).unwrap();
         read.insert(*entry, admitted.unwrap());
     }
     read.get_mut(&order[0]).unwrap().found.judged.gate = Gate::LastPlaces;

@@ -47,6 +47,9 @@ pub fn hits(hits: &[Hit]) -> String {
 
 fn entry(hit: &Hit) -> Framed {
     let mut head = format!("# {} ({}, {:.0} %", hit.code, hit.status, hit.mean * 100.0);
+    for label in hit.labels() {
+        let _ = write!(head, ", {label}");
+    }
     let name = one_line(&hit.author_name, NAME_CHARACTERS_MAX);
     let _ = match (hit.foreign, hit.hop) {
         (false, _) => write!(head, ", written here"),
