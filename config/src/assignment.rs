@@ -74,7 +74,7 @@ impl Reader {
                 (Place::Section | Place::Nowhere, DeValue::Table(inner)) if !inner.is_empty() => {
                     self.table(text, inner, &key, origin);
                 }
-                (Place::Section, DeValue::Table(_)) => {}
+                (Place::Section, DeValue::Table(_)) | (Place::Retired, _) => {}
                 (Place::Section, _) => self.problems.add(|| section(&key, origin(position))),
                 (Place::Nowhere, _) => self.problems.add(|| unknown(&key, origin(position))),
             }
@@ -109,6 +109,7 @@ impl Reader {
                 let value = value_like(text.trim(), &known.value);
                 self.assignments.push(Assignment { key, value, origin });
             }
+            Place::Retired => {}
             Place::Section => self.problems.add(|| section(&key, origin)),
             Place::Nowhere => self.problems.add(|| unknown(&key, origin)),
         }

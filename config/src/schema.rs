@@ -19,6 +19,10 @@ const NAMED: [&str; 2] = ["retrieval", "workspace_weights"];
 /// The section that defines the keys of those tables.
 const NAMED_LIKE: [&str; 2] = ["retrieval", "weights"];
 
+/// Settings of earlier versions. A file that still has one is read as if it did not: the node starts
+/// after an upgrade.
+const RETIRED: [&str; 2] = ["status.stale_prediction_errors_min", "status.stale_uses_below"];
+
 /// Minimum similarity for a suggestion, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.6;
 
@@ -48,6 +52,8 @@ pub(crate) struct Known {
 pub(crate) enum Place<'a> {
     Setting(&'a Known),
     Section,
+    /// A setting of an earlier version that has no effect any more.
+    Retired,
     Nowhere,
 }
 
@@ -107,6 +113,8 @@ impl Schema {
             Place::Setting(known)
         } else if self.sections.contains(key) || is_named_table(key) {
             Place::Section
+        } else if RETIRED.contains(&key.to_string().as_str()) {
+            Place::Retired
         } else {
             Place::Nowhere
         }

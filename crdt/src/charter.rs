@@ -17,6 +17,7 @@ use crate::claims::TextSet;
 use crate::entry::Entry;
 use crate::ids::{AuthorId, EntryId, Nonce, WorkspaceId};
 use crate::key::{SecretKey, Signature};
+use crate::limits::SET_ELEMENTS_MAX;
 use crate::lww::Register;
 use crate::origin::{Memory, Origin};
 use crate::time::WallTime;
@@ -24,7 +25,7 @@ use crate::tombstone::AdminGrant;
 use crate::view::Entitlement;
 use crate::writer::Claim;
 use data_encoding::HEXLOWER;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The source format in the origin of a charter.
 pub const FORMAT: &str = "klnode/workspace";
@@ -47,6 +48,8 @@ pub struct Charter {
     /// The checkouts that the owner or an admin assigns to the workspace. Only a suggestion: a node
     /// maps a checkout to the workspace only after its operator agrees.
     pub checkouts: BTreeSet<String>,
+    /// What owner or admins call members, for nodes that are not paired with them.
+    pub names: BTreeMap<AuthorId, String>,
 }
 
 /// The origin of the charter of a workspace.
@@ -58,6 +61,21 @@ pub fn origin(workspace: WorkspaceId) -> Origin {
 /// The entry id of the charter of a workspace.
 pub fn entry(workspace: WorkspaceId) -> EntryId {
     origin(workspace).id()
+}
+
+/// What a member is called, as the charter holds it; nothing where there is no name.
+pub fn name_claim(member: AuthorId, name: &str) -> Option<Claim> {
+    let name = name.trim();
+    (!name.is_empty()).then(|| Claim::Add(TextSet::NAMES, name_text(member, name)))
+}
+
+fn name_text(member: AuthorId, name: &str) -> String {
+    format!("{member} {name}")
+}
+
+fn parse_name(text: &str) -> Option<(AuthorId, String)> {
+    let (key, name) = text.split_once(' ')?;
+    Some((AuthorId::from_hex(key)?, name.to_owned()))
 }
 
 impl Charter {
@@ -87,10 +105,35 @@ impl Charter {
             Some(claims.texts.get(&TextSet::CHECKOUTS)?.present().cloned())
         };
         let checkouts = speakers.iter().filter_map(said).flatten().collect();
+        let mut names = BTreeMap::new();
+        // The owner's word on a name comes last, and counts.
+        for speaker in admins.iter().copied().chain([by]) {
+            let texts = held.claims.get(&speaker).and_then(|by| by.texts.get(&TextSet::NAMES));
+            let named = texts.into_iter().flat_map(|set| set.present());
+            let named = named.filter_map(|text| parse_name(text));
+            names.extend(named.filter(|(key, _)| members.contains(key)));
+        }
         let view = held.view(now, &Entitlement { mine: BTreeSet::new(), members: speakers });
         let text = |register| view.text(register).map(str::to_owned);
         let (settings, name) = (text(Register::CONTENT), text(Register::TITLE));
-        Self { owner, admins, members, settings, name, checkouts }
+        Self { owner, admins, members, settings, name, checkouts, names }
+    }
+
+    /// The claims that give a member this name, and take back another that it had. Nothing where the set
+    /// of names is full: a name must not keep a member out.
+    pub fn rename(&self, member: AuthorId, name: &str) -> Vec<Claim> {
+        if self.names.get(&member).is_some_and(|known| known == name.trim()) {
+            return Vec::new();
+        }
+        let is_full = self.names.len() + 1 >= SET_ELEMENTS_MAX;
+        let new = name_claim(member, name).filter(|_| !is_full);
+        new.into_iter().chain(self.unname(member)).collect()
+    }
+
+    /// The claim that takes back the name of a member.
+    pub fn unname(&self, member: AuthorId) -> Option<Claim> {
+        let name = self.names.get(&member)?;
+        Some(Claim::Withdraw(TextSet::NAMES, name_text(member, name)))
     }
 
     /// Claims that the owner must add to `claims` so that the grants match the admins: one new
@@ -199,6 +242,36 @@ mod tests {
         assert_eq!(charter.settings.as_deref(), Some("a = 1"));
         assert_eq!(charter.checkouts, ["remote:h/team".to_owned()].into());
         assert!(charter.may_invite(key(2).author()) && !charter.may_invite(key(3).author()));
+    }
+
+    #[test]
+    fn names_of_members_are_those_that_owner_and_admins_say() {
+        let workspace = WorkspaceId::of(key(1).author(), NONCE);
+        let mut held = Entry::default();
+        let name = |who: u8, name: &str| name_claim(key(who).author(), name).unwrap();
+        let proof = Claim::Add(TextSet::OWNER_NONCES, NONCE.to_string());
+        says(&mut held, workspace, 1, &[proof, add(TextSet::ADMINS, 2), name(1, "anna")]);
+        let listed =
+            [add(TextSet::MEMBERS, 3), name(3, "carl p"), name(1, "not anna"), name(9, "no")];
+        says(&mut held, workspace, 2, &listed);
+        says(&mut held, workspace, 3, &[name(2, "by a member")]);
+        let names = Charter::read(workspace, &held, WallTime::from_millis(2_000)).names;
+        let expect = [(1, "anna"), (3, "carl p")];
+        let expect = expect.map(|(who, name)| (key(who).author(), name.to_owned()));
+        assert_eq!(names, expect.into());
+        assert_eq!(name_claim(key(1).author(), " "), None);
+        let charter = Charter::read(workspace, &held, WallTime::from_millis(2_000));
+        assert_eq!(charter.rename(key(3).author(), "carl p"), []);
+        says(&mut held, workspace, 2, &charter.rename(key(3).author(), "carla"));
+        let charter = Charter::read(workspace, &held, WallTime::from_millis(2_000));
+        assert_eq!(charter.names[&key(3).author()], "carla");
+        let full = (0..SET_ELEMENTS_MAX as u64).map(|number| {
+            let mut bytes = [0; 32];
+            bytes[..8].copy_from_slice(&number.to_be_bytes());
+            (AuthorId::from_bytes(bytes), "x".to_owned())
+        });
+        let full = Charter { names: full.collect(), ..Charter::default() };
+        assert_eq!(full.rename(key(3).author(), "carl"), [], "there is no room for a name");
     }
 
     #[test]

@@ -40,9 +40,15 @@ impl TextSet {
     /// On a workspace charter: one admin grant per admin, as the admin's key and the owner's
     /// signature. An admin puts its grant into its tombstones.
     pub const GRANTS: Self = Self(10);
+    /// The repositories in which anchors and `depends_on` were written. Each element names some
+    /// predicates by digest and one repository by roots and remote. It is missing from
+    /// [`Self::KNOWN`]: readers see it beside each predicate, never as a set of its own.
+    pub const ANCHOR_REPOSITORIES: Self = Self(11);
+    /// On a workspace charter: the names of members, each as key and name.
+    pub const NAMES: Self = Self(12);
 
-    /// The sets of this version, with their names.
-    pub const KNOWN: [(Self, &'static str); 10] = [
+    /// The sets that readers see, with their names.
+    pub const KNOWN: [(Self, &'static str); 11] = [
         (Self::TAGS, "tags"),
         (Self::ANCHORS, "anchors"),
         (Self::VERIFY_STEPS, "verify_steps"),
@@ -53,9 +59,10 @@ impl TextSet {
         (Self::OWNER_NONCES, "owner_nonces"),
         (Self::CHECKOUTS, "checkouts"),
         (Self::GRANTS, "grants"),
+        (Self::NAMES, "names"),
     ];
 
-    /// The name of the set; `None` for sets of later versions.
+    /// The set's name, if readers see it.
     pub fn name(self) -> Option<&'static str> {
         Self::KNOWN.iter().find(|(known, _)| *known == self).map(|(_, name)| *name)
     }
@@ -65,7 +72,8 @@ impl TextSet {
 /// it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Citation {
-    /// `commit`, `pr`, `doc`, `test`, `transcript`, `file`, `url` or `run`.
+    /// `commit`, `pr`, `doc`, `test`, `transcript`, `file`, `url` or `run`; `word` for the writer's own
+    /// word, which only says where the entry comes from.
     pub evidence_type: String,
     /// Reference to the evidence, such as a commit hash, a path or a URL.
     pub evidence_ref: String,

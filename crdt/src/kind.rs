@@ -51,6 +51,9 @@ impl Kind {
         (Self::Playbook, "playbook", 'P', &[]),
     ];
 
+    /// The outcomes that a spike may have.
+    pub const OUTCOMES: [&'static str; 4] = ["confirmed", "rejected", "partial", "inconclusive"];
+
     fn row(self) -> &'static (Self, &'static str, char, &'static [&'static str]) {
         Self::ALL.iter().find(|row| row.0 == self).expect("every kind has a row")
     }

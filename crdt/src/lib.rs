@@ -29,6 +29,7 @@
 
 pub mod charter;
 pub mod claims;
+pub mod dates;
 pub mod digest;
 pub mod entry;
 pub mod equivocation;

@@ -122,7 +122,8 @@ pub struct Shown {
     /// True if the stamp of the value is still in the future by the reader's clock. Such a value is
     /// shown only if no due value exists.
     pub is_early: bool,
-    /// Concurrent values of other authors. Not empty means that the register is contested.
+    /// Concurrent values of other authors with another text. Not empty means that the register is
+    /// contested.
     pub rivals: Vec<Value>,
 }
 
@@ -165,8 +166,10 @@ impl Lww {
             heads.remove(replaced);
         }
         let winner = heads.iter().max_by_key(|(d, v)| (v.stamp, v.author, **d))?;
-        let rivals = heads.values().filter(|value| value.author != winner.1.author);
-        let rivals = rivals.map(|value| (*value).clone()).collect();
+        // Two authors who settled a conflict in the same words agree.
+        let is_rival =
+            |value: &&&Value| value.author != winner.1.author && value.text != winner.1.text;
+        let rivals = heads.values().filter(is_rival).map(|value| (*value).clone()).collect();
         let (digest, value) = first_said((winner.0, winner.1), &pool);
         Some(Shown { value: value.clone(), digest: *digest, is_early: !any_due, rivals })
     }
@@ -267,6 +270,18 @@ mod tests {
         assert_eq!(shown(&both, 100), ("theirs".into(), 1));
         write(&mut both, 1, 30, "agreed");
         assert_eq!(shown(&both, 100), ("agreed".into(), 0));
+    }
+
+    #[test]
+    fn authors_who_settle_a_conflict_in_the_same_words_agree() {
+        let (mut ours, mut theirs) = (Lww::default(), Lww::default());
+        write(&mut ours, 1, 10, "ours");
+        write(&mut theirs, 2, 20, "theirs");
+        let both = ours.joined(theirs);
+        let (mut here, mut there) = (both.clone(), both);
+        write(&mut here, 1, 30, "ours");
+        write(&mut there, 2, 40, "ours");
+        assert_eq!(shown(&here.joined(there), 100), ("ours".into(), 0));
     }
 
     #[test]

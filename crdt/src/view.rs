@@ -5,6 +5,7 @@
 //! judgement, and this crate makes no judgements.
 
 use crate::claims::{Citation, Claims, Link, TextSet};
+use crate::dates::Dates;
 use crate::digest::{Context, Fields};
 use crate::entry::Entry;
 use crate::gcounter::Counted;
@@ -123,6 +124,8 @@ pub struct View {
     pub proposals: Vec<Proposal>,
     /// The counters of each author, entitled or not.
     pub counts: BTreeMap<AuthorId, Counts>,
+    /// Times of creation and last change; `None` if no entitled author claims anything.
+    pub dates: Option<Dates>,
     /// The earliest time at which the view may change even if no record arrives.
     pub next_change: Option<WallTime>,
 }
@@ -195,6 +198,7 @@ impl Entry {
 
         view.proposals = others.iter().flat_map(|(_, claims)| proposals(claims)).collect();
         view.registers = shown_registers(&entitled, now);
+        view.dates = Dates::of(origin, entitled.iter().map(|(_, claims)| &**claims), now);
         let sets: BTreeSet<TextSet> =
             entitled.iter().flat_map(|(_, claims)| claims.texts.keys().copied()).collect();
         for set in sets {
@@ -277,6 +281,7 @@ impl Entry {
             archived: None,
             proposals: Vec::new(),
             counts: self.tallies.iter().map(|(author, tally)| (*author, count(tally))).collect(),
+            dates: None,
             next_change: self.next_change(now),
         }
     }

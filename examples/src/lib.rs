@@ -80,6 +80,7 @@ impl Node {
             announced: Vec::new(),
             note_port: Box::new(|_| ()),
             ticket_lifetime: Duration::from_secs(600),
+            join_lifetime: Duration::from_secs(600),
             now,
             entropy,
         };
@@ -98,7 +99,7 @@ impl Node {
             None => core.invite_mine(false),
         });
         let ticket = ticket.await??;
-        other.peers.join(ticket.to_string()).await?;
+        other.peers.join(ticket.to_string(), None).await?;
         Ok(())
     }
 

@@ -48,7 +48,7 @@ impl Default for Params {
 pub enum Tier {
     /// Title and summary.
     Summary,
-    /// A preview of the content as well.
+    /// The passage of the content that answers as well.
     Standard,
     /// Everything.
     Full,
@@ -63,10 +63,29 @@ pub enum Form {
     Line,
     /// Title and summary.
     Summary,
-    /// A preview of the content as well.
+    /// The passage of the content that answers as well.
     Standard,
+    /// The same with more of what surrounds it: twice as much for each step.
+    Longer(u8),
     /// Everything.
     Full,
+}
+
+impl Form {
+    /// Steps from the passage that answers to the whole content.
+    const LONGER_MAX: u8 = 6;
+
+    /// The form that shows the next more; none after the whole.
+    fn next(self) -> Option<Form> {
+        match self {
+            Form::Line => Some(Form::Summary),
+            Form::Summary => Some(Form::Standard),
+            Form::Standard => Some(Form::Longer(1)),
+            Form::Longer(steps) if steps < Form::LONGER_MAX => Some(Form::Longer(steps + 1)),
+            Form::Longer(_) => Some(Form::Full),
+            Form::Full => None,
+        }
+    }
 }
 
 /// How well an answer covers its query.
@@ -186,6 +205,37 @@ pub fn fit(
     let tokens = cost(&shown);
     let shown = shown.iter().map(|of| Shown { entry: of.item.entry, form: of.form }).collect();
     Fitted { shown, left_out, tokens }
+}
+
+/// Spends what an answer leaves of its tokens on the first entries: each is shown in the longest form
+/// that fits before the next one has its turn. Entries of which `may_grow` is false stay as they are.
+#[must_use]
+pub fn lengthen(
+    mut fitted: Fitted,
+    tokens_max: u32,
+    may_grow: impl Fn(EntryId) -> bool,
+    tokens: impl Fn(EntryId, Form) -> u32,
+) -> Fitted {
+    for shown in &mut fitted.shown {
+        if !may_grow(shown.entry) {
+            continue;
+        }
+        let mut cost = u64::from(tokens(shown.entry, shown.form));
+        let others = fitted.tokens.saturating_sub(cost);
+        let mut form = shown.form;
+        // Longer forms are tried only as long as they fit: counting the tokens of a long text is slow.
+        while let Some(longer) = form.next() {
+            let cost_longer = u64::from(tokens(shown.entry, longer));
+            if others + cost_longer > u64::from(tokens_max) {
+                break;
+            }
+            (form, cost) = (longer, cost_longer);
+        }
+        if form != shown.form {
+            (shown.form, fitted.tokens) = (form, others + cost);
+        }
+    }
+    fitted
 }
 
 /// An entry that may be shown, in a form and at its price.

@@ -15,6 +15,9 @@ use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::Day;
 use klnode_crdt::view::Counts;
 
+/// Prior evidence from an import counts as at most this many observations of an entry.
+pub const IMPORTED_MASS_MAX: f64 = 2.0;
+
 /// The numbers of confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
@@ -179,6 +182,28 @@ pub struct Confidence {
     pub effective_observations: f64,
     /// One per author, in the order given.
     pub contributions: Vec<Contribution>,
+    /// What prior evidence from an import adds to α and to β, where it was added.
+    pub imported: Option<(f64, f64)>,
+}
+
+impl Confidence {
+    /// Adds prior evidence from an import to the posterior, faded and bounded. `own` stays as it is:
+    /// what another system observed proves nothing here.
+    #[must_use]
+    pub fn with_imported(self, cell: &Cell, ageing: Ageing, params: &Params) -> Confidence {
+        let (successes, failures) = (cell.successes.observations(), cell.failures.observations());
+        let bound = IMPORTED_MASS_MAX / (successes + failures).max(IMPORTED_MASS_MAX);
+        let share = bound * decay::weight(cell.day, ageing, &params.decay);
+        let (alpha, beta) = (share * successes, share * failures);
+        let posterior =
+            Posterior::new(self.posterior.alpha() + alpha, self.posterior.beta() + beta);
+        Confidence {
+            posterior,
+            effective_observations: self.effective_observations + alpha + beta,
+            imported: Some((alpha, beta)),
+            ..self
+        }
+    }
 }
 
 /// The confidence in an entry from all its authors' cells.
@@ -193,7 +218,7 @@ pub fn confidence(authors: &[Author<'_>], ageing: Ageing, params: &Params) -> Co
     let (posterior, mass) = posterior(contributions.iter(), params);
     let own = contributions.iter().filter(|one| one.standing == Standing::Own);
     let (own, _) = self::posterior(own, params);
-    Confidence { posterior, own, effective_observations: mass, contributions }
+    Confidence { posterior, own, effective_observations: mass, contributions, imported: None }
 }
 
 /// The posterior of some contributions, and their mass.

@@ -1,49 +1,36 @@
 //! Whether two entries say the same, how surely, and which of a group of equals is shown.
 //!
-//! Separate from `conflict`, which compares entries that say opposite things. Nearness of meaning
-//! alone merges nothing: to a model that knows no word order "retry" and "never retry", or 5 and 30
-//! seconds, are as good as equal. So names, numbers and negations are compared word by word, and
-//! where they differ a person decides. It never says which of two is true.
+//! Separate from `conflict`, which compares entries that say opposite things. Only equal texts are
+//! merged unasked. Nearness of meaning merges nothing: to a model that knows no word order "retry"
+//! and "never retry", or 5 and 30 seconds, are as good as equal. So the rules of `statement` decide
+//! whether two texts may be the same at all, and a person decides whether they are.
 
 use crate::conflict::Polarity;
+use crate::statement::{self, Comparison, canonical};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::Hlc;
-use std::collections::BTreeSet;
 
-/// Words that turn a sentence around.
-const NEGATIONS: [&str; 16] = [
-    "no",
-    "not",
-    "never",
-    "none",
-    "without",
-    "cannot",
-    "can't",
-    "don't",
-    "doesn't",
-    "isn't",
-    "mustn't",
-    "shouldn't",
-    "won't",
-    "nothing",
-    "neither",
-    "avoid",
-];
+/// The overlap of content from which on two near texts are proposed ...
+const OVERLAP_MIN: f64 = 0.5;
+/// ... from which on two texts are proposed that are nearer than a model's threshold ...
+const OVERLAP_NEAR_MIN: f64 = 0.25;
+/// ... and from which on they are where no model says how near they are.
+const OVERLAP_UNMEASURED_MIN: f64 = 0.8;
 
-/// From which cosines on a model's texts say the same. Measured on labelled pairs, for one model
+/// From which cosines on a model's texts may say the same. Measured on labelled pairs, for one model
 /// each: a model of which nothing was measured has none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// From here on two texts are merged.
-    pub merge: f64,
-    /// From here on a person is asked.
+    /// From here on two texts are proposed if a good part of their content is the same.
+    pub reworded: f64,
+    /// From here on two texts are proposed if some of their content is the same.
     pub propose: f64,
 }
 
 impl Thresholds {
-    /// Of the built-in embedding table, as [`calibrate`] gives them for the labelled pairs of the
-    /// repository. A test measures them again.
-    pub const BUILT_IN: Self = Self { merge: 0.98, propose: 0.74 };
+    /// Of the built-in embedding table. `propose` is as [`propose_min`] gives it for the labelled
+    /// pairs of the repository, and a test measures it again.
+    pub const BUILT_IN: Self = Self { reworded: 0.4, propose: 0.74 };
 }
 
 /// What people say of a pair of texts.
@@ -55,21 +42,16 @@ pub enum Label {
     Other,
 }
 
-/// The thresholds of a model that gives labelled pairs these cosines. A person is asked from halfway
-/// between the nearest pair that is not the same and the farthest that is; nobody is asked from the
-/// lower quarter of those that are the same on. None where the model does not tell them apart.
+/// The threshold from which on a model that gives labelled pairs these cosines may propose: halfway
+/// between the nearest pair that is not the same and the farthest that is. None where the model does
+/// not tell them apart.
 #[must_use]
-pub fn calibrate(pairs: &[(f64, Label)]) -> Option<Thresholds> {
-    let of = |label| {
-        let cosines = pairs.iter().filter(move |(_, given)| *given == label);
-        let mut cosines: Vec<f64> = cosines.map(|(cosine, _)| *cosine).collect();
-        cosines.sort_by(f64::total_cmp);
-        cosines
-    };
-    let (same, other) = (of(Label::Same), of(Label::Other));
-    let (farthest, nearest) = (*same.first()?, *other.last()?);
-    let merge = same[same.len() / 4];
-    (nearest < farthest).then(|| Thresholds { merge, propose: f64::midpoint(nearest, farthest) })
+pub fn propose_min(pairs: &[(f64, Label)]) -> Option<f64> {
+    let of =
+        |label| pairs.iter().filter(move |(_, given)| *given == label).map(|(cosine, _)| *cosine);
+    let farthest = of(Label::Same).min_by(f64::total_cmp)?;
+    let nearest = of(Label::Other).max_by(f64::total_cmp)?;
+    (nearest < farthest).then(|| f64::midpoint(nearest, farthest))
 }
 
 /// What of an entry is compared.
@@ -99,18 +81,12 @@ pub enum Whose {
 /// Why a person is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// They are near, and not near enough.
-    Nearness,
-    /// They name different things, or different numbers.
-    Names,
-    /// One of them denies something.
-    Negation,
+    /// The texts are not equal.
+    Wording,
     /// They are of different types or threads, or speak different ways.
     Nature,
     /// One of them is not this node's: nothing of others is merged unasked.
     Foreign,
-    /// Nothing was measured of the model; but the texts are equal, word by word.
-    Unmeasured,
 }
 
 impl Doubt {
@@ -118,14 +94,9 @@ impl Doubt {
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Self::Nearness => "near, and not near enough to merge unasked",
-            Self::Names => "they name different things or numbers",
-            Self::Negation => "one of them denies something",
-            Self::Nature => "they differ in type, thread or polarity",
-            Self::Foreign => "one of them is not yours",
-            Self::Unmeasured => {
-                "their words are equal, and the model's nearness was never measured"
-            }
+            Self::Wording => "possibly the same in other words",
+            Self::Nature => "equal texts that differ in type, thread or polarity",
+            Self::Foreign => "equal texts, but one of them is not yours",
         }
     }
 }
@@ -133,11 +104,11 @@ impl Doubt {
 /// Whether two entries say the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// They do, surely enough to merge them unasked.
+    /// Their texts are equal: they are merged unasked.
     Merge,
     /// Perhaps: a person decides.
     Propose(Doubt),
-    /// They do not.
+    /// They do not, or say the opposite.
     Different,
 }
 
@@ -150,56 +121,64 @@ pub fn compare(
     cosine: f64,
     thresholds: Option<Thresholds>,
 ) -> Verdict {
-    // Whoever took the opposite for the same would lose one of the two: that is `conflict`'s to tell.
+    // The opposite is not the same: one of the two would be lost. `conflict` reports it.
     if a.polarity.opposes(b.polarity) {
         return Verdict::Different;
     }
-    let Some(thresholds) = thresholds else {
-        let is_equal = folded(a) == folded(b);
-        return if is_equal { Verdict::Propose(Doubt::Unmeasured) } else { Verdict::Different };
-    };
-    // A number that is none is near to nothing.
-    if cosine.is_nan() || cosine < thresholds.propose {
-        return Verdict::Different;
+    if are_equal(a, b) {
+        return if (a.kind, a.thread, a.polarity) != (b.kind, b.thread, b.polarity) {
+            Verdict::Propose(Doubt::Nature)
+        } else if whose == Whose::Foreign {
+            Verdict::Propose(Doubt::Foreign)
+        } else {
+            Verdict::Merge
+        };
     }
-    let doubt = if cosine < thresholds.merge {
-        Some(Doubt::Nearness)
-    } else if names(a) != names(b) {
-        Some(Doubt::Names)
-    } else if negations(a) != negations(b) {
-        Some(Doubt::Negation)
-    } else if (a.kind, a.thread, a.polarity) != (b.kind, b.thread, b.polarity) {
-        Some(Doubt::Nature)
+    let Comparison::Compatible { overlap } = relate(a, b) else { return Verdict::Different };
+    let is_likely = match thresholds {
+        None => overlap >= OVERLAP_UNMEASURED_MIN,
+        Some(of) if cosine >= of.propose => overlap >= OVERLAP_NEAR_MIN,
+        Some(of) => cosine >= of.reworded && overlap >= OVERLAP_MIN,
+    };
+    if is_likely { Verdict::Propose(Doubt::Wording) } else { Verdict::Different }
+}
+
+/// Whether two entries may be merged unasked, as far as their texts go: equal after NFC, collapsed
+/// white space and dropped final punctuation.
+#[must_use]
+pub fn are_equal(a: &Text<'_>, b: &Text<'_>) -> bool {
+    canonical(a.title) == canonical(b.title) && canonical(a.content) == canonical(b.content)
+}
+
+/// How the texts of two entries relate. Titles alone can contradict each other: a title is a
+/// statement, and the content gives reasons.
+#[must_use]
+pub fn relate(a: &Text<'_>, b: &Text<'_>) -> Comparison {
+    let [one, two] = [canonical(a.title), canonical(b.title)];
+    let whole = if one == two {
+        statement::compare(a.content, b.content)
     } else {
-        (whose == Whose::Foreign).then_some(Doubt::Foreign)
+        statement::compare(&whole(a), &whole(b))
     };
-    doubt.map_or(Verdict::Merge, Verdict::Propose)
+    match whole {
+        Comparison::Contradiction(_) => whole,
+        // Other titles over equal texts are another wording.
+        Comparison::Equal => Comparison::Compatible { overlap: 1.0 },
+        _ if one == two => whole,
+        _ => match statement::compare(&one, &two) {
+            found @ Comparison::Contradiction(_) => found,
+            _ => whole,
+        },
+    }
 }
 
-/// The words of a text, without case and without what surrounds them.
-fn words<'a>(text: &'a Text<'_>) -> impl Iterator<Item = String> + 'a {
-    let both = text.title.split_whitespace().chain(text.content.split_whitespace());
-    let bare = |word: &str| word.trim_matches(|one: char| !one.is_alphanumeric()).to_owned();
-    both.map(bare).filter(|word| !word.is_empty())
-}
-
-/// All words in their order, without case.
-fn folded(text: &Text<'_>) -> Vec<String> {
-    words(text).map(|word| word.to_lowercase()).collect()
-}
-
-/// What is no plain word: numbers, versions, paths, identifiers.
-fn names(text: &Text<'_>) -> BTreeSet<String> {
-    let is_name = |word: &String| {
-        let has_hump = word.chars().skip(1).any(char::is_uppercase);
-        let has_sign = word.contains(['_', ':', '.', '/', '=', '<', '>', '(', '@', '#']);
-        has_hump || has_sign || word.chars().any(char::is_numeric)
-    };
-    words(text).filter(is_name).map(|word| word.to_lowercase()).collect()
-}
-
-fn negations(text: &Text<'_>) -> BTreeSet<String> {
-    folded(text).into_iter().filter(|word| NEGATIONS.contains(&word.as_str())).collect()
+/// The title and the content of an entry; the content alone where it begins with the title.
+fn whole(text: &Text<'_>) -> String {
+    let title = canonical(text.title).to_lowercase();
+    if canonical(text.content).to_lowercase().starts_with(&title) {
+        return text.content.to_owned();
+    }
+    format!("{}. {}", text.title, text.content)
 }
 
 /// One of a group of entries that say the same.

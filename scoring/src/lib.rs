@@ -23,10 +23,12 @@
 //! | [`recency`] | how recent is something? |
 //! | [`rank`] | in which order do the candidates of a query come? |
 //! | [`scan`], [`admission`] | may an entry be retrieved at all? |
+//! | [`weakness`] | how far do weak answers to similar questions lower an entry? |
 //! | [`status`] | where does an entry stand, and why? |
 //! | [`predicate`] | does what an entry depends on still hold in this checkout? |
 //! | [`conflict`] | do two entries contradict, and which comes first? |
 //! | [`duplicates`] | do two entries say the same, and which of them is shown? |
+//! | [`statement`] | are two short texts equal, reworded, or contradictory? |
 //! | [`budget`] | how much of which entries fits into an answer? |
 //! | [`briefing`] | what of a workspace matters now, without a question? |
 //! | [`survey`] | is what the node holds in order? |
@@ -50,8 +52,10 @@ pub mod recency;
 pub mod relevance;
 pub mod role;
 pub mod scan;
+pub mod statement;
 pub mod status;
 pub mod survey;
 pub mod thompson;
 pub mod trust;
 mod unit;
+pub mod weakness;

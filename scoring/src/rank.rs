@@ -1,14 +1,18 @@
 //! The order in which the candidates of a query come, with every number that led to it.
 //!
 //! Six signals make a composite. Foreign entries are then discounted by what is known about them
-//! and their author; pinned ones gain, once they have passed the relevance gate; and in a last pass
-//! a foreign candidate goes below every local verified entry that is as relevant. Separate from
-//! `budget`, which decides how much of the order is shown. It never looks anything up: signals come
-//! in as numbers.
+//! and their author; pinned ones gain, once they have passed the relevance gate; and a foreign
+//! candidate goes below every local verified entry that is as relevant. That order, made with the
+//! mean of each confidence, is the deterministic order. In the last step the samples of the
+//! confidences reorder entries of nearly equal relevance (see [`reorder`]). Separate from `budget`,
+//! which decides how much of the order is shown. It never looks anything up: signals come in as
+//! numbers.
 
+mod reorder;
 pub mod signals;
 mod weights;
 
+pub use reorder::{RELEVANCE_MARGIN, demote, is_clearly_more_relevant, reorder};
 pub use weights::{PerSignal, SUM_TOLERANCE, WEIGHT_MAX, Weights, WeightsError};
 
 use crate::status::Status;
@@ -82,8 +86,12 @@ pub enum Overlay {
 pub struct Candidate {
     /// The entry.
     pub entry: EntryId,
-    /// Its signals; `semantic` is its relevance.
+    /// Its signals; `semantic` is its relevance, `thompson` a sample of its confidence.
     pub signals: PerSignal,
+    /// The mean of its confidence, which takes the sample's place in the deterministic order.
+    pub confidence_mean: f64,
+    /// Added to the score for the caller's role and workspace.
+    pub bonus: f64,
     /// Where it stands.
     pub status: Status,
     /// Whose it is.
@@ -99,6 +107,8 @@ pub struct Placed {
     pub candidate: Candidate,
     /// The score by which it was placed.
     pub score: f64,
+    /// The score with the mean of its confidence in place of the sample.
+    pub score_expected: f64,
     /// The weighted sum of the signals.
     pub composite: f64,
     /// What a foreign entry's composite was multiplied by.
@@ -135,9 +145,35 @@ pub fn rank(
     let mut placed: Vec<Placed> =
         relevant.into_iter().map(|candidate| score(candidate, weights, params)).collect();
     placed.sort_by(|a, b| {
-        b.score.total_cmp(&a.score).then(a.candidate.entry.cmp(&b.candidate.entry))
+        let by_score = b.score_expected.total_cmp(&a.score_expected);
+        by_score.then(a.candidate.entry.cmp(&b.candidate.entry))
     });
-    Ranking { placed: local_verified_first(placed), nearest, weights: *weights }
+    let placed = explore(&local_verified_first(placed));
+    Ranking { placed, nearest, weights: *weights }
+}
+
+/// Reorders the deterministic order by the samples. Two entries change their order only if neither is
+/// clearly more relevant, and no foreign candidate passes a local verified entry that is as relevant.
+fn explore(deterministic: &[Placed]) -> Vec<Placed> {
+    let stays_above = |upper: &Placed, lower: &Placed| {
+        let (upper, lower) = (&upper.candidate, &lower.candidate);
+        is_clearly_more_relevant(upper, lower)
+            || is_clearly_more_relevant(lower, upper)
+            || outranks_by_origin(upper, lower)
+    };
+    let mut placed = reorder(deterministic, |one| one.score, stays_above);
+    let mut verified: Vec<(EntryId, f64, f64)> = Vec::new();
+    for one in &mut placed {
+        let relevance = relevance(&one.candidate);
+        if is_local_verified(&one.candidate) {
+            verified.push((one.candidate.entry, relevance, one.score));
+        } else if is_foreign_candidate(&one.candidate) {
+            let last = verified.iter().rfind(|(_, other, _)| *other >= relevance);
+            let is_put_below = |(_, _, score): &&(EntryId, f64, f64)| *score < one.score;
+            one.put_below = last.filter(is_put_below).map(|(entry, _, _)| *entry);
+        }
+    }
+    placed
 }
 
 /// The factor of a foreign entry: what is proven about it, at most a little above its author.
@@ -160,6 +196,7 @@ fn relevance(candidate: &Candidate) -> f64 {
 
 fn score(candidate: Candidate, weights: &Weights, params: &Params) -> Placed {
     let composite = weights.composite(&candidate.signals);
+    let signals_expected = PerSignal { thompson: candidate.confidence_mean, ..candidate.signals };
     let foreign_factor = match candidate.origin {
         Origin::Local => None,
         Origin::Foreign { weight, lower_bound } => {
@@ -167,14 +204,23 @@ fn score(candidate: Candidate, weights: &Weights, params: &Params) -> Placed {
         }
     };
     let pin_bonus = if candidate.overlay == Overlay::Pinned { params.pin_bonus } else { 0.0 };
-    let score = composite * foreign_factor.unwrap_or(1.0) + pin_bonus;
-    Placed { candidate, score, composite, foreign_factor, pin_bonus, put_below: None }
+    let score_of =
+        |composite: f64| composite * foreign_factor.unwrap_or(1.0) + pin_bonus + candidate.bonus;
+    Placed {
+        candidate,
+        score: score_of(composite),
+        score_expected: score_of(weights.composite(&signals_expected)),
+        composite,
+        foreign_factor,
+        pin_bonus,
+        put_below: None,
+    }
 }
 
 /// Puts each foreign candidate below every local verified entry of equal or higher relevance.
 ///
 /// All others keep their order: an entry is only ever moved down, right behind the last of those
-/// it must not precede. It is the last pass: whoever changes the order of a ranking repeats it.
+/// it must not precede. A later pass that changes the order of a ranking has to repeat it.
 #[must_use]
 pub fn local_verified_first(mut placed: Vec<Placed>) -> Vec<Placed> {
     let verified: Vec<(usize, EntryId, f64)> = placed
@@ -201,6 +247,11 @@ pub fn local_verified_first(mut placed: Vec<Placed>) -> Vec<Placed> {
     }
     keyed.sort_by_key(|(key, _)| *key);
     keyed.into_iter().map(|(_, one)| one).collect()
+}
+
+/// Whether a local verified entry keeps its place above a foreign candidate, whatever their scores.
+fn outranks_by_origin(upper: &Candidate, lower: &Candidate) -> bool {
+    is_local_verified(upper) && is_foreign_candidate(lower) && relevance(upper) >= relevance(lower)
 }
 
 fn is_local_verified(candidate: &Candidate) -> bool {

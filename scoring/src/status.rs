@@ -21,10 +21,6 @@ pub struct Params {
     pub verified_mean_min: f64,
     /// Days without being served after which an entry is stale.
     pub stale_after_days: u32,
-    /// Prediction errors from which an entry that is hardly used is stale.
-    pub prediction_errors_min: u32,
-    /// From so many uses prediction errors do not make it stale.
-    pub uses_min: u32,
 }
 
 impl Default for Params {
@@ -34,8 +30,6 @@ impl Default for Params {
             verified_alpha_min: 8.0,
             verified_mean_min: 0.6,
             stale_after_days: 90,
-            prediction_errors_min: 5,
-            uses_min: 3,
         }
     }
 }
@@ -49,7 +43,7 @@ pub enum Status {
     Active,
     /// Proven here.
     Verified,
-    /// Not needed for long, or a bad answer too often: can be asked for.
+    /// Not served for long: can be asked for.
     Stale,
     /// Put away: kept whole, restorable, can be asked for.
     Archived,
@@ -139,10 +133,6 @@ pub struct Facts {
     /// The day it was last confirmed, observed as a success, verified again, or taken out of the archive
     /// by hand.
     pub revived: Option<Day>,
-    /// Times it was the top hit of a query it did not match, since it was last revived.
-    pub prediction_errors: u32,
-    /// Times it was used.
-    pub uses: u32,
 }
 
 /// Why an entry stands where it stands.
@@ -160,11 +150,6 @@ pub enum Reason {
     NotServed {
         /// The days.
         days: u32,
-    },
-    /// It was the wrong answer too often and hardly ever used.
-    PredictionErrors {
-        /// How often it was wrong.
-        errors: u32,
     },
     /// The task that produced it succeeded.
     SourceTaskSucceeded,
@@ -236,12 +221,8 @@ fn by_evidence(facts: &Facts, params: &Params) -> (Status, Reason) {
 fn staleness(facts: &Facts, now: Day, params: &Params) -> Option<Reason> {
     let quiet_since = facts.served.unwrap_or(facts.created).max(facts.revived.unwrap_or_default());
     let days = now.days_since(quiet_since);
-    if days >= params.stale_after_days && facts.predicates != Check::Holds {
-        return Some(Reason::NotServed { days });
-    }
-    let errors = facts.prediction_errors;
-    (errors >= params.prediction_errors_min && facts.uses < params.uses_min)
-        .then_some(Reason::PredictionErrors { errors })
+    let is_stale = days >= params.stale_after_days && facts.predicates != Check::Holds;
+    is_stale.then_some(Reason::NotServed { days })
 }
 
 #[cfg(test)]

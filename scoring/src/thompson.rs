@@ -1,8 +1,9 @@
-//! A sample from an entry's confidence, the same every time for the same query and entry.
+//! A sample from an entry's confidence, the same every time for the same seed and entry.
 //!
-//! Sampling gives the uncertain a chance now and then; seeding makes an answer repeatable and
-//! explainable. Separate because it is the only place in judgement that looks like chance. It draws
-//! none: the seed is an argument.
+//! Sampling ranks an entry with little evidence higher in some tasks and lower in others; the seed
+//! makes an answer repeatable and explainable. An entry without evidence is not sampled: its sample
+//! would be noise of the prior. Separate because it is the only place in judgement that looks like
+//! chance. It draws none: the seed is an argument.
 
 use crate::posterior::Posterior;
 use klnode_crdt::ids::EntryId;
@@ -10,18 +11,26 @@ use klnode_crdt::ids::EntryId;
 /// How the confidence of a candidate becomes a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// One sample per query and entry, fixed by the seed of the query.
+    /// One sample per seed and entry; the seed stands for a task or a session.
     Seeded(u64),
-    /// The mean, for answers that must not depend on a query id.
+    /// The mean, for answers that must not depend on a seed.
     Mean,
 }
 
-/// The signal of `entry` whose confidence is `posterior`, in [0, 1].
+/// The signal of `entry` in [0, 1]: a sample of its confidence `posterior`, behind which stand so many
+/// effective `observations`.
+///
+/// Without an observation it is the mean. Below one observation the sample deviates from the mean in
+/// proportion, so that evidence that fades away does not turn into noise before it is gone.
 #[must_use]
-pub fn sample(posterior: &Posterior, entry: EntryId, sampling: Sampling) -> f64 {
+pub fn sample(posterior: &Posterior, observations: f64, entry: EntryId, sampling: Sampling) -> f64 {
+    let mean = posterior.mean();
     match sampling {
-        Sampling::Mean => posterior.mean(),
-        Sampling::Seeded(seed) => posterior.quantile(share(seed, entry)),
+        Sampling::Seeded(seed) if observations > 0.0 => {
+            let deviation = posterior.quantile(share(seed, entry)) - mean;
+            mean + deviation * observations.min(1.0)
+        }
+        Sampling::Seeded(_) | Sampling::Mean => mean,
     }
 }
 
@@ -81,10 +90,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_depends_on_the_query_and_on_the_entry_and_on_nothing_else() {
+    fn a_sample_depends_on_the_seed_and_on_the_entry_and_on_nothing_else() {
         let posterior = Posterior::new(5.0, 5.0);
         let of = |seed, entry| {
-            sample(&posterior, EntryId::from_bytes([entry; 16]), Sampling::Seeded(seed))
+            sample(&posterior, 9.0, EntryId::from_bytes([entry; 16]), Sampling::Seeded(seed))
         };
         assert_eq!(of(7, 1), of(7, 1));
         assert_ne!(of(7, 1), of(8, 1));
@@ -103,7 +112,7 @@ mod tests {
             let posterior = Posterior::new(alpha, beta);
             let samples: Vec<f64> = (0..4_000)
                 .map(|seed| {
-                    sample(&posterior, EntryId::from_bytes([3; 16]), Sampling::Seeded(seed))
+                    sample(&posterior, 9.0, EntryId::from_bytes([3; 16]), Sampling::Seeded(seed))
                 })
                 .collect();
             let count = samples.len() as f64;
@@ -117,6 +126,21 @@ mod tests {
     #[test]
     fn without_a_seed_the_sample_is_the_mean() {
         let posterior = Posterior::new(6.0, 2.0);
-        assert_eq!(sample(&posterior, EntryId::from_bytes([0; 16]), Sampling::Mean), 0.75);
+        assert_eq!(sample(&posterior, 9.0, EntryId::from_bytes([0; 16]), Sampling::Mean), 0.75);
+    }
+
+    #[test]
+    fn without_an_observation_the_sample_is_the_mean_and_little_evidence_deviates_little() {
+        let posterior = Posterior::new(6.0, 2.0);
+        let of = |observations, seed| {
+            let entry = EntryId::from_bytes([1; 16]);
+            sample(&posterior, observations, entry, Sampling::Seeded(seed))
+        };
+        for seed in 0..50 {
+            assert_eq!(of(0.0, seed), 0.75);
+            let (whole, tenth) = (of(1.0, seed) - 0.75, of(0.1, seed) - 0.75);
+            assert!((whole / 10.0 - tenth).abs() < 1e-9, "{whole} {tenth}");
+            assert_eq!(of(1.0, seed), of(7.0, seed));
+        }
     }
 }

@@ -14,6 +14,10 @@
 //!   age is counted from the latest day seen up to its arrival. So what leaves the window never
 //!   weighs more than what enters it, and a failure that replaces a failure cannot lighten β.
 //! - The window goes by arrival, not by date: a clock that once ran ahead cannot hold a place.
+//!
+//! **A vouch of the operator never lowers trust and never displaces an outcome.** It counts as a few
+//! successes that arrived before everything else and fade from the day of the vouch: in the window
+//! they hold only places that no outcome has taken. Gates look at the trust that was earned without it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,6 +26,9 @@ use crate::outcome::Verdict;
 use crate::posterior::{LOWER_QUANTILE, Posterior};
 use crate::unit::unit;
 use klnode_crdt::time::Day;
+
+/// How many successes a vouch of the operator counts as, at most.
+pub const VOUCHED_SUCCESSES: usize = 3;
 
 /// The numbers of trust.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,11 +103,36 @@ pub struct Trust {
 /// The trust in an author, from what was `observed` of it in the order of arrival.
 #[must_use]
 pub fn trust(observed: &[Observed], now: Day, params: &Params) -> Trust {
+    trust_vouched(observed, None, now, params)
+}
+
+/// How many successes a vouch of a day still counts as.
+#[must_use]
+pub fn vouched_successes(vouched: Day, now: Day, params: &Params) -> f64 {
+    VOUCHED_SUCCESSES as f64 * faded(now.days_since(vouched), params)
+}
+
+/// The same, for an author for whom the operator vouched on a day.
+#[must_use]
+pub fn trust_vouched(
+    observed: &[Observed],
+    vouched: Option<Day>,
+    now: Day,
+    params: &Params,
+) -> Trust {
     let mut successes_on: BTreeMap<Day, u32> = BTreeMap::new();
     let mut successes_ignored = 0;
     let mut latest = Day(0);
     let mut all = Evidence::default();
     let mut window: VecDeque<(Verdict, f64)> = VecDeque::new();
+    // First of all: an outcome may push a vouch out of the window, a vouch never an outcome.
+    if let Some(day) = vouched {
+        let share = faded(now.days_since(day), params);
+        for _ in 0..VOUCHED_SUCCESSES.min(params.window) {
+            all.add(Verdict::Success, share, params);
+            window.push_back((Verdict::Success, share));
+        }
+    }
     for one in observed {
         if one.verdict == Verdict::Success {
             let count = successes_on.entry(one.day).or_default();

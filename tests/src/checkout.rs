@@ -1,6 +1,7 @@
 //! Folders that look like a git checkout, made without git.
 
-use klnode::query::GitCheckout;
+use klnode::query::{GitCheckout, Repository, Roots, bind, recorded};
+use klnode_crdt::writer::Claim;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -30,10 +31,13 @@ pub fn index(paths: &[&str]) -> Vec<u8> {
 pub struct Tree(TempDir);
 
 impl Tree {
-    /// A checkout that tracks these paths; none of the files is there yet.
+    /// A checkout that tracks these paths, of a repository of its own; none of the files is there yet.
     pub fn new(tracked: &[&str]) -> Self {
         let tree = Self(tempfile::tempdir().expect("a folder"));
         tree.write(".git/HEAD", b"ref: refs/heads/main\n");
+        let name = tree.path().file_name().expect("a folder").display();
+        let config = format!("[remote \"origin\"]\n\turl = https://example.org/trees/{name}.git\n");
+        tree.write(".git/config", config.as_bytes());
         tree.track(tracked);
         tree
     }
@@ -53,6 +57,13 @@ impl Tree {
     /// Tracks these paths and no others.
     pub fn track(&self, paths: &[&str]) {
         self.write(".git/index", &index(paths));
+    }
+
+    /// The claims that record its repository with these predicates, as if they were written here.
+    pub fn bound(&self, predicates: &[&str]) -> Vec<Claim> {
+        let repository = Repository::open(self.path()).expect("it is a checkout");
+        let elements = bind(&repository.identity(&Roots::default()), predicates.iter().copied());
+        elements.into_iter().map(recorded).collect()
     }
 
     /// Opens it as a node does.

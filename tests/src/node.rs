@@ -106,6 +106,17 @@ impl Medium for DiskMedium {
     }
 }
 
+/// The entry that a command created.
+///
+/// # Panics
+/// It created none.
+pub fn created(receipt: &Receipt) -> EntryId {
+    match receipt {
+        Receipt::Created(entry) => *entry,
+        other => panic!("no entry was created: {other:?}"),
+    }
+}
+
 /// A judge that admits everything.
 pub fn admit_all() -> Box<dyn Judge> {
     Box::new(|_: &Record, _: Source| Verdict::Admit)

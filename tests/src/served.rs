@@ -3,6 +3,7 @@
 use crate::node::{DiskMedium, admit_all, setup};
 use klnode::api::person::Person;
 use klnode::api::portable::marks::MarksKey;
+use klnode::api::sampling::SampleKey;
 use klnode::api::{Bound, Limits, Metrics, Service, Token};
 use klnode::engine::{
     self, Command, Confirmation, Engine, Judge, Receipt, Running, Setup, TaskAct, TaskDone,
@@ -25,6 +26,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
+
+const MILLIS_PER_DAY: u64 = 24 * 60 * 60 * 1_000;
 
 /// What waits longer than this has failed.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -69,14 +72,38 @@ impl Served {
         Self::start_judged(limits, doors, admit_all())
     }
 
+    /// Starts a node that has done this some days ago, and nothing since.
+    pub fn start_after(days: u64, commands: &[Command]) -> (Self, Vec<Receipt>) {
+        let mut receipts = Vec::new();
+        let before = |engine: &mut Engine| {
+            let then = now().as_millis() - days * MILLIS_PER_DAY;
+            for done in engine.step(commands, WallTime::from_millis(then)) {
+                receipts.push(done.expect("it was done"));
+            }
+        };
+        let (limits, doors) = (Limits::default(), Doors::Socket);
+        (Self::start_prepared(limits, doors, admit_all(), before), receipts)
+    }
+
     /// Starts a node whose writer asks a judge.
     pub fn start_judged(limits: Limits, doors: Doors, judge: Box<dyn Judge>) -> Self {
+        Self::start_prepared(limits, doors, judge, |_| {})
+    }
+
+    fn start_prepared(
+        limits: Limits,
+        doors: Doors,
+        judge: Box<dyn Judge>,
+        prepare: impl FnOnce(&mut Engine),
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("klnode.sock");
         let medium = DiskMedium::new(crate::disk::Disk::new());
         let options = Options::new(StoreId::from_bytes([1; 16]));
         let store = Store::open(Box::new(medium.clone()), &options).expect("a fresh disk opens");
-        let engine = Engine::start(store, Setup { judge, ..setup(1, 1) }, now()).expect("starts");
+        let setup = Setup { judge, ..setup(1, 1) };
+        let mut engine = Engine::start(store, setup, now()).expect("starts");
+        prepare(&mut engine);
         let author = engine.author();
         let running = engine::spawn(engine, engine::Limits::default(), now);
         let reader = Arc::new(Reader::new(author, Numbers::new(&Config::default())));
@@ -96,7 +123,7 @@ impl Served {
         let service = Service {
             engine: handle,
             index: index.index(),
-            seeds: Arc::default(),
+            samples: Arc::new(SampleKey::of(&SecretKey::from_bytes(&[1; 32]))),
             reader,
             peers: None,
             examiner: Arc::new(examiner),

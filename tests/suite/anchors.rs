@@ -40,11 +40,11 @@ impl Asked {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", told(&output)))
     }
 
-    /// Adds an entry that depends on something, and returns its code.
-    fn add(&self, depends_on: &str) -> String {
+    /// Adds an entry in a checkout that depends on something there, and returns its code.
+    fn add(&self, tree: &Tree, depends_on: &str) -> String {
         let arguments = ["add", "--title", "Flush the queue", "--content", "Before the exit."];
         let more = ["--evidence", "doc:notes", "--depends-on", depends_on];
-        let added = self.json(self.home.path(), &[&arguments[..], &more].concat());
+        let added = self.json(tree.path(), &[&arguments[..], &more].concat());
         added["code"].as_str().unwrap().to_owned()
     }
 
@@ -63,8 +63,8 @@ impl Asked {
 #[test]
 fn what_holds_in_the_callers_checkout_comes_before_what_is_broken_there() {
     let node = Asked::new();
-    let (one, two) = (node.add("path:lib/one.rs"), node.add("path:lib/two.rs"));
     let tree = Tree::new(&["lib/one.rs"]);
+    let (one, two) = (node.add(&tree, "path:lib/one.rs"), node.add(&tree, "path:lib/two.rs"));
     tree.write("lib/one.rs", b"");
     let broken = |path: &str, why: &str| vec![format!("broken: \"path:lib/{path}\" ({why})")];
     let untracked = "git tracks no such file";
@@ -80,10 +80,13 @@ fn what_holds_in_the_callers_checkout_comes_before_what_is_broken_there() {
     let shown = node.json(tree.path(), &["show", &one]);
     assert_eq!(shown["checked"]["outcome"], "broken", "{shown}");
     assert_eq!(node.json(tree.path(), &["show", &two])["checked"]["outcome"], "holds");
-    // Elsewhere nobody can tell, and that is said.
+    // Elsewhere they are not checked, and nothing is said against them.
     let elsewhere = node.search(node.home.path());
     assert_eq!(elsewhere.len(), 2);
-    for (_, caveats) in elsewhere {
+    assert!(elsewhere.iter().all(|(_, caveats)| caveats.is_empty()), "{elsewhere:?}");
+    // In the same repository, files that cannot be listed leave them unknown, and that is said.
+    tree.write(".git/index", b"no index");
+    for (_, caveats) in node.search(tree.path()) {
         assert_eq!(caveats, ["what it depends on was not checked"]);
     }
     assert!(node.json(node.home.path(), &["show", &one])["checked"].is_null());
@@ -97,7 +100,9 @@ fn nothing_outside_of_what_git_tracks_is_ever_read() {
     let tracked =
         ["link", "away/secret.txt", "pipe", "huge.bin", "../secret.txt", ".git/config", "plain"];
     let tree = Tree::new(&tracked);
-    tree.write(".git/config", b"a secret of git\n");
+    let remote =
+        b"a secret of git\n[remote \"origin\"]\n\turl = https://example.org/acme/tree.git\n";
+    tree.write(".git/config", remote);
     tree.write("untracked.rs", b"a secret draft\n");
     tree.write("plain", b"nothing\n");
     std::os::unix::fs::symlink("/etc/passwd", tree.path().join("link")).unwrap();
@@ -118,7 +123,7 @@ fn nothing_outside_of_what_git_tracks_is_ever_read() {
         ("text:plain~\"a secret\"", "broken", "nothing matches the pattern"),
     ];
     for (predicate, _, _) in cases {
-        node.add(predicate);
+        node.add(&tree, predicate);
     }
     let path = tree.path().to_str().unwrap();
     let output = node.run(node.home.path(), &["anchors", "check", path, "--json"]);
@@ -187,12 +192,14 @@ fn a_strangers_predicate_is_not_looked_at() {
     let claim = |text: &str| Claim::Add(TextSet::ANCHORS, text.to_owned());
     let stranger = Stranger::new(1);
     bring(&mut node, vec![stranger.claims(entry, claim("path:nothing"))], stranger.author());
-    let checkout = Tree::new(&["here"]).open();
+    let binding = |tree: &Tree, text: &str| tree.bound(&[text]).remove(0);
+    let tree = Tree::new(&["here"]);
     let look = |node: &Node| {
         let snapshot = node.engine.store().snapshot().unwrap();
         let reader = node.reader();
         let reading = reader.at(&snapshot, node.now).unwrap();
         let mut found = reading.read(entry).unwrap().unwrap();
+        let checkout = reader.open_checkout(tree.path()).unwrap();
         let looked = reading.look(&mut found, &checkout);
         (looked.check, looked.predicates)
     };
@@ -200,6 +207,11 @@ fn a_strangers_predicate_is_not_looked_at() {
     node.claim(entry, claim("somewhere in the middle"));
     assert_eq!(look(&node), (Check::Nothing, 0), "words are for people");
     node.claim(entry, claim("path:nothing-either"));
+    assert_eq!(look(&node), (Check::Nothing, 0), "no repository is recorded with it");
+    let recorded = binding(&tree, "path:nothing-either");
+    bring(&mut node, vec![stranger.claims(entry, recorded.clone())], stranger.author());
+    assert_eq!(look(&node), (Check::Nothing, 0), "a stranger records none either");
+    node.claim(entry, recorded);
     assert_eq!(look(&node), (Check::Broken, 1));
 }
 
@@ -214,7 +226,7 @@ fn a_digest_is_printed_as_the_predicate_that_a_check_then_holds_against_the_file
     let digest: String =
         tree.open().digest(b"one\ntwo\n").iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(printed, format!("hash:src/lib.rs#1-2=blake3:{digest}\n"));
-    node.add(printed.trim_end());
+    node.add(&tree, printed.trim_end());
     let check = || node.run(tree.path(), &["anchors", "check"]).status.code();
     assert_eq!(check(), Some(0));
     tree.write("src/lib.rs", b"one\ntwo!\nthree");
@@ -241,13 +253,13 @@ fn a_check_says_what_is_broken_and_ends_accordingly() {
     let node = Asked::new();
     let tree = Tree::new(&["Cargo.toml"]);
     tree.write("Cargo.toml", b"[dependencies]\ntokio = \"1.40\"\n");
-    node.add("dep:cargo:tokio>=1.40");
+    node.add(&tree, "dep:cargo:tokio>=1.40");
     let output = node.run(tree.path(), &["anchors", "check"]);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("Checked in "), "{text}");
     assert!(text.ends_with(": entries 1, predicates 1, broken 0, unknown 0.\n"), "{text}");
-    let code = node.add("dep:cargo:tokio>=1.45 AND path:Cargo.toml");
+    let code = node.add(&tree, "dep:cargo:tokio>=1.45 AND path:Cargo.toml");
     let output = node.run(tree.path(), &["anchors", "check", "--workspace", "main"]);
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -268,7 +280,10 @@ fn nobody_from_outside_has_a_say_in_how_a_check_ends() {
     let mut peer = Node::start(2, 2);
     let put = PeerAct::Put(peer.author(), Box::new(paired("mallory")));
     node.engine.submit_blocking(engine::Command::Peers(vec![put])).unwrap();
-    let claims = vec![Claim::Add(TextSet::ANCHORS, "path:no/such/file".to_owned())];
+    let tree = Tree::new(&["a.rs"]);
+    tree.write("a.rs", b"");
+    let mut claims = tree.bound(&["path:no/such/file"]);
+    claims.push(Claim::Add(TextSet::ANCHORS, "path:no/such/file".to_owned()));
     let bait = peer.create_new(NewEntry { claims, ..lesson("bait") });
     let EntryRecords::Live(authors) = peer.records(bait) else { panic!("forgotten") };
     let (records, from) = (authors.values().flat_map(|held| held.records()), peer.author());
@@ -276,11 +291,9 @@ fn nobody_from_outside_has_a_say_in_how_a_check_ends() {
     node.engine.submit_blocking(engine::Command::Ingest(arrivals)).unwrap();
     let new = json!({
         "title": "Ours", "content": "Holds.", "evidence": ["doc:notes"],
-        "depends_on": ["path:a.rs"],
+        "depends_on": ["path:a.rs"], "checkout": tree.path(),
     });
     assert_eq!(node.json("POST", "/v1/entries", &new).status, 200);
-    let tree = Tree::new(&["a.rs"]);
-    tree.write("a.rs", b"");
     let answer = node.json("POST", "/v1/anchors/check", &json!({"checkout": tree.path()}));
     let checked = answer.json();
     assert_eq!((&checked["entries"], &checked["broken"]), (&json!(1), &json!([])), "{checked}");
@@ -317,8 +330,8 @@ fn a_look_is_noted_here_and_counts_only_where_the_operator_says_so() {
         command.arg("--set").arg(format!("anchors.count_as_observation={is_counted}"));
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let node = Asked { home, _node: started(command).0 };
-        let codes = [node.add("path:lib/one.rs"), node.add("path:lib/two.rs")];
         let tree = Tree::new(&["lib/one.rs"]);
+        let codes = ["path:lib/one.rs", "path:lib/two.rs"].map(|path| node.add(&tree, path));
         tree.write("lib/one.rs", b"");
         for _ in 0..2 {
             node.run(tree.path(), &["anchors", "check"]);
@@ -338,15 +351,15 @@ fn a_look_is_noted_here_and_counts_only_where_the_operator_says_so() {
 #[test]
 fn what_holds_where_a_task_is_worked_on_is_noted_with_what_is_served() {
     let node = Served::start(Limits::default(), Doors::Socket);
+    let tree = Tree::new(&["lib/one.rs"]);
     let new = json!({
         "title": "About zqheld", "content": "Rare.", "evidence": ["doc:notes"],
-        "depends_on": ["path:lib/one.rs"],
+        "depends_on": ["path:lib/one.rs"], "checkout": tree.path(),
     });
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let entry = text(&node.json("POST", "/v1/entries", &new).json()["id"]);
     let begin = json!({"agent": "builder", "goal": "mend the build"});
     let task = text(&node.json("POST", "/v1/tasks", &begin).json()["task"]);
-    let tree = Tree::new(&["lib/one.rs"]);
     let held = |tree: &Tree| {
         let search = json!({"query": "zqheld", "task": task, "all": true, "checkout": tree.path()});
         let answer = node.json("POST", "/v1/search", &search);

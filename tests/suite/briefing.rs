@@ -18,7 +18,13 @@ use klnode_tests::society::Team;
 use serde_json::{Value, json};
 
 fn question(workspace: WorkspaceId) -> BriefingQuestion {
-    BriefingQuestion { workspace, thread: None, tokens_max: None, checkout: None }
+    BriefingQuestion {
+        workspace,
+        thread: None,
+        task_thread: None,
+        tokens_max: None,
+        checkout: None,
+    }
 }
 
 fn told_of(node: &Node, question: &BriefingQuestion) -> Briefing {

@@ -310,7 +310,13 @@ fn a_briefing_tells_what_is_whole_whatever_row_is_damaged() {
     let snapshot = node.engine.store().snapshot().unwrap();
     assert!(snapshot.view_row(struck).is_err(), "it is damaged");
     let (workspace, cancel) = (WorkspaceId::MAIN, Cancel::default());
-    let question = BriefingQuestion { workspace, thread: None, tokens_max: None, checkout: None };
+    let question = BriefingQuestion {
+        workspace,
+        thread: None,
+        task_thread: None,
+        tokens_max: None,
+        checkout: None,
+    };
     let briefing = node.reader().briefing(&snapshot, &question, node.now, &cancel).unwrap();
     let told = briefing.sections.iter().flat_map(|section| &section.entries);
     let told: Vec<EntryId> = told.map(|one| one.found.entry).collect();

@@ -180,15 +180,17 @@ fn two_agents_that_find_the_same_in_other_words_make_one_entry_with_evidence() {
     is_near(&made[0]["alpha"], 6.0);
     assert_eq!(made[0]["status"], "active");
 
-    // A third agent finds the entry, and confirms it.
+    // A third agent of the same user finds it on the same day: one confirmation a day counts.
     let third = node.settled(&node.find("tester", None, &finding(SQL[0])));
-    assert_eq!((&third["became"], &third["code"]), (&json!("confirmed"), &new["code"]));
-    is_near(&node.listed(&new["entry"])["alpha"], 7.0);
+    assert_eq!((&third["became"], &third["code"]), (&json!("reinforced"), &new["code"]));
+    let reason = "an agent of the same user confirmed the entry earlier today";
+    assert_eq!(third["reason"], reason, "{third}");
+    is_near(&node.listed(&new["entry"])["alpha"], 6.0);
     // The first finds it again: an echo of itself.
     let again = node.settled(&node.find("Reviewer", None, &finding(SQL[1])));
     assert_eq!(again["became"], "reinforced", "{again}");
     assert_eq!(again["reason"], "the same agent has found it before");
-    is_near(&node.listed(&new["entry"])["alpha"], 7.0);
+    is_near(&node.listed(&new["entry"])["alpha"], 6.0);
     assert_eq!(node.made().len(), 1);
 }
 
@@ -262,7 +264,8 @@ fn an_entry_that_exists_gets_one_confirmation_for_each_root_task_that_was_not_se
     node.finish(&served);
     let primed = node.settled(&served);
     assert_eq!(primed["became"], "reinforced");
-    let reason = "the entry was served in its task, above it, or lately to the same user";
+    let reason = "the entry was served in its task, above it, to its client, or lately to the same \
+                  user";
     assert_eq!(primed["reason"], reason);
     // What the task itself was credited with is another matter: it was served and succeeded.
     let alpha = node.listed(&entry["id"])["alpha"].as_f64().unwrap();

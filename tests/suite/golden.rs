@@ -179,6 +179,7 @@ fn work(node: &mut Node, entry: EntryId) {
         severity: "high".into(),
         confidence: 0.75,
         anchors: vec!["path:src/lib.rs".into()],
+        repositories: Vec::new(),
         verify: vec!["look".into()],
         dismissal: Some("reason".into()),
         workspace: WorkspaceId::MAIN,
@@ -252,6 +253,7 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
                 pid: Some(4_242),
                 client: Label::parse("client"),
                 session: Label::parse("session"),
+                ..CallerRow::default()
             },
             command: Box::new(Command::Create(Box::new(NewEntry {
                 workspace: WorkspaceId::LOCAL,

@@ -150,8 +150,11 @@ fn a_session_is_served_in_a_task_and_its_end_counts_as_the_operator_says() {
     home.tell(&["prompt"], &prompt("apple pie with cinnamon")).is_silent();
     assert_eq!(home.task()["served"], 1);
 
-    let found =
-        home.tell(&["tool-error"], &failure("\nerror: the zqbilling gateway answers 503\n"));
+    let again = failure("\nerror: the zqbilling gateway answers 503\n");
+    home.tell(&["tool-error"], &again).is_silent();
+    let mut other = again.clone();
+    other["session_id"] = "another".into();
+    let found = home.tell(&["tool-error"], &other);
     assert!(found.context("PostToolUseFailure").contains(&code));
     home.tell(&["tool-error"], &json!({"tool_response": {"stdout": "zqbilling 503"}})).is_silent();
 
@@ -159,7 +162,9 @@ fn a_session_is_served_in_a_task_and_its_end_counts_as_the_operator_says() {
     let ended = home.task();
     assert_eq!((&ended["state"], &ended["outcome"]), (&"finished".into(), &"success".into()));
     home.tell(&["stop", "--success"], &session("SessionEnd", ("reason", "exit"))).is_silent();
-    let after = home.tell(&["prompt"], &prompt("why does the zqbilling gateway answer 503?"));
+    let mut after = prompt("why does the zqbilling gateway answer 503?");
+    after["session_id"] = "a third".into();
+    let after = home.tell(&["prompt"], &after);
     assert!(after.context("UserPromptSubmit").contains(&code), "without a task, too");
     let log = home.log();
     assert!(log.contains("prompt ") && log.contains("served 1, "), "{log}");
@@ -211,6 +216,8 @@ fn a_session_whose_task_is_over_has_another_when_it_goes_on() {
     let ask = || {
         let served = home.tell(&["prompt"], &prompt("why does the zqbilling gateway answer 503?"));
         assert!(served.context("UserPromptSubmit").contains(&code));
+        // As if the context were another's: otherwise it would not be given twice.
+        fs::remove_file(home.path().join("run/given-b3f1")).unwrap();
     };
     let first = begin("startup");
     home.json(&["task", "finish", &first, "--success"]);

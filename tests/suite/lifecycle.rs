@@ -8,7 +8,6 @@ use crate::program::{printed, text};
 use klnode::api::{Limits, person};
 use klnode::engine::{Arrival, Command};
 use klnode::query::Reference;
-use klnode::store::rows::ServedRow;
 use klnode_crdt::claims::{Link, Relation, TextSet};
 use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::EntryId;
@@ -478,18 +477,6 @@ fn what_is_taken_out_of_the_archive_is_not_stale_at_once() {
     assert_eq!(status(&node, unneeded), Status::Candidate);
     node.wait_days(1);
     assert_eq!(status(&node, unneeded), Status::Stale, "its days began when it came back");
-    // What was a weak answer too often has its chances again, too.
-    let weak = node.create("Drop the queue");
-    for _ in 0..5 {
-        let entries = vec![weak];
-        let row =
-            ServedRow { query: "what".into(), entries, is_weak: true, ..ServedRow::default() };
-        node.run(Command::Served(row)).unwrap();
-    }
-    assert_eq!(status(&node, weak), Status::Stale);
-    archive(&mut node, weak, Presence::Present);
-    archive(&mut node, weak, Presence::Withdrawn);
-    assert_eq!(status(&node, weak), Status::Candidate);
 }
 
 #[test]

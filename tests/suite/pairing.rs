@@ -264,6 +264,9 @@ fn a_blocked_node_that_waits_cannot_unblock_itself_by_knocking() {
     there.json(&["join", &address]);
     let key = there.key();
     here.json(&["peer", "block", &key]);
+    eventually("the attempt is over", || {
+        (there.json(&["peer", "list"])["peers"] == json!([])).then_some(())
+    });
     let refused = there.type_in(&["join", &address]);
     assert_eq!(refused.status.code(), Some(4), "{}", told(&refused));
     assert!(told(&refused).contains("its operator has blocked yours"), "{}", told(&refused));
@@ -284,12 +287,13 @@ fn a_node_that_knocks_waits_until_the_operator_says_yes() {
     let listed = here.json(&["peer", "list"]);
     assert_eq!(listed["peers"][0]["state"], "waiting");
     let status = printed(&here.type_in(&["status"]));
-    let waits = format!(" ({}) waits for `klnode peer approve`\n", &key[..8]);
+    let waits = format!(" ({}) asks to join: see `klnode peer list`\n", &key[..8]);
     assert!(status.contains("  health 1 thing wants your attention: "), "{status}");
     assert!(status.contains(&waits) && !status.contains("compared"), "{status}");
     let status = printed(&there.type_in(&["status"]));
-    assert!(status.contains("): asked, its operator has not said yes"), "{status}");
-    here.json(&["peer", "approve", &key]);
+    assert!(status.contains("): asked to be a peer, code "), "{status}");
+    let code = joined["code"].as_str().unwrap();
+    here.json(&["peer", "approve", &key, "--code", code]);
     assert_eq!(here.json(&["status"])["attention"], json!([]));
     let preview = here.json(&["peer", "preview", &key]);
     assert_eq!(preview["held"][0]["rule"], "workspace", "paired, and no member of anything");
@@ -316,11 +320,11 @@ fn the_log_tells_once_that_a_node_waits() {
     let _node = started(command);
     let there = Peer::start();
     let address = text(&done(&home, &["peer", "list"])["addresses"][0]);
-    for _ in 0..2 {
-        there.json(&["join", &address]);
-    }
+    there.json(&["join", &address]);
+    let again = there.type_in(&["join", &address]);
+    assert!(told(&again).contains("another attempt"), "{}", told(&again));
     let log = std::fs::read_to_string(&log).unwrap();
-    let told = log.lines().filter(|line| line.contains("a node waits for `klnode peer approve`"));
+    let told = log.lines().filter(|line| line.contains("a node asks to join; "));
     assert_eq!(told.count(), 1, "{log}");
 }
 
@@ -344,8 +348,14 @@ fn where_a_node_was_found_is_kept_whatever_it_says_of_itself() {
     let listed = here.json(&["peer", "list"]);
     let address = listed["addresses"][0].as_str().unwrap().to_owned();
     let named = address.replace("/ip4/127.0.0.1/", "/dns4/localhost/");
-    there.json(&["join", &named]);
-    here.json(&["peer", "approve", &there.key()]);
+    let joined = there.json(&["join", &named]);
+    let code = joined["code"].as_str().unwrap();
+    here.json(&["peer", "approve", &there.key(), "--code", code]);
+    eventually("they are paired", || {
+        let shown = there.type_in(&["peer", "show", &here.key(), "--json"]);
+        let shown: Value = serde_json::from_slice(&shown.stdout).ok()?;
+        (shown["request"].is_null() && shown["state"] == "approved").then_some(())
+    });
     let (place, _) = named.rsplit_once("/p2p/").unwrap();
     for _ in 0..2 {
         let places = there.json(&["peer", "show", &here.key()])["addresses"].clone();
@@ -473,22 +483,21 @@ fn listed(peer: &Peer) -> String {
 fn whoever_is_not_approved_or_was_removed_is_not_told_that_it_is_paired_and_in_sync() {
     let (here, there) = (Peer::start(), Peer::start());
     let address = here.json(&["peer", "list"])["addresses"][0].as_str().unwrap().to_owned();
-    there.json(&["join", &address]);
+    let joined = there.json(&["join", &address]);
     let text = listed(&there);
-    assert!(text.contains("asked, its operator has not said yes; "), "{text}");
+    assert!(text.contains("asked to be a peer, code ") && !text.contains("paired"), "{text}");
     let key = there.key();
     let sync_here = || {
         let synced = here.type_in(&["sync", &key]);
         assert_eq!(synced.status.code(), Some(1), "{}", told(&synced));
         String::from_utf8(synced.stdout).unwrap()
     };
-    assert!(sync_here().contains("waits for `klnode peer approve`"));
-    let set = printed(&here.type_in(&["peer", "filter", &key, "--deny-tag", "x"]));
-    assert!(set.starts_with("Once it is approved, 0 entries will be sent"), "{set}");
-    here.json(&["peer", "approve", &key]);
+    assert_eq!(here.type_in(&["sync", &key]).status.code(), Some(1), "it is no peer yet");
+    here.json(&["peer", "approve", &key, "--code", joined["code"].as_str().unwrap()]);
+    eventually("paired", || listed(&there).contains("  paired, code ").then_some(()));
     eventually("equal", || there.type_in(&["sync"]).status.success().then_some(()));
     let text = listed(&there);
-    assert!(text.contains("  paired; connected, "), "{text}");
+    assert!(text.contains("; connected, equal at "), "{text}");
 
     here.json(&["peer", "remove", &key]);
     assert!(sync_here().contains("is refused"));

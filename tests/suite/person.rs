@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 /// What changes something and is everybody's. A route that is neither here nor an operator's fails
 /// a test: whoever adds one decides.
-const EVERYBODYS: [&str; 28] = [
+const EVERYBODYS: [&str; 29] = [
     "patch /v1/entries/{entry}",
     "post /v1/anchors/check",
     "post /v1/backup",
@@ -25,6 +25,7 @@ const EVERYBODYS: [&str; 28] = [
     "post /v1/entries/{entry}/observations",
     "post /v1/entries/{entry}/promote",
     "post /v1/entries/{entry}/reset",
+    "post /v1/entries/{entry}/resolve",
     "post /v1/entries/{entry}/retract",
     "post /v1/entries/{entry}/supersede",
     "post /v1/import",
@@ -45,15 +46,17 @@ const EVERYBODYS: [&str; 28] = [
     "put /v1/entries/{entry}/overlay",
 ];
 
-const OPERATORS: [&str; 16] = [
+const OPERATORS: [&str; 18] = [
     "patch /v1/entries/{entry}/person",
     "patch /v1/workspaces/{name}",
     "post /v1/entries/person",
     "post /v1/entries/{entry}/confirm/person",
     "post /v1/entries/{entry}/promote/procedural",
+    "post /v1/entries/{entry}/resolve/person",
     "post /v1/import/person",
     "post /v1/invitations",
     "post /v1/join",
+    "post /v1/offers/decision",
     "post /v1/peers/{peer}/decision",
     "post /v1/peers/{peer}/filter",
     "post /v1/quarantine/reject",
@@ -209,10 +212,12 @@ fn with_a_key_a_running_node_opens_only_to_its_passphrase() {
     assert!(told(&again).contains("there is one in"), "{}", told(&again));
     let settings = home.folder.path().join("settings.toml");
     std::fs::write(&settings, "[weights]\nsemantic = 0.48\nthompson = 0.15\n").unwrap();
-    let verbs: [&[&str]; 13] = [
+    let verbs: [&[&str]; 18] = [
         &["invite", "--mine"],
         &["join", "klnode1"],
+        &["join", "127.0.0.1:1", "--mine"],
         &["peer", "approve", "ab"],
+        &["peer", "approve", "ab", "--code", "123456"],
         &["peer", "refuse", "ab"],
         &["peer", "block", "ab"],
         &["peer", "unblock", "ab"],
@@ -220,6 +225,9 @@ fn with_a_key_a_running_node_opens_only_to_its_passphrase() {
         &["peer", "filter", "ab", "--deny-tag", "x"],
         &["workspace", "new", "team"],
         &["workspace", "members", "team", "--remove", "ab"],
+        &["workspace", "members", "team", "--add", "ab"],
+        &["workspace", "accept", "team"],
+        &["workspace", "decline", "team"],
         &["workspace", "settings", "team", settings.to_str().unwrap()],
         &["task", "dismiss", "ab", "1", "--reason", "x"],
         &["task", "keep", "ab", "1"],

@@ -3,7 +3,7 @@
 
 use klnode::engine::{
     CheckoutAct, Command, Compared, FindingAct, Finish, Looks, Marks, NewFinding, NewTask, PeerAct,
-    Promotion, Receipt, TaskAct, TaskDone, UpkeepAct,
+    PriorEvidence, Promotion, Receipt, TaskAct, TaskDone, UpkeepAct,
 };
 use klnode::store::findings::FindingKey;
 use klnode::store::peers::rows::{Approval, Cursor, PeerRow, RefusalRow, WorkspaceRow};
@@ -66,6 +66,7 @@ fn is_promised(command: &Command) -> bool {
         | Command::Release(_)
         | Command::Reject(_)
         | Command::Mark { .. }
+        | Command::NotePrior { .. }
         | Command::ConfirmPrimed { .. }
         | Command::ConfirmAsPerson { .. }
         | Command::Rewrite => true,
@@ -101,6 +102,7 @@ fn about_entries(entry: EntryId, gone: EntryId) -> Vec<Command> {
     let (of, amount) = (Observation::Success, Thousandths::ONE);
     let looks = |is_counted| Looks { held: vec![entry], broken: Vec::new(), is_counted };
     let marks = Marks { pinned: Some(true), ..Marks::default() };
+    let prior = PriorEvidence { successes: Thousandths::ONE, ..PriorEvidence::default() };
     let checkout = CheckoutRow {
         workspace: WorkspaceId::MAIN,
         identity: "remote:example.org/shop".into(),
@@ -120,6 +122,7 @@ fn about_entries(entry: EntryId, gone: EntryId) -> Vec<Command> {
         Command::ConfirmPrimed { entry },
         Command::ConfirmAsPerson { entry },
         Command::Mark { entry, marks },
+        Command::NotePrior { entry, prior },
         Command::Served(ServedRow { entries: vec![entry], ..ServedRow::default() }),
         Command::Looked(looks(false)),
         Command::Looked(looks(true)),
@@ -143,6 +146,7 @@ fn about_work(entry: EntryId, task: TaskId) -> Vec<Command> {
         severity: "low".into(),
         confidence: 0.5,
         anchors: vec!["path:a".into()],
+        repositories: Vec::new(),
         verify: vec!["look".into()],
         dismissal: None,
         workspace: WorkspaceId::MAIN,
@@ -191,6 +195,7 @@ fn about_peers(entry: EntryId, peer: AuthorId) -> Vec<Command> {
         expires: START,
         must_confirm: false,
         used_by: None,
+        joiner: None,
     };
     let refusal = RefusalRow {
         header: vec![1, 2, 3],

@@ -5,7 +5,7 @@
 
 use crate::tasks::begin;
 use klnode::engine::{
-    Command, Finish, Looks, Marks, NewEntry, Receipt, SourceKey, TaskAct, TaskDone,
+    Command, Finish, Looks, Marks, NewEntry, NewTask, Receipt, SourceKey, TaskAct, TaskDone,
 };
 use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow, UseRow};
 use klnode_crdt::gcounter::Thousandths;
@@ -328,29 +328,37 @@ fn a_look_counts_as_an_observation_once_a_day_where_the_operator_lets_it() {
 }
 
 #[test]
-fn five_prediction_errors_and_fewer_than_three_uses_make_stale_and_a_success_revives() {
+fn a_prediction_error_counts_once_for_each_root_task_or_user_and_day_and_makes_nothing_stale() {
     let mut node = Work::new();
     let entry = node.0.create("a wrong answer");
-    let weak = |node: &mut Work, times: u32| {
-        for _ in 0..times {
-            node.serve(entry, None, true);
-        }
-        node.status(entry)
-    };
-    assert_eq!(weak(&mut node, 4), Status::Candidate);
-    assert_eq!(weak(&mut node, 1), Status::Stale, "being served is no use");
+    let errors = |node: &Work| node.uses(entry).prediction_errors;
+    for _ in 0..24 {
+        node.serve(entry, None, true);
+    }
+    assert_eq!(errors(&node), 1, "outside a task it is the same user");
+    let task = node.begin();
+    let (agent, goal) = ("builder".to_owned(), "a part of it".to_owned());
+    let part = NewTask { agent, goal, thread: None, parent: Some(task) };
+    let TaskDone::Began(part) = node.about_task(TaskAct::Begin(part)) else { panic!("it began") };
+    for task in [task, part, task] {
+        node.serve(entry, Some(task), true);
+    }
+    assert_eq!(errors(&node), 2, "a task and its parts are one");
+    for _ in 0..30 {
+        node.0.wait_days(1);
+        node.serve(entry, None, true);
+        let task = node.begin();
+        node.serve(entry, Some(task), true);
+        assert_eq!(node.status(entry), Status::Candidate);
+    }
+    assert_eq!(errors(&node), 62);
     let mut node = Work(node.0.restart(2));
-    assert_eq!(node.status(entry), Status::Stale);
+    assert_eq!((node.status(entry), errors(&node)), (Status::Candidate, 62));
     node.0.run(Command::ConfirmPrimed { entry }).unwrap();
-    assert_eq!(node.status(entry), Status::Stale, "an echo is nothing");
+    assert_eq!(errors(&node), 62, "an echo is nothing");
     node.count(entry, Success, 1);
-    assert_eq!((node.status(entry), node.uses(entry).prediction_errors), (Status::Active, 0));
-    assert_eq!(weak(&mut node, 5), Status::Stale, "it begins again");
-    node.confirm_elsewhere(entry);
-    assert_eq!(node.status(entry), Status::Active, "confirmed, it is what it was");
-    node.count(entry, Success, 1);
-    assert_eq!(node.uses(entry).used, 3);
-    assert_ne!(weak(&mut node, 50), Status::Stale, "three uses are enough");
+    assert_eq!((node.status(entry), errors(&node)), (Status::Active, 0));
+    assert_eq!(node.uses(entry).weak, None, "what has helped is no weak answer any longer");
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn filters_hold_and_marks_of_the_operator_hide_and_lift() {
     let norm = node.add("Rotate on-call weekly", "Rota of the team.", &["--type", "norm"]);
     let thread = node.add("Rotate logs", "By size.", &["--thread", "ops", "--workspace", "local"]);
     let found = |more: &[&str]| {
-        let (mut codes, _) = node.search("rotate", more);
+        let (mut codes, _) = node.search("rotate", &[&["--all-threads"], more].concat());
         codes.sort();
         codes
     };
@@ -274,7 +274,7 @@ fn what_has_no_words_costs_tokens_too() {
     node.add("Digests of the release archive", &digests, &[]);
     let ask = ["search", "digests of the release archive", "--tier", "full"];
     let answer = node.json(&ask);
-    assert_eq!(answer["hits"][0]["form"], "line", "{answer}");
+    assert_ne!(answer["hits"][0]["form"], "full", "{answer}");
     assert!(answer["tokens"].as_u64().unwrap() <= 500, "{}", answer["tokens"]);
     let whole = node.json(&[&ask[..], &["--all"]].concat());
     assert_eq!(whole["hits"][0]["content"], json!(digests));

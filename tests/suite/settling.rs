@@ -49,6 +49,7 @@ fn finding(said: &str, workspace: WorkspaceId) -> NewFinding {
         severity: "low".into(),
         confidence: 0.5,
         anchors: vec!["path:a".into()],
+        repositories: Vec::new(),
         verify: vec!["look".into()],
         dismissal: None,
         workspace,

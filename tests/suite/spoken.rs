@@ -38,14 +38,15 @@ pub(super) fn team_of_today() -> Team {
 
 /// An own entry that was seen to work, beside which a member has put a tag, a citation, an anchor and a
 /// thread.
-fn beside(team: &mut Team) -> EntryId {
-    let own = [
+fn beside(team: &mut Team, tree: &Tree) -> EntryId {
+    let mut own = tree.bound(&["path:lib/gone.rs"]);
+    own.extend([
         Claim::Add(TextSet::TAGS, "queue".into()),
         Claim::Add(TextSet::DEPENDS_ON, "path:lib/gone.rs".into()),
-    ];
+    ]);
     let entry = team.node.create_new(NewEntry {
         workspace: team.shared.id,
-        claims: own.into(),
+        claims: own,
         ..lesson("retry the zqbilling gateway")
     });
     for _ in 0..4 {
@@ -60,12 +61,14 @@ fn beside(team: &mut Team) -> EntryId {
         cited_at: START,
         is_context: false,
     };
-    for claim in [
+    let anchor = format!("path:\"{PLANTED} note to agents\"");
+    let bound = tree.bound(&[&anchor]);
+    for claim in bound.into_iter().chain([
         Claim::Cite(citation),
         Claim::Add(TextSet::TAGS, format!("a {PLANTED} tag")),
-        Claim::Add(TextSet::ANCHORS, format!("path:\"{PLANTED} note to agents\"")),
+        Claim::Add(TextSet::ANCHORS, anchor),
         Claim::Set(Register::THREAD, format!("{PLANTED}-thread")),
-    ] {
+    ]) {
         team.alice.claim(entry, claim);
     }
     team.exchange();
@@ -80,12 +83,12 @@ fn typed_in(home: &Path, folder: &Path, words: &[&str]) -> String {
 #[test]
 fn what_a_member_puts_beside_an_own_entry_is_counted_and_not_quoted() {
     let mut team = team_of_today();
-    let entry = beside(&mut team).to_string();
+    let tree = Tree::new(&["lib/kept.rs"]);
+    let entry = beside(&mut team, &tree).to_string();
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     settle(&home, team.node, 1);
     let (_node, _) = start(&home);
-    let tree = Tree::new(&["lib/kept.rs"]);
     let more = "1 more tag and 1 more citation of others";
     let broken = "broken: \"path:lib/gone.rs\" (";
     let others = "broken: 1 more that others say it depends on";
@@ -131,8 +134,8 @@ fn a_pipe_gets_what_may_speak_unasked_and_everything_when_it_is_asked_for() {
     let (_node, _) = start(&home);
     let output = run(&home, &["list"]);
     let listed = printed(&output);
-    assert!(listed.contains(" %  our own\n"), "{listed}");
-    assert!(listed.contains(" %  [by alice, untried]  by a member\n"), "{listed}");
+    assert!(listed.contains("  our own\n"), "{listed}");
+    assert!(listed.contains("  [by alice, untried]  by a member\n"), "{listed}");
     let left = "Left out of a pipe: 1 entry that may not speak unasked; `--all` lists them.\n";
     assert_eq!(told(&output), left, "beside the answer");
     let output = run(&home, &["list", "--json"]);
@@ -156,14 +159,14 @@ fn a_pipe_gets_what_may_speak_unasked_and_everything_when_it_is_asked_for() {
         }
     }
     let all = printed(&run(&home, &["list", "--all"]));
-    assert!(all.contains(&format!(" %  [by carol, untried]  {forged}\n")), "{all}");
+    assert!(all.contains(&format!("  [by carol, untried]  {forged}\n")), "{all}");
     let history = json(&home, &["history", &hers]);
     assert_eq!([&history["gate"], &history["author_name"]], ["last_places", "alice"]);
     assert_eq!(history["records"][0]["heard"], Value::Bool(true), "{history}");
 }
 
 #[test]
-fn what_else_is_said_in_a_contested_field_is_quoted_in_no_pipe() {
+fn a_members_version_of_a_contested_field_is_listed_with_its_author_and_no_rival_is_in_a_pipe() {
     let mut team = team_of_today();
     let own = team.node.create_in(team.shared.id, "our own");
     team.exchange();
@@ -179,10 +182,14 @@ fn what_else_is_said_in_a_contested_field_is_quoted_in_no_pipe() {
     for more in [&["--json"][..], &[]] {
         let show = [&["show", own.as_str()], more].concat();
         let said = printed(&run(&home, &show));
-        assert!(said.contains("contested: title") && !said.contains(PLANTED), "{said}");
+        assert!(said.contains("contested: title") && !said.contains("\"rivals\""), "{said}");
         let said = printed(&run(&home, &[&show[..], &["--all"]].concat()));
         assert!(said.contains(PLANTED), "{said}");
     }
+    let shown = json(&home, &["show", &own]);
+    let of =
+        |number: usize| ["author_name", "gate"].map(|name| shown["versions"][number][name].clone());
+    assert_eq!([of(0), of(1)], [["alice", "open"], ["you", "open"]], "{shown}");
 }
 
 /// What is said of an entry that is shown by name.
@@ -281,7 +288,13 @@ fn what_must_be_said_of_an_entry_is_said_by_every_answer() {
         |caveat: &Caveat| matches!(caveat, Caveat::SupersededBy { entry, .. } if *entry == new);
     assert!(said.iter().any(is_superseded) && said.contains(&Caveat::FailedWork), "{said:?}");
     let workspace = team.shared.id;
-    let question = BriefingQuestion { workspace, thread: None, tokens_max: None, checkout: None };
+    let question = BriefingQuestion {
+        workspace,
+        thread: None,
+        task_thread: None,
+        tokens_max: None,
+        checkout: None,
+    };
     let snapshot = team.node.engine.store().snapshot().unwrap();
     let (reader, now) = (team.node.reader(), team.node.now);
     let told = reader.briefing(&snapshot, &question, now, &Cancel::default()).unwrap();

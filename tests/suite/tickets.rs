@@ -72,7 +72,7 @@ fn what_is_to_be_confirmed_waits_for_the_operator_also_of_a_peer_that_is_approve
     }
     // Nor is that this side asks to talk to it.
     let address = there.json(&["peer", "list"])["addresses"][0].as_str().unwrap().to_owned();
-    here.json(&["join", &address]);
+    here.type_in(&["join", &address, "--no-wait"]);
     assert_eq!(is_mine(), false);
     here.json(&["peer", "approve", &key]);
     assert_eq!(is_mine(), true);

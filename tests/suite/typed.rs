@@ -9,7 +9,6 @@ use crate::program::{done, json as answered, run, start, text, told};
 use klnode::api::Limits;
 use klnode::engine::{Arrival, Command, NewEntry};
 use klnode::store::peers::rows::PeerRow;
-use klnode::store::rows::ServedRow;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::key::SecretKey;
@@ -17,7 +16,7 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::writer::Claim;
 use klnode_tests::disk::Disk;
-use klnode_tests::node::{Node, lesson};
+use klnode_tests::node::{Node, created, lesson};
 use klnode_tests::served::{Doors, Served};
 use klnode_tests::society::{Stranger, paired};
 use serde_json::{Value, json};
@@ -85,14 +84,9 @@ fn the_class_by_which_an_entry_fades_is_typed_and_shown() {
 
 #[test]
 fn what_is_stale_is_found_where_it_is_asked_for() {
-    let desk = Desk::new();
-    let entry = desk.add("Chart legends overlap zqdust", &[]);
-    for _ in 0..5 {
-        let entries = vec![EntryId::from_hex(&entry).unwrap()];
-        let query = "something else".into();
-        let row = ServedRow { query, entries, is_weak: true, ..ServedRow::default() };
-        desk.0.engine.submit_blocking(Command::Served(row)).unwrap();
-    }
+    let create = Command::Create(Box::new(lesson("Chart legends overlap zqdust")));
+    let (node, receipts) = Served::start_after(100, &[create]);
+    let (desk, entry) = (Desk(node), created(&receipts[0]).to_string());
     let found = |more: &[&str]| {
         answered(desk.home(), &[&["search", "zqdust", "--all"], more].concat())["hits"].clone()
     };

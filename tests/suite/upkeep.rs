@@ -10,7 +10,7 @@ const TITLE: &str = "Check ctx.Err() after upstream calls";
 const FIRST: &str =
     "Auth middleware swallows cancellation, so check ctx.Err() after every upstream call.";
 const SECOND: &str =
-    "Auth middleware swallows cancellation, so check ctx.Err() after each upstream call.";
+    "Auth middleware swallows  cancellation, so check ctx.Err() after every upstream call";
 
 fn add(home: &Path, title: &str, content: &str, more: &[&str]) -> String {
     let evidence = ["--evidence", "doc:notes"];
@@ -50,7 +50,7 @@ fn again(mut node: Running, home: &Path) -> Running {
 }
 
 #[test]
-fn near_equal_entries_answer_as_one_with_their_evidence_until_that_is_undone() {
+fn equal_entries_answer_as_one_with_their_evidence_until_that_is_undone() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let (node, _) = start(home);
@@ -145,21 +145,19 @@ fn what_is_written_anew_is_not_merged_into_what_was_put_away() {
 }
 
 #[test]
-fn what_differs_in_a_number_is_proposed_and_a_dismissal_outlives_the_process() {
+fn another_wording_is_proposed_and_a_dismissal_outlives_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let (node, _) = start(home);
     let title = "Timeout of the billing client";
-    let add = |seconds: &str| {
-        let content = format!("Set the timeout of the billing client to {seconds} seconds.");
-        add(home, title, &content, &[])
-    };
-    let (one, two) = (add("5"), add("30"));
+    let add = |content: &str| add(home, title, content, &[]);
+    let one = add("Set the timeout of the billing client to 5 seconds.");
+    let two = add("The billing client's timeout should be set to 5 s.");
     let kept = maintained(home, &["duplicates"]);
     assert_eq!((&kept["merged"], &kept["proposed"]), (&object!(0), &object!(1)), "{kept}");
     let proposals = listed(home, "proposals");
     let why = text(&proposals[0]["why"]);
-    assert!(why.contains("numbers"), "{why}");
+    assert!(why.contains("other words"), "{why}");
     let number = proposals[0]["number"].as_u64().unwrap().to_string();
     printed(&run(home, &["maintain", "dismiss", &number]));
     let node = again(node, home);
@@ -184,7 +182,8 @@ fn a_proposal_that_is_accepted_merges_and_can_be_undone() {
     printed(&run(home, &["maintain", "accept", &number]));
     assert_eq!(ids(&found(home, TITLE)), [one.as_str()]);
     printed(&run(home, &["maintain", "undo", &number]));
-    assert_eq!(found(home, TITLE).len(), 2, "{two} is back");
+    let asked = ["search", TITLE, "--all-threads"];
+    assert_eq!(json(home, &asked)["hits"].as_array().unwrap().len(), 2, "{two} is back");
     drop(node);
 }
 
@@ -390,8 +389,13 @@ fn a_contradiction_is_over_once_one_takes_the_others_place_or_speaks_of_somethin
             assert_eq!(shown(entry).is_empty(), undo.is_empty(), "{undo:?}: one {what}");
         }
     }
-    for (way, is_over) in [("neutral", true), ("positive", true), ("negative", false)] {
-        printed(&run(home, &["edit", &never, "--field", &format!("polarity={way}")]));
+    // Without polarity the texts still contradict each other.
+    let again = "After a timeout, retry POST requests to the billing service.";
+    for (way, content, is_over) in
+        [("neutral", no, false), ("positive", again, true), ("negative", no, false)]
+    {
+        let polarity = format!("polarity={way}");
+        printed(&run(home, &["edit", &never, "--field", &polarity, "--content", content]));
         assert_eq!(shown(&yes).is_empty(), is_over, "{way}");
     }
     let other = ["edit", &never, "--title", "Fridays", "--content", "The office closes at six."];

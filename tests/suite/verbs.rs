@@ -59,7 +59,7 @@ fn carried_out<'a>(
     let Cli { verb, global } = Cli::try_parse_from([&["klnode"][..], words].concat()).unwrap();
     let client = Client::new(&home.join("klnode.sock"));
     let (terminal, program) = (Terminal::Person, "klnode".to_owned());
-    let around = Around { terminal, ask, program, home, progress };
+    let around = Around { terminal, ask, editor: None, program, home, progress };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let reply = runtime.block_on(cli::run(verb.expect("one is typed"), &client, around));
     reply.map(|reply| (reply.exit_code(), reply.render(&global)))
@@ -311,7 +311,7 @@ fn a_person_is_asked_before_what_a_workspace_holds_is_shown_to_others() {
     assert!(told(&refused).contains("into `team` without a yes: 1 entry "), "{}", told(&refused));
     assert!(told(&refused).contains("hint: say it with --yes"), "{}", told(&refused));
     let joined = told(&run(home, &["join", "nowhere", "--yes"]));
-    assert!(joined.contains("it is neither a ticket nor a multiaddr"), "{joined}");
+    assert!(joined.contains("it is neither a ticket nor an address"), "{joined}");
     let taken = told(&run(home, &["workspace", "new", "main"]));
     assert!(taken.contains("there is one of that name"), "{taken}");
     assert!(!taken.contains("klnode invite main"), "{taken}");
@@ -455,7 +455,8 @@ fn a_node_that_hangs_is_waited_for_only_so_long_and_what_was_asked_may_still_be_
         let typed = [&["klnode"][..], words].concat();
         let verb = Cli::try_parse_from(typed).unwrap().verb.expect("one is typed");
         let (terminal, program) = (Terminal::Person, "klnode".to_owned());
-        let around = Around { terminal, ask: None, program, home, progress: &mut Silent };
+        let (ask, editor, progress) = (None, None, &mut Silent);
+        let around = Around { terminal, ask, editor, program, home, progress };
         let ended = runtime.block_on(cli::run(verb, &client, around));
         let Err(VerbError::Client(error @ ClientError::Silent { .. })) = ended else {
             panic!("{words:?} heard something");

@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use crate::units::{Days, Fraction, Interval, List, Name, Positive, Switch, Whole};
+use crate::units::{Days, Fraction, Interval, IntervalFrom, List, Name, Positive, Switch, Whole};
 
 /// `[provenance]`: archiving of unconfirmed entries, expiry of tasks, and evidence outside tasks.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -19,6 +19,8 @@ pub struct Provenance {
     /// Maximum number of successes, and of failures, that count per entry, caller and day outside
     /// tasks.
     pub outside_observations_per_day_max: Whole<1, 1_000_000>,
+    /// Time for which an entry that a user was served primes that user's indistinguishable callers.
+    pub user_primed_for: IntervalFrom<10>,
     /// Delay between the end of a task and the comparison of its findings.
     pub findings_compared_after: Interval,
 }
@@ -44,10 +46,6 @@ pub struct StatusThresholds {
     pub verified_mean_min: Fraction,
     /// Time without being served after which an entry becomes stale.
     pub stale_after: Days,
-    /// Number of prediction errors from which an entry with few uses is stale.
-    pub stale_prediction_errors_min: Whole<1, 1_000_000>,
-    /// Number of uses from which prediction errors do not make an entry stale.
-    pub stale_uses_below: Whole<0, 1_000_000>,
 }
 
 /// `[admission]`: the score that decides which entries can be retrieved.

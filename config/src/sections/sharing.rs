@@ -86,6 +86,8 @@ impl Egress {
 pub struct Federation {
     /// Validity of a pairing ticket.
     pub ticket_lifetime: Interval,
+    /// Time limit of an attempt to join by address.
+    pub join_lifetime: Interval,
     /// Debounce interval: commits within it are announced once.
     pub notify_debounce: Interval,
     /// Interval between two set comparisons with a connected peer.

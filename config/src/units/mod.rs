@@ -16,7 +16,7 @@ pub use endpoint::{FolderPath, ModelName, ServerUrl, VariableName};
 pub use list::{List, Name, NodeName};
 pub use number::{Factor, Fraction, Positive, SignalWeight, Whole};
 pub use size::Bytes;
-pub use time::{Days, Interval};
+pub use time::{Days, Interval, IntervalFrom};
 pub use word::{
     DecayClass, EmbedderKind, EntryType, LogFormat, LogLevel, Memory, Reach, Status, Switch,
     ThreadDefault,

@@ -133,6 +133,39 @@ impl TryFrom<Value> for Interval {
     }
 }
 
+/// An interval of at least `MINUTES_MIN` minutes and at most a year: "30 min", "1 h".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct IntervalFrom<const MINUTES_MIN: u64>(Interval);
+
+impl<const MINUTES_MIN: u64> IntervalFrom<MINUTES_MIN> {
+    /// The span itself.
+    #[must_use]
+    pub fn get(self) -> Duration {
+        self.0.get()
+    }
+}
+
+impl<const MINUTES_MIN: u64> TryFrom<Value> for IntervalFrom<MINUTES_MIN> {
+    type Error = Unfit;
+
+    fn try_from(value: Value) -> Result<Self, Unfit> {
+        let text = value.as_str().unwrap_or_default();
+        if let Some((_, "m")) = amount_and_unit(text) {
+            return Err(Unfit::new(MINUTES));
+        }
+        let must = format!(
+            "text such as \"30 min\", \"1 h\" or \"1 day\", from \"{MINUTES_MIN} min\" to \"366 days\""
+        );
+        match Interval::try_from(value) {
+            Ok(interval) if interval.get() >= Duration::from_secs(MINUTES_MIN * 60) => {
+                Ok(Self(interval))
+            }
+            _ => Err(Unfit::new(must)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +237,20 @@ mod tests {
         for wrong in ["0 s", "367 days", "53 w", "18446744073709551615 days", "5 fortnights"] {
             assert!(Interval::try_from(text(wrong)).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_interval_with_a_lower_bound_refuses_what_is_shorter_and_names_the_bound() {
+        type TenMinutes = IntervalFrom<10>;
+        for given in ["10 min", "600 s", "1 h", "366 days"] {
+            assert!(TenMinutes::try_from(text(given)).is_ok(), "{given}");
+        }
+        for wrong in ["9 min", "599 s", "0 s", "367 days", "10", ""] {
+            let told = TenMinutes::try_from(text(wrong)).unwrap_err().to_string();
+            assert!(told.contains("from \"10 min\" to \"366 days\""), "{wrong}: {told}");
+        }
+        let told = TenMinutes::try_from(text("30 m")).unwrap_err().to_string();
+        assert!(told.contains("write \"min\" for minutes"), "{told}");
     }
 
     #[test]

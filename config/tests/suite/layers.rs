@@ -112,3 +112,16 @@ fn a_key_that_does_not_exist_has_no_origin() {
         assert_eq!(layered.origin(key), None, "{key}");
     }
 }
+
+#[test]
+fn a_setting_of_an_earlier_version_is_read_and_has_no_effect() {
+    let old = "[status]\nstale_prediction_errors_min = 5\nstale_uses_below = 3\n";
+    let layered = Layers::new()
+        .file("klnode.toml", format!("{old}stale_after = \"30 days\"\n"))
+        .environment([("KLNODE__STATUS__STALE_USES_BELOW", "9")])
+        .flags([("--set", "status.stale_prediction_errors_min=9")])
+        .resolve()
+        .unwrap();
+    assert_eq!(layered.config().status.stale_after.get(), 30);
+    assert!(layered.origin("status.stale_uses_below").is_none());
+}

@@ -80,6 +80,11 @@ fn a_value_of_the_wrong_type_gets_one_sentence() {
              default is \"7 days\"",
         ),
         (
+            "provenance.user_primed_for = \"9 min\"",
+            "`provenance.user_primed_for = \"9 min\"` (klnode.toml line 1) must be text such as \
+             \"30 min\", \"1 h\" or \"1 day\", from \"10 min\" to \"366 days\"; the default is \"1 h\"",
+        ),
+        (
             "retrieval.pin_bonus = { x = 1 }",
             "`retrieval.pin_bonus = { x = 1 }` (klnode.toml line 1) must be a number from 0 to 1; \
              the default is 0.15",

@@ -9,7 +9,7 @@
 use klnode_crdt::ids::AuthorId;
 use libp2p::PeerId;
 use libp2p::multiaddr::{Multiaddr, Protocol};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What stands before the key in a peer id: an identity hash of 36 bytes, which are a protobuf
 /// message with the key type 1 (ed25519) and 32 bytes of key.
@@ -34,6 +34,12 @@ pub enum AddressError {
         /// The address.
         address: String,
     },
+    /// It is neither a multiaddr nor a host and a port.
+    #[error("read {address:?} as an address: write host:port, [v6]:port or a multiaddr")]
+    NoTarget {
+        /// The text.
+        address: String,
+    },
     /// Its peer id is not an ed25519 key.
     #[error("use {address}: its peer id does not hold an ed25519 key")]
     OtherKey {
@@ -56,6 +62,38 @@ pub fn peer_id_text(author: AuthorId) -> String {
 pub fn parse_address(text: &str) -> Result<(Option<AuthorId>, String), AddressError> {
     let (author, address) = parse(text)?;
     Ok((author, address.to_string()))
+}
+
+/// Reads what an operator types to name a node: a multiaddr, or `host:port`, where an IPv6 address
+/// stands in brackets. Returns whom it must lead to, if it says so, and the multiaddr without that part.
+pub fn parse_target(text: &str) -> Result<(Option<AuthorId>, String), AddressError> {
+    let text = text.trim();
+    if text.starts_with('/') {
+        return parse_address(text);
+    }
+    let no_target = || AddressError::NoTarget { address: text.to_owned() };
+    let (host, port) = text.rsplit_once(':').ok_or_else(no_target)?;
+    let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or_else(no_target)?;
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_name = |host: &str| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        !host.is_empty() && host.len() <= 253 && host.chars().all(fits)
+    };
+    let address = match (bracketed, host.parse::<Ipv4Addr>()) {
+        (Some(inner), _) => {
+            let ip: Ipv6Addr = inner.parse().map_err(|_| no_target())?;
+            format!("/ip6/{ip}/tcp/{port}")
+        }
+        (None, Ok(ip)) => format!("/ip4/{ip}/tcp/{port}"),
+        (None, Err(_)) if is_name(host) => format!("/dns/{host}/tcp/{port}"),
+        (None, Err(_)) => return Err(no_target()),
+    };
+    parse_address(&address)
+}
+
+/// The place on the network that an address is at, for rate limits: an IPv4 host or an IPv6 /64.
+pub fn source_of(address: &str) -> Option<IpAddr> {
+    source(&address.parse().ok()?)
 }
 
 /// As [`parse_address`], for use in here.
@@ -185,6 +223,24 @@ mod tests {
             let whole = format!("{bare}/p2p/{}", peer_id_text(author));
             assert_eq!(parse_address(&whole), Ok((Some(author), bare.clone())));
             assert_eq!(full(&bare.parse().unwrap(), &author), whole);
+        }
+    }
+
+    #[test]
+    fn a_target_is_a_multiaddr_or_a_host_and_a_port() {
+        for (text, expect) in [
+            ("192.0.2.1:7700", "/ip4/192.0.2.1/tcp/7700"),
+            ("[2001:db8::1]:7700", "/ip6/2001:db8::1/tcp/7700"),
+            ("vm.example:7700", "/dns/vm.example/tcp/7700"),
+            (" localhost:1 ", "/dns/localhost/tcp/1"),
+            ("/dns4/vm.example/tcp/1", "/dns4/vm.example/tcp/1"),
+        ] {
+            assert_eq!(parse_target(text), Ok((None, expect.to_owned())), "{text}");
+        }
+        for text in
+            ["", "vm", "vm:", "vm:0", "vm:99999", "2001:db8::1:1", "[vm]:1", "a b:1", "a/b:1"]
+        {
+            assert!(parse_target(text).is_err(), "{text}");
         }
     }
 

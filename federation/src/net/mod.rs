@@ -48,7 +48,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-pub use address::{AddressError, author_of, parse_address, peer_id_text};
+pub use address::{AddressError, author_of, parse_address, parse_target, peer_id_text, source_of};
 pub use handle::{Busy, Events, Handle};
 
 use klnode_crdt::ids::AuthorId;
@@ -147,6 +147,8 @@ pub enum Event {
         peer: AuthorId,
         /// Where from, or where it was dialled.
         address: String,
+        /// The text given to [`Handle::dial`], if that call led here.
+        dialled: Option<String>,
     },
     /// The last connection with a peer is gone.
     Disconnected {
@@ -195,6 +197,8 @@ pub enum Event {
     DialFailed {
         /// Who was dialled, where that is known.
         peer: Option<AuthorId>,
+        /// The text given to [`Handle::dial`], if that call failed.
+        dialled: Option<String>,
         /// Why, for people.
         reason: String,
     },

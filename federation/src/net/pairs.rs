@@ -12,8 +12,9 @@ use tokio::time::Instant;
 /// So long the asking is counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// How often one peer may ask in that time, and all strangers together.
-pub(super) const ASKS_PER_PEER_MAX: usize = 10;
+/// How often one peer may ask in that time, and all strangers together. An attempt to join by address
+/// takes four questions and three more in each minute; a few attempts in a row fit.
+pub(super) const ASKS_PER_PEER_MAX: usize = 30;
 const ASKS_MAX: usize = 120;
 
 /// How long a peer stays away that asked too often.

@@ -19,7 +19,7 @@ use libp2p::futures::StreamExt;
 use libp2p::request_response::{InboundRequestId, OutboundRequestId, ResponseChannel};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -41,8 +41,8 @@ pub(super) struct Task {
     lines: BTreeMap<PeerId, BTreeMap<ConnectionId, Line>>,
     /// Where connected peers say they are: a stranger may be approved later.
     told: BTreeMap<PeerId, Vec<Multiaddr>>,
-    /// Single dials.
-    dials: BTreeSet<ConnectionId>,
+    /// Single dials, by the text that named them.
+    dials: BTreeMap<ConnectionId, String>,
     /// Requests of peers that wait for our answer.
     exchanges: BTreeMap<u64, (Protocol, InboundRequestId, ResponseChannel<Vec<u8>>)>,
     next_exchange: u64,
@@ -78,7 +78,7 @@ impl Task {
             outbox: VecDeque::new(),
             lines: BTreeMap::new(),
             told: BTreeMap::new(),
-            dials: BTreeSet::new(),
+            dials: BTreeMap::new(),
             exchanges: BTreeMap::new(),
             next_exchange: 0,
             asked: BTreeMap::new(),
@@ -206,7 +206,8 @@ impl Task {
                 Ok(_) => "the address names another peer".to_owned(),
                 Err(error) => format!("cannot {error}"),
             };
-            self.outbox.push_back(Event::DialFailed { peer: Some(author), reason });
+            let (peer, dialled) = (Some(author), None);
+            self.outbox.push_back(Event::DialFailed { peer, dialled, reason });
         }
         self.swarm.behaviour_mut().gate.approve(peer);
         self.swarm.behaviour_mut().sync.approve(peer);
@@ -296,8 +297,8 @@ impl Task {
         let (author, address) = match address::parse(text) {
             Ok(read) => read,
             Err(error) => {
-                let reason = format!("cannot {error}");
-                self.outbox.push_back(Event::DialFailed { peer: None, reason });
+                let (reason, dialled) = (format!("cannot {error}"), Some(text.to_owned()));
+                self.outbox.push_back(Event::DialFailed { peer: None, dialled, reason });
                 return;
             }
         };
@@ -305,7 +306,7 @@ impl Task {
         if let (Some(author), Some(peer)) = (author, peer) {
             let line = self.lines.get(&peer).and_then(|lines| lines.values().next());
             if let Some(line) = line {
-                self.outbox.push_back(line.connected(author));
+                self.outbox.push_back(line.connected(author, Some(text.to_owned())));
                 return;
             }
         }
@@ -318,7 +319,7 @@ impl Task {
             None => DialOpts::unknown_peer_id().address(address).allocate_new_port().build(),
         };
         let id = dial.connection_id();
-        self.dials.insert(id);
+        self.dials.insert(id, text.to_owned());
         if let Err(error) = self.swarm.dial(dial) {
             self.undialled(peer, id, &error);
         }
@@ -363,8 +364,8 @@ impl Task {
 }
 
 impl Line {
-    fn connected(&self, peer: AuthorId) -> Event {
-        Event::Connected { peer, address: self.address.to_string() }
+    fn connected(&self, peer: AuthorId, dialled: Option<String>) -> Event {
+        Event::Connected { peer, address: self.address.to_string(), dialled }
     }
 }
 

@@ -158,7 +158,7 @@ async fn a_connection_is_reported_once_with_who_and_where() {
     a.handle.allow(b.author, vec![b.address.clone()]);
     let (there, _) = b.address.rsplit_once("/p2p/").unwrap();
     let connected = |event| matches!(event, Event::Connected { .. }).then_some(event);
-    let Event::Connected { peer, address } = a.until(connected).await else {
+    let Event::Connected { peer, address, .. } = a.until(connected).await else {
         unreachable!("only such events are picked")
     };
     assert_eq!(peer, b.author);
@@ -168,6 +168,29 @@ async fn a_connection_is_reported_once_with_who_and_where() {
         unreachable!("only such events are picked")
     };
     assert_eq!(peer, a.author);
+}
+
+#[tokio::test]
+async fn a_dial_without_a_peer_id_says_which_address_led_to_whom() {
+    let (mut a, b) = (Node::new(60).await, Node::new(61).await);
+    let (there, _) = b.address.rsplit_once("/p2p/").unwrap();
+    a.handle.dial(there.to_owned()).unwrap();
+    let (peer, dialled) = a
+        .until(|event| match event {
+            Event::Connected { peer, dialled, .. } => Some((peer, dialled)),
+            _ => None,
+        })
+        .await;
+    assert_eq!((peer, dialled.as_deref()), (b.author, Some(there)));
+    let nowhere = "/ip4/127.0.0.1/tcp/1".to_owned();
+    a.handle.dial(nowhere.clone()).unwrap();
+    let failed = a
+        .until(|event| match event {
+            Event::DialFailed { dialled, .. } => Some(dialled),
+            _ => None,
+        })
+        .await;
+    assert_eq!(failed, Some(nowhere));
 }
 
 #[tokio::test]

@@ -2,8 +2,10 @@
 
 use super::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
 use super::pairing::{self, Card};
+use super::sas::{self, Want};
+use super::ticket::Offer;
 use klnode_crdt::equivocation::RawProof;
-use klnode_crdt::ids::{Boot, Digest, EntryId, Nonce, StoreId};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Nonce, StoreId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::record::RawRecord;
 use klnode_crdt::time::WallTime;
@@ -148,6 +150,86 @@ fn the_pairing_exchange_has_these_bytes() {
     let asked = asks.iter().map(|ask| shown(&ask.encode()));
     let all: Vec<String> = asked.chain(answers.iter().map(|one| shown(&one.encode()))).collect();
     assert_eq!(all, PAIRING);
+    for ask in asks {
+        assert_eq!(pairing::Ask::decode(&ask.encode()), Ok(ask));
+    }
+    for answer in answers {
+        assert_eq!(pairing::Answer::decode(&answer.encode()), Ok(answer));
+    }
+}
+
+fn parties() -> sas::Parties {
+    let [initiator, responder] = [1, 2].map(|byte| AuthorId::from_bytes([byte; 32]));
+    sas::Parties { initiator, responder, want: Want::Member("team".into()) }
+}
+
+const JOINING: [&str; 9] = [
+    "81a5626567696e93c42079c4db2cb497ed485051d9d1627288df423a03879af5925f2d579767a58798cd81a66d656d626572a47465616d82a16ea468657265a16d91b42f6970342f3139322e302e322e312f7463702f31",
+    "81a672657665616c92c42079c4db2cb497ed485051d9d1627288df423a03879af5925f2d579767a58798cdc420(03*32)",
+    "81a4706f6c6c92c42079c4db2cb497ed485051d9d1627288df423a03879af5925f2d579767a58798cdc3",
+    "81a663616e63656c92c42079c4db2cb497ed485051d9d1627288df423a03879af5925f2d579767a58798cda4636f6465",
+    "81a56e6f6e636592c420(04*32)a57468657265",
+    "81a770656e64696e67c2",
+    "81a66a6f696e65649281a66d656d62657292c410(05*16)a47465616d82a16ea468657265a16d91b42f6970342f3139322e302e322e312f7463702f31",
+    "81a66a6f696e656492c082a16ea468657265a16d91b42f6970342f3139322e302e322e312f7463702f31",
+    "81a5656e646564a772656675736564",
+];
+
+#[test]
+fn joining_by_address_has_these_bytes_and_reads_back() {
+    let commitment = parties().commitment(&[3; 32].into());
+    let asks = [
+        sas::Ask::Begin(commitment, Want::Member("team".into()), card()),
+        sas::Ask::Reveal(commitment, [3; 32].into()),
+        sas::Ask::Poll(commitment, true),
+        sas::Ask::Cancel(commitment, sas::End::WrongCode),
+    ];
+    let offer = Offer::Member(WorkspaceId::from_bytes([5; 16]), "team".into());
+    let answers = [
+        sas::Answer::Nonce([4; 32].into(), "there".into()),
+        sas::Answer::Pending(false),
+        sas::Answer::Joined(Some(offer), card()),
+        sas::Answer::Joined(None, card()),
+        sas::Answer::Ended(sas::End::Refused),
+    ];
+    let asked = asks.iter().map(|ask| shown(&ask.encode()));
+    let all: Vec<String> = asked.chain(answers.iter().map(|one| shown(&one.encode()))).collect();
+    assert_eq!(all, JOINING);
+    for ask in asks {
+        let wrapped = pairing::Ask::Sas(sas::VERSION, ask.encode().into());
+        assert_eq!(pairing::Ask::decode(&wrapped.encode()), Ok(wrapped));
+        assert_eq!(sas::Ask::decode(&ask.encode()), Ok(ask));
+    }
+    for answer in answers {
+        assert_eq!(sas::Answer::decode(&answer.encode()), Ok(answer));
+    }
+}
+
+#[test]
+fn digits_of_joining_by_address_stay_the_same() {
+    let code = parties().code(&[3; 32].into(), &[4; 32].into());
+    assert_eq!(code.to_string(), "865 295");
+}
+
+const OFFERING: [&str; 5] = [
+    "81a56f666665729201a86b6c6e6f64653178",
+    "81a76465636c696e659201c410(01*16)",
+    "81a37361739201c40107",
+    "a56865617264",
+    "81a3736173c40107",
+];
+
+#[test]
+fn offers_to_a_peer_have_these_bytes_and_read_back() {
+    let asks = [
+        pairing::Ask::Offer(pairing::OFFER_VERSION, "klnode1x".into()),
+        pairing::Ask::Decline(pairing::OFFER_VERSION, [1; 16].into()),
+        pairing::Ask::Sas(sas::VERSION, vec![7].into()),
+    ];
+    let answers = [pairing::Answer::Heard, pairing::Answer::Sas(vec![7].into())];
+    let asked = asks.iter().map(|ask| shown(&ask.encode()));
+    let all: Vec<String> = asked.chain(answers.iter().map(|one| shown(&one.encode()))).collect();
+    assert_eq!(all, OFFERING);
     for ask in asks {
         assert_eq!(pairing::Ask::decode(&ask.encode()), Ok(ask));
     }

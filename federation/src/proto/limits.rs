@@ -57,3 +57,19 @@ pub const REASON_CHARS_MAX: usize = 160;
 
 /// Steps to an entry's creator up to which it is passed on.
 pub const CREATOR_HOPS_MAX: u8 = 2;
+
+/// Attempts to join by address that are kept at once, those that are over included.
+pub const JOIN_ROWS_MAX: usize = 32;
+
+/// The time over which new attempts are counted, in milliseconds.
+pub const JOIN_WINDOW_MS: u64 = 10 * 60 * 1_000;
+
+/// New attempts in a window: of all nodes together, of one node, and from one network address.
+pub const JOIN_BEGINS_MAX: usize = 32;
+/// See [`JOIN_BEGINS_MAX`].
+pub const JOIN_BEGINS_PER_PEER_MAX: usize = 6;
+/// See [`JOIN_BEGINS_MAX`].
+pub const JOIN_BEGINS_PER_SOURCE_MAX: usize = 12;
+
+/// How long a node may take from its commitment to its nonce, in milliseconds.
+pub const JOIN_REVEAL_MS_MAX: u64 = 30 * 1_000;

@@ -4,7 +4,8 @@
 //!
 //! A node is its ed25519 key ([`klnode_crdt::ids::AuthorId`]), which is also its name on the
 //! network; the transport proves it. What is said here is said to a peer whose key is known. A node
-//! answers nobody whom its operator has not approved; how that happens is in [`pairing`].
+//! answers nobody whom its operator has not approved; how that happens is in [`pairing`] and, by
+//! address, in [`sas`].
 //!
 //! # What travels
 //!
@@ -81,6 +82,7 @@ pub mod message;
 pub mod pairing;
 mod reading;
 mod replicator;
+pub mod sas;
 mod scrub;
 mod serve;
 mod session;

@@ -3,7 +3,12 @@
 //! One question, one answer. The transport has proved both keys; the joiner proves that it knows the
 //! ticket's secret by a hash over the secret, both keys and a nonce of its own, and the inviter
 //! proves the same in its answer. A ticket is good once, until it expires. Without a ticket a node
-//! may only knock, and waits for the other operator.
+//! may only ask to join by address ([`super::sas`]), and waits for the other operator. `knock` is the
+//! form of that question without digits, which nodes before version 1 of `sas` send.
+//!
+//! A peer that is approved already may be offered membership in a workspace: `offer` carries a ticket
+//! that is bound to the peer's key ([`Invitation::joiner`]). The peer's operator accepts by joining
+//! with it, or declines it.
 
 use super::limits::{ADDRESS_BYTES_MAX, ADDRESSES_MAX, NAME_CHARS_MAX, PAIR_FRAME_BYTES_MAX};
 use super::ticket::{Offer, Secret};
@@ -49,7 +54,19 @@ pub enum Ask {
     /// To be let in by the operator.
     #[serde(rename = "knock")]
     Knock(Card),
+    /// A question of joining by address: its version and its bytes ([`super::sas::Ask`]).
+    #[serde(rename = "sas")]
+    Sas(u8, serde_bytes::ByteBuf),
+    /// Offers an approved peer membership: the version and a ticket that only this peer can use.
+    #[serde(rename = "offer")]
+    Offer(u8, String),
+    /// Declines an offer, or withdraws one: the version and the ticket's name.
+    #[serde(rename = "decline")]
+    Decline(u8, serde_bytes::ByteArray<16>),
 }
+
+/// The version of [`Ask::Offer`] and [`Ask::Decline`].
+pub const OFFER_VERSION: u8 = 1;
 
 /// What it is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +80,12 @@ pub enum Answer {
     /// No, and why.
     #[serde(rename = "no")]
     No(String),
+    /// The answer to [`Ask::Sas`]: the bytes of a [`super::sas::Answer`].
+    #[serde(rename = "sas")]
+    Sas(serde_bytes::ByteBuf),
+    /// An offer, or its end, was heard.
+    #[serde(rename = "heard")]
+    Heard,
 }
 
 const BOUNDS: Bounds = Bounds { bytes_max: PAIR_FRAME_BYTES_MAX, items_max: 256 };
@@ -158,6 +181,9 @@ pub struct Invitation {
     /// Who has used it.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     pub used_by: Option<AuthorId>,
+    /// The only node that may use it; any node if none.
+    #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
+    pub joiner: Option<AuthorId>,
 }
 
 /// Why a joiner is turned away. Both sides are told.
@@ -175,6 +201,11 @@ pub enum TurnedAway {
 }
 
 impl Invitation {
+    /// True if it is an offer to this peer that can still be taken.
+    pub fn is_offer_to(&self, peer: AuthorId, now: WallTime) -> bool {
+        self.joiner == Some(peer) && self.used_by.is_none() && self.expires >= now
+    }
+
     /// Whether a joiner may come in, and what to answer. A joiner whose welcome was lost may ask
     /// again with the same ticket.
     pub fn admit(
@@ -183,7 +214,8 @@ impl Invitation {
         proof: &Proof,
         now: WallTime,
     ) -> Result<Proof, TurnedAway> {
-        if !meeting.is_joiner(proof) {
+        let is_for_it = self.joiner.is_none_or(|joiner| joiner == meeting.joiner);
+        if !is_for_it || !meeting.is_joiner(proof) {
             return Err(TurnedAway::Unknown);
         }
         match self.used_by {
@@ -210,6 +242,7 @@ mod tests {
             expires: WallTime::from_millis(100),
             must_confirm: false,
             used_by: None,
+            joiner: None,
         }
     }
 
@@ -246,6 +279,17 @@ mod tests {
         let used = Invitation { used_by: Some(author(2)), ..invitation.clone() };
         assert!(used.admit(&met, &met.joiner_proof(), late).is_ok());
         assert_eq!(used.admit(&thief, &thief.joiner_proof(), early), Err(TurnedAway::Used));
+    }
+
+    #[test]
+    fn an_offer_to_one_peer_admits_that_peer_alone() {
+        let offered = Invitation { joiner: Some(author(2)), ..invitation() };
+        let now = WallTime::from_millis(50);
+        let admit = |joiner| {
+            let met = meeting(&offered.secret, joiner);
+            offered.admit(&met, &met.joiner_proof(), now).map(|_| ())
+        };
+        assert_eq!((admit(2), admit(3)), (Ok(()), Err(TurnedAway::Unknown)));
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Who is on the other end of a connection, as the system says, and what it calls itself.
+//! The other end of a connection: user, process and client process as the system names them, and the
+//! names that the caller gives itself.
 
 use super::errors::{ApiError, Kind};
 use crate::store::Label;
+use crate::store::client_process::ClientProcess;
 use crate::store::rows::CallerRow;
 use axum::extract::{FromRequestParts, Request};
 use axum::http::HeaderMap;
@@ -17,6 +19,11 @@ pub const CLIENT_HEADER: &str = "klnode-client";
 /// The header in which it says in which of its sessions it asks.
 pub const SESSION_HEADER: &str = "klnode-session";
 
+/// The header in which a program says that it asks for clients that it does not know.
+pub(super) const RELAY_HEADER: &str = "klnode-relay";
+/// What the command line is called.
+pub const COMMAND_LINE: &str = "cli";
+
 /// Who asks. What it writes is recorded with it, on this node alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
@@ -28,6 +35,8 @@ pub struct Caller {
     pub client: Option<Label>,
     /// In which of its sessions.
     pub session: Option<Label>,
+    /// The client process above it.
+    pub client_process: ClientProcess,
 }
 
 impl fmt::Display for Caller {
@@ -50,8 +59,8 @@ impl Caller {
 }
 
 impl From<Caller> for CallerRow {
-    fn from(Caller { uid, pid, client, session }: Caller) -> Self {
-        Self { uid, pid, client, session }
+    fn from(Caller { uid, pid, client, session, client_process }: Caller) -> Self {
+        Self { uid, pid, client, session, client_process }
     }
 }
 
@@ -60,8 +69,21 @@ pub(super) async fn identify(mut request: Request, next: Next) -> Result<Respons
     let client = label(request.headers(), CLIENT_HEADER)?;
     let session = label(request.headers(), SESSION_HEADER)?;
     let known = request.extensions().get::<Caller>().copied().unwrap_or_default();
-    request.extensions_mut().insert(Caller { client, session, ..known });
+    let is_relay = request.headers().contains_key(RELAY_HEADER);
+    let client_process = believed(known.client_process, client, is_relay);
+    request.extensions_mut().insert(Caller { client, session, client_process, ..known });
     Ok(next.run(request).await)
+}
+
+/// The client process of a caller that calls itself so. A relay speaks for clients elsewhere, and only
+/// the command line prints answers for a person.
+fn believed(process: ClientProcess, client: Option<Label>, is_relay: bool) -> ClientProcess {
+    let is_command_line = client.is_some_and(|client| client.as_str() == COMMAND_LINE);
+    match process {
+        _ if is_relay => ClientProcess::Unknown,
+        ClientProcess::Terminal if !is_command_line => ClientProcess::Unknown,
+        process => process,
+    }
 }
 
 fn label(headers: &HeaderMap, name: &'static str) -> Result<Option<Label>, ApiError> {

@@ -1,6 +1,6 @@
 //! The client's side of the socket: what every verb of the running node goes through.
 
-use super::caller::{CLIENT_HEADER, SESSION_HEADER};
+use super::caller::{CLIENT_HEADER, RELAY_HEADER, SESSION_HEADER};
 use super::errors::{CANNOT, Kind};
 use super::person;
 use super::types::{ErrorBody, ErrorDetail};
@@ -104,6 +104,8 @@ pub struct Client {
     person: Option<(SecretKey, fn() -> WallTime)>,
     /// Headers that say on whose behalf it asks.
     behalf: Vec<(&'static str, String)>,
+    /// It asks for clients elsewhere, not for the one above its own process.
+    is_relay: bool,
     patience: Duration,
 }
 
@@ -114,7 +116,18 @@ impl Client {
     /// A client of the node behind this socket.
     pub fn new(socket: &Path) -> Self {
         let (socket, behalf) = (socket.into(), Vec::new());
-        Self { socket, person: None, behalf, patience: PATIENCE }
+        Self { socket, person: None, behalf, is_relay: false, patience: PATIENCE }
+    }
+
+    /// The same, asking for clients that it does not know.
+    pub fn relaying(self) -> Self {
+        Self { is_relay: true, ..self }
+    }
+
+    /// Connects and hangs up, so that the node knows the client process above this one from now on.
+    /// Without a node there is none that would have to know.
+    pub async fn announce(&self) {
+        let _ = UnixStream::connect(&self.socket).await;
     }
 
     /// The same, which waits so long for an answer to begin.
@@ -223,6 +236,9 @@ impl Client {
         }
         for (header, name) in &self.behalf {
             request = request.header(*header, name);
+        }
+        if self.is_relay {
+            request = request.header(RELAY_HEADER, "true");
         }
         let request = request
             .method(method)

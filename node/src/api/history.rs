@@ -40,6 +40,7 @@ pub(super) fn record(
         seq: seq.0,
         facet: facet_name(header.facet).into(),
         author: header.author.to_string(),
+        author_name: String::new(),
         own: header.author == own,
         heard: header.author == own,
         at: header.stamp.wall().as_millis(),
@@ -48,7 +49,7 @@ pub(super) fn record(
         erased: record.absence() == Some(Absence::Erased),
         changes,
         observations,
-        caller: caller.map(|CallerRow { uid, pid, client, session }| HistoryCaller {
+        caller: caller.map(|CallerRow { uid, pid, client, session, .. }| HistoryCaller {
             way: if uid.is_some() { "socket" } else { "tcp" }.into(),
             uid,
             pid,

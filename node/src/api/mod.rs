@@ -5,22 +5,29 @@
 //! everything around them is here.
 
 mod account;
+mod ancestry;
 mod apart;
 mod bound;
 mod caller;
+mod changes;
 mod client;
+mod clients;
+mod conflicts;
 mod description;
 mod errors;
 mod exchange;
 mod filters;
 mod gate;
 mod history;
+mod joining;
 mod limits;
 mod metrics;
 pub mod person;
 mod places;
 pub mod portable;
+mod process_tree;
 mod routes;
+pub mod sampling;
 pub mod search;
 mod seats;
 mod served;
@@ -33,7 +40,7 @@ pub mod types;
 pub mod upkeep;
 
 pub use bound::{Bound, ServeError};
-pub use caller::{CLIENT_HEADER, Caller, SESSION_HEADER};
+pub use caller::{CLIENT_HEADER, COMMAND_LINE, Caller, SESSION_HEADER};
 pub use client::{Client, ClientError, Following, escape, part};
 pub use description::document;
 pub use errors::{ApiError, Kind};

@@ -1,13 +1,18 @@
 //! Questions and answers as they travel, and how they are read and written.
 
+mod answer;
+
+pub use answer::{Explained, Fallback, Hit, SearchAnswer};
+
 use super::errors::{ApiError, Kind};
 use super::translate;
-use super::types::{self, Citation, Rival};
+use super::types::{self, Rival};
 use crate::index::document::Filter;
 use crate::query::{
-    self, Abstained, Audience, Caveat, Corroboration, Engine, Gate, Numbers, Question,
+    self, Abstained, Audience, Caveat, Corroboration, Engine, Gate, Labels, Numbers, Question,
+    ThreadScope,
 };
-use klnode_crdt::ids::WorkspaceId;
+use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind as EntryKind;
 use klnode_crdt::origin::Memory;
 use klnode_scoring::budget::{Form, Reason, Tier};
@@ -26,6 +31,8 @@ const CALLER_BYTES_MAX: usize = 4 * 1024;
 const NAME_CHARACTERS_MAX: usize = 80;
 /// Hits in one answer.
 const HITS_MAX: usize = 100;
+/// Entries that a caller may say it has already.
+const KNOWN_MAX: usize = 256;
 
 /// Why something that was found is not among the hits: there were more than were asked for.
 pub const TOO_MANY: &str = "there were too many";
@@ -73,9 +80,13 @@ pub struct Search {
     /// Only in this thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_thread: Option<String>,
-    /// The caller's thread: its entries are preferred.
+    /// The caller's thread: its entries may answer beside those of no thread, and are preferred. That
+    /// of the task or of the branch unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
+    /// Entries of every thread may answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_threads: bool,
     /// The task it is asked in: what is served then belongs to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
@@ -88,7 +99,8 @@ pub struct Search {
     /// Everything, labelled, for a person; without it only what may speak unasked.
     #[serde(default)]
     pub all: bool,
-    /// Rank by the mean of the confidence, not by a sample of it.
+    /// Rank by the mean of the confidence, not by a sample of it. Samples are the same throughout a
+    /// task or session.
     #[serde(default)]
     pub deterministic: bool,
     /// Say what each signal contributed.
@@ -104,177 +116,23 @@ pub struct Search {
     /// entries depend on is looked at there. Refused to callers over TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkout: Option<String>,
+    /// Entries that the caller has already, at most 256: they are left out as long as their text is
+    /// the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known: Vec<Known>,
     /// Do not count what was served: for measurements. Whoever asks has read it all the same.
     #[serde(default)]
     pub unrecorded: bool,
 }
 
-/// An answer.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SearchAnswer {
-    /// What was found, best first.
-    pub hits: Vec<Hit>,
-    /// Whether the node checked and found nothing relevant.
-    pub abstained: bool,
-    /// Why there is nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// What came nearest, on request.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nearest: Vec<Hit>,
-    /// Why words alone had to do; absent when they did not.
-    pub fallback: Option<Fallback>,
-    /// What was found and did not fit: ids with the reason.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub left_out: BTreeMap<String, String>,
-    /// So many would have been relevant and may not speak unasked; with `all` there are none.
-    #[serde(default)]
-    pub withheld: usize,
-    /// What the hits cost, in tokens.
-    pub tokens: u64,
-    /// The position of the feed that was read.
-    pub head: u64,
-    /// Milliseconds since 1970, by the node's clock.
-    pub as_of: u64,
-    /// Records that were read past the index.
-    pub index_lag: u64,
-    /// The weights of the signals, with `explain`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weights: Option<BTreeMap<String, f64>>,
-    /// Who decided them, with `explain`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weights_from: Option<String>,
-}
-
-/// Why words alone had to do.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Fallback {
-    /// What answered.
-    pub engine: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// One hit.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Hit {
-    /// Its id.
+/// A version of an entry that a caller has already.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// The entry's id.
     pub id: String,
-    /// Its citation code.
-    pub code: String,
-    /// Its type.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// One line.
-    pub title: String,
-    /// One sentence.
-    pub one_liner: String,
-    /// The knowledge, as much of it as the form says.
-    pub content: String,
-    /// `line`, `summary`, `standard` or `full`.
-    pub form: String,
-    /// Tags.
-    pub tags: Vec<String>,
-    /// Where it lives.
-    pub workspace: String,
-    /// The thread it is scoped to.
-    pub thread: Option<String>,
-    /// Confidence: α.
-    pub alpha: f64,
-    /// Confidence: β.
-    pub beta: f64,
-    /// Confidence: α / (α + β).
-    pub mean: f64,
-    /// How many observations of today the evidence is worth.
-    pub observations: f64,
-    /// Where it stands here.
-    pub status: String,
-    /// Evidence.
-    pub citations: Vec<Citation>,
-    /// Days since it was last confirmed independently; absent if it never was.
-    pub confirmed_days_ago: Option<u32>,
-    /// Who wrote the text.
-    pub author: String,
-    /// What the author is called here: `you`, a peer's name, or the beginning of the key.
-    #[serde(default)]
-    pub author_name: String,
-    /// 0 for this node; absent for an author whose distance is unknown.
-    pub hop: Option<u8>,
-    /// How far the author is trusted; 1 for this node.
-    pub trust: Option<f64>,
-    /// What the author's word weighs; 1 for this node.
-    #[serde(default)]
-    pub weight: Option<f64>,
-    /// Whether somebody else wrote the text: then it is to be read as data, not as instructions.
-    #[serde(default)]
-    pub foreign: bool,
-    /// Whether the text has been seen to work, here or by members who are trusted.
-    #[serde(default)]
-    pub corroborated: bool,
-    /// Fields on which several authors say different things.
-    #[serde(default)]
-    pub contested: Vec<String>,
-    /// Claims by authors whose word is not shown.
-    #[serde(default)]
-    pub proposals: usize,
-    /// Entries that this node holds to be the same: they are counted with it, and not listed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub merged: Vec<String>,
-    /// Hits that say the opposite.
-    #[serde(default)]
-    pub competing_with: Vec<Rival>,
-    /// What must be said along with it.
-    pub caveats: Vec<String>,
-    /// Whether the operator pinned it.
-    pub pinned: bool,
-    /// The operator's note.
-    pub note: Option<String>,
-    /// By which it was placed.
-    pub score: f64,
-    /// How relevant it is, in [0, 1].
-    pub relevance: f64,
-    /// What led to its place, with `explain`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explain: Option<Explained>,
-}
-
-/// What led to a hit's place.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Explained {
-    /// Each signal, in [0, 1].
-    pub signals: BTreeMap<String, f64>,
-    /// What each adds to the score: signal times weight.
-    pub adds: BTreeMap<String, f64>,
-    /// How near the meaning is, in [0, 1].
-    pub meaning: f64,
-    /// The share of the question that its words cover, in [0, 1].
-    pub coverage: f64,
-    /// The share of the question that stands in names of code: there words count more and meaning
-    /// less.
-    #[serde(default)]
-    pub names: f64,
-    /// The share of the question that stands in it word for word.
-    #[serde(default)]
-    pub phrase: f64,
-    /// What a foreign entry's score was multiplied by.
-    pub foreign_factor: Option<f64>,
-    /// What a pin added.
-    pub pin_bonus: f64,
-    /// What the role's preference added.
-    pub role_bonus: f64,
-    /// What being of the caller's workspace added.
-    #[serde(default)]
-    pub place_bonus: f64,
-    /// The local verified entry below which it was put.
-    pub put_below: Option<String>,
-    /// Why its status is what it is.
-    pub status_reason: String,
-    /// Why its author weighs what it weighs.
-    #[serde(default)]
-    pub author_reason: String,
-    /// Why it may enter an answer that nobody looks at first, or may not.
-    #[serde(default)]
-    pub gate_reason: String,
+    /// `version` of the hit by which the caller has it.
+    pub version: String,
 }
 
 fn invalid(message: String) -> ApiError {
@@ -315,6 +173,20 @@ impl Search {
         if !(1..=HITS_MAX).contains(&limit) {
             return Err(invalid(format!("search for {limit} hits: 1 to {HITS_MAX} are possible")));
         }
+        if self.known.len() > KNOWN_MAX {
+            let count = self.known.len();
+            return Err(invalid(format!(
+                "search: known names {count} entries, and at most {KNOWN_MAX} are read"
+            )));
+        }
+        let known = self.known.iter().map(|known| {
+            let entry = EntryId::from_hex(&known.id);
+            let entry = entry.ok_or_else(|| {
+                invalid(format!("search: known names `{}`, which is no entry's id", known.id))
+            })?;
+            Ok((entry, known.version.clone()))
+        });
+        let known: Result<_, ApiError> = known.collect();
         let role = self.role.as_deref().map(|name| named("role", name, &Role::ALL)).transpose()?;
         let engine =
             self.engine.as_deref().map(|name| named("engine", name, &Engine::ALL)).transpose()?;
@@ -333,11 +205,13 @@ impl Search {
             filter: self.filter()?,
             workspace: None,
             thread: self.thread.clone(),
+            thread_scope: if self.all_threads { ThreadScope::All } else { ThreadScope::Own },
             also: also?,
             audience,
             sampling: if self.deterministic { Sampling::Mean } else { Sampling::Seeded(seed) },
             engine: engine.unwrap_or_default(),
             checkout: None,
+            known: known?,
         })
     }
 
@@ -360,6 +234,7 @@ impl Search {
             memories: memories?,
             tags: self.tags.iter().map(|tag| tag.trim_matches('/').to_owned()).collect(),
             thread: self.only_thread.clone(),
+            threads_excluded: Vec::new(),
         })
     }
 }
@@ -388,6 +263,7 @@ pub(super) fn answer(search: &Search, answer: &query::Answer, numbers: &Numbers)
         fallback,
         left_out: left_out.collect(),
         withheld: answer.withheld,
+        other_threads: answer.other_threads,
         tokens: answer.tokens,
         head: answer.head.0,
         as_of: answer.as_of.as_millis(),
@@ -439,13 +315,17 @@ fn unfit(search: &Search) -> String {
 fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers: &Numbers) -> Hit {
     let entry = translate::entry(&hit.found);
     let today = answer.as_of.day();
+    let Labels { outcome, sub_type, decay_class } = Labels::of(&hit.found);
     Hit {
+        outcome,
+        sub_type,
+        decay_class,
         one_liner: query::one_liner(&hit.found.view, numbers.one_liner_characters_max()),
-        content: query::body(&hit.found.view, hit.form, numbers),
+        content: hit.body.clone(),
         form: match hit.form {
             Form::Line => "line",
             Form::Summary => "summary",
-            Form::Standard => "standard",
+            Form::Standard | Form::Longer(_) => "standard",
             Form::Full => "full",
         }
         .into(),
@@ -453,11 +333,12 @@ fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers
         confirmed_days_ago: hit.confirmed.map(|day| today.days_since(day)),
         caveats: hit.caveats.iter().map(Caveat::to_string).collect(),
         competing_with: hit.caveats.iter().filter_map(rival).collect(),
-        score: hit.placed.score + hit.role_bonus + hit.place_bonus,
+        score: hit.placed.score,
         relevance: hit.relevance.value,
         explain: search.explain.then(|| explained(hit, answer, &entry)),
         id: entry.id,
         code: entry.code,
+        version: entry.version,
         kind: entry.kind,
         title: entry.title,
         tags: query::tags(&hit.found),
@@ -475,6 +356,8 @@ fn travelling(hit: &query::Hit, search: &Search, answer: &query::Answer, numbers
         weight: entry.weight,
         foreign: entry.foreign,
         corroborated: entry.corroborated,
+        created: entry.created,
+        updated: entry.updated,
         contested: entry.contested,
         proposals: entry.proposals,
         merged: entry.merged,
@@ -501,7 +384,9 @@ fn explained(hit: &query::Hit, answer: &query::Answer, entry: &types::Entry) -> 
         pin_bonus: hit.placed.pin_bonus,
         role_bonus: hit.role_bonus,
         place_bonus: hit.place_bonus,
+        demotion: hit.demotion,
         put_below: hit.placed.put_below.map(|entry| entry.to_string()),
+        prior: entry.prior,
         status_reason: entry.status_reason.clone(),
         author_reason: entry.author_reason.clone(),
         gate_reason: gate_reason(hit),
@@ -520,9 +405,17 @@ fn gate_reason(hit: &query::Hit) -> String {
 }
 
 fn rival(caveat: &Caveat) -> Option<Rival> {
-    let Caveat::CompetesWith { entry, code, is_first, why } = caveat else { return None };
-    let (id, code, why) = (entry.to_string(), code.clone(), why.clone());
-    Some(Rival { id, code, listed_after: *is_first, why })
+    let Caveat::CompetesWith { entry, code, title, mean, is_first, why } = caveat else {
+        return None;
+    };
+    Some(Rival {
+        id: entry.to_string(),
+        code: code.clone(),
+        title: title.clone(),
+        mean: *mean,
+        listed_after: *is_first,
+        why: why.clone(),
+    })
 }
 
 #[cfg(test)]

@@ -3,12 +3,14 @@
 
 use super::bound::{Bound, Doors, ServeError};
 use super::caller::Caller;
+use super::clients::Clients;
 use super::errors::ApiError;
 use super::gate::Gate;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::person::Person;
 use super::portable::marks::MarksKey;
+use super::sampling::SampleKey;
 use super::seats::{Seat, Seats};
 use super::steady::Steady;
 use super::token::{self, Way};
@@ -32,7 +34,6 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -48,8 +49,8 @@ pub struct Service {
     pub index: Index,
     /// Who reads.
     pub reader: Arc<Reader>,
-    /// The seed of the next question.
-    pub seeds: Arc<AtomicU64>,
+    /// Seeds the samples that rank an answer.
+    pub samples: Arc<SampleKey>,
     /// Who this node is.
     pub author: AuthorId,
     /// Where it lives.
@@ -80,11 +81,6 @@ impl Service {
             self.engine.note(Command::Peers(Vec::new()));
         }
         snapshot
-    }
-
-    /// A seed that no question before had.
-    pub(super) fn seed(&self) -> u64 {
-        self.seeds.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Hands a command to the writer, on a caller's behalf, and waits until it is durable.
@@ -129,7 +125,7 @@ impl Bound {
             keep_alive_interval: limits.keep_alive_interval,
             stop: stopped.clone(),
         };
-        let metrics = service.metrics.clone();
+        let (metrics, now) = (service.metrics.clone(), service.now);
         let app = routes::router(service)
             .layer(Extension(streams))
             .layer(Extension(seats.clone()))
@@ -141,7 +137,8 @@ impl Bound {
             .layer(middleware::from_fn_with_state(metrics, account::keep));
         // Every connection holds an end; when the last has gone, all are done.
         let (here, mut all_gone) = mpsc::channel::<()>(1);
-        let table = Arc::new(Waiter { app, seats, limits, stopped });
+        let clients = Clients::default();
+        let table = Arc::new(Waiter { app, seats, limits, stopped, clients, now });
         let accepting = async {
             tokio::join!(table.accept_socket(socket, &here), table.accept_tcp(tcp, &here));
         };
@@ -163,6 +160,8 @@ struct Waiter {
     seats: Seats,
     limits: Limits,
     stopped: watch::Receiver<bool>,
+    clients: Clients,
+    now: fn() -> WallTime,
 }
 
 impl Waiter {
@@ -170,8 +169,8 @@ impl Waiter {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let caller = Caller::of(&stream);
-                    self.seat(stream, caller, Way::Socket, here).await;
+                    let (caller, accepted) = (Caller::of(&stream), (self.now)());
+                    self.seat(stream, (caller, accepted), Way::Socket, here).await;
                 }
                 Err(error) => self.recover(&error).await,
             }
@@ -185,7 +184,8 @@ impl Waiter {
                 Ok((stream, _)) => {
                     // Answers are small and waited for; an error costs no more than a delay.
                     let _ = stream.set_nodelay(true);
-                    self.seat(stream, Caller::default(), Way::Tcp, here).await;
+                    let (caller, accepted) = (Caller::default(), (self.now)());
+                    self.seat(stream, (caller, accepted), Way::Tcp, here).await;
                 }
                 Err(error) => self.recover(&error).await,
             }
@@ -202,13 +202,16 @@ impl Waiter {
     async fn seat(
         self: &Arc<Self>,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        caller: Caller,
+        (caller, accepted): (Caller, WallTime),
         way: Way,
         here: &mpsc::Sender<()>,
     ) {
         let seat = self.seats.take().await;
         let (waiter, here) = (self.clone(), here.clone());
         tokio::spawn(async move {
+            // Not in the loop that accepts: reading the process tree takes a moment.
+            let client_process = waiter.clients.identify(&caller, accepted);
+            let caller = Caller { client_process, ..caller };
             waiter.serve(stream, caller, way, seat).await;
             drop(here);
         });

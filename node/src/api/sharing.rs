@@ -1,24 +1,32 @@
 //! Between what travels over the socket about peers and what the node knows of them.
 
 use super::errors::{ApiError, Kind};
+use super::joining::{offers, open_request, request};
 use super::places::mapped;
 use super::server::Service;
 use super::types::MappedCheckout;
+use super::types::joins::WorkspaceOffer;
 use super::types::peers::{self as types, Member, Peer, RefusedFor};
 use crate::query::characters::is_seen;
 use crate::query::{Numbers, TrustReport, cleaned, name_of, short_key};
-use crate::replicate::{Live, PairError};
+use crate::replicate::{Live, PairError, Side};
 use crate::store::peers::Society;
 use crate::store::peers::rows::{Approval, PeerRow, RefusalRow, Way};
 use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::{AuthorId, WorkspaceId};
+use klnode_crdt::time::WallTime;
 use klnode_federation::net;
+use klnode_federation::proto::sas::End;
+use klnode_federation::proto::ticket::Offer;
 use klnode_federation::proto::{Offerer, SyncState};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// So many reasons are told for which records of one peer are refused.
 const REASONS_MAX: usize = 8;
+
+const WRONG_CODE_HINT: &str =
+    "run `klnode join` again; if the new digits differ too, another node is in between";
 
 impl From<PairError> for ApiError {
     fn from(error: PairError) -> Self {
@@ -32,6 +40,42 @@ impl From<PairError> for ApiError {
             PairError::NotWaiting(_) => {
                 (Kind::Invalid, Some("`klnode peer remove` sends away one that may talk already"))
             }
+            PairError::VouchForSilent(_) => {
+                (Kind::Refused, Some("`klnode peer approve` or `klnode peer unblock` lets it talk"))
+            }
+            PairError::VouchForConvicted(_) => (Kind::Refused, None),
+            PairError::WrongCode => (Kind::Refused, Some(WRONG_CODE_HINT)),
+            PairError::OtherCode => {
+                (Kind::Refused, Some("compare the digits in `klnode peer list` on both machines"))
+            }
+            PairError::CodeNeeded(_) => {
+                (Kind::Invalid, Some("add --code with the six digits that the other machine shows"))
+            }
+            PairError::KeyNeeded(_) => (
+                Kind::Invalid,
+                Some("compare its key with `klnode status` there, and give it whole"),
+            ),
+            PairError::BadCode(_) => (Kind::Invalid, None),
+            PairError::Older => (
+                Kind::Failed,
+                Some("upgrade it, or let its operator make a ticket: `klnode invite --help`"),
+            ),
+            PairError::WantWithTicket => {
+                (Kind::Invalid, Some("leave --mine and --member out, or join by address"))
+            }
+            PairError::NoWorkspaceToGrant(_) => (
+                Kind::NotFound,
+                Some("`klnode workspace new` makes it; then approve again with the same code"),
+            ),
+            PairError::NotPaired(_) => {
+                (Kind::Invalid, Some("`klnode invite NAME` makes a ticket for a node that is not"))
+            }
+            PairError::AlreadyMember(_) | PairError::TooManyOffers(_) => (Kind::Invalid, None),
+            PairError::NoSuchOffer(_) => (Kind::NotFound, None),
+            PairError::SeveralOffers { .. } => {
+                (Kind::Ambiguous, Some("say which with --from PEER"))
+            }
+            PairError::Ended(end) => ended(*end),
             PairError::Refused(_)
             | PairError::Impostor
             | PairError::MayNotInvite(_)
@@ -46,12 +90,35 @@ impl From<PairError> for ApiError {
             | PairError::Expired
             | PairError::Oneself(_)
             | PairError::NotBlocked(_)
+            | PairError::NotVouched(_)
+            | PairError::VouchForOwn(_)
             | PairError::NameTaken(_)
             | PairError::BadName(_)
             | PairError::Personal(_)
             | PairError::NoAddress => (Kind::Invalid, None),
         };
         ApiError::new(kind, error.to_string(), hint)
+    }
+}
+
+/// What kind of failure the end of an attempt to join by address is, and what to do.
+fn ended(end: End) -> (Kind, Option<&'static str>) {
+    match end {
+        End::WrongCode => {
+            (Kind::Refused, Some("run `klnode join` again, and compare the new digits"))
+        }
+        End::Refused => (Kind::Refused, None),
+        End::Expired => (
+            Kind::Failed,
+            Some("run `klnode join` again, and have `klnode peer approve` typed there in time"),
+        ),
+        End::Cancelled => (Kind::Failed, None),
+        End::Unknown => (Kind::Failed, Some("run `klnode join` again")),
+        End::Mismatch => {
+            (Kind::Refused, Some("another node may be in between; use a ticket instead"))
+        }
+        End::TooMany => (Kind::Busy, Some("wait some minutes, or use a ticket")),
+        End::BadWant => (Kind::Invalid, None),
     }
 }
 
@@ -156,6 +223,9 @@ pub(super) fn peer(
     };
     let refused = refusals(snapshot, key)?.map_or(0, |rows| rows.count() as u64);
     let shared = society.acquaintance(key).shared;
+    let join = open_request(live, key);
+    let is_asking = join.is_some_and(|join| join.side == Side::Theirs);
+    let is_asked = join.is_some_and(|join| join.side == Side::Ours);
     // Whoever has greeted, or compared since, has said yes.
     let has_talked =
         live.clocks.contains_key(&key) || row.equal_at.is_some_and(|at| at >= row.since);
@@ -163,12 +233,13 @@ pub(super) fn peer(
         peer: key.to_string(),
         name: cleaned(&row.name),
         state: match (row.approval, row.is_waiting()) {
+            _ if is_asking => "waiting",
             (Approval::Refused, _) => "refused",
             (_, true) => "waiting",
             (_, false) => "approved",
         }
         .to_owned(),
-        asked: row.is_asked && !has_talked,
+        asked: is_asked || (row.is_asked && !has_talked),
         mine: row.is_mine,
         blocked: row.is_blocked,
         connected: live.connected.contains_key(&key),
@@ -182,12 +253,21 @@ pub(super) fn peer(
         refused_for: Vec::new(),
         released,
         offered,
-        code: row.code.clone(),
+        code: join.map_or_else(|| row.code.clone(), |join| join.code.clone()),
+        request: join.map(request),
+        offers: offers_of(society, live.now, key),
         clock_ahead: live.clocks.get(&key).copied(),
         since: row.since.as_millis(),
         filters: None,
         trust: None,
     })
+}
+
+/// Membership that a peer offers.
+fn offers_of(society: &Society, now: WallTime, peer: AuthorId) -> Vec<WorkspaceOffer> {
+    let all = offers(society, now).into_iter();
+    let of_peer = all.filter(|(ticket, _)| ticket.inviter == peer);
+    of_peer.map(|(_, offer)| offer).collect()
 }
 
 /// How far an author is trusted, as it is answered.
@@ -205,6 +285,10 @@ pub(super) fn trust(report: &TrustReport) -> types::Trust {
         of_recent: report.of_recent,
         recent_outcomes: report.recent_outcomes as u64,
         left: report.fading.left,
+        earned: report.standing.earned.trust,
+        vouched: report
+            .vouched
+            .map(|(day, successes)| types::Vouched { since: day.start().as_millis(), successes }),
         series: report.series.iter().map(|(_, trust)| *trust).collect(),
     }
 }
@@ -255,7 +339,27 @@ pub(super) fn workspace(
         damaged: society.is_damaged(id),
         checkouts: checkouts_of(snapshot, id)?,
         offered: charter.checkouts.iter().filter_map(|line| mapped(line)).collect(),
+        invited: invited(snapshot, society, id)?,
     })
+}
+
+/// Peers that were offered membership in a workspace and have not answered.
+fn invited(
+    snapshot: &Snapshot,
+    society: &Society,
+    id: WorkspaceId,
+) -> Result<Vec<Member>, ApiError> {
+    let is_of = |offer: &Offer| matches!(offer, Offer::Member(of, _) if *of == id);
+    let all = snapshot.invitations()?.into_iter();
+    // What was declined or taken back has no expiry left.
+    let open = all.filter(|one| is_of(&one.offer) && one.used_by.is_none());
+    let peers = open.filter(|one| one.expires > WallTime::from_millis(0));
+    let members = peers.filter_map(|one| one.joiner).map(|key| Member {
+        key: key.to_string(),
+        name: name_of(society, key),
+        role: "invited".to_owned(),
+    });
+    Ok(members.collect())
 }
 
 /// Checkouts that are mapped to a workspace here.

@@ -1,5 +1,6 @@
 //! Between what travels and what the node works with.
 
+use super::conflicts;
 use super::errors::{ApiError, Kind as ErrorKind};
 use super::portable::line::RELATIONS;
 use super::types;
@@ -209,6 +210,7 @@ pub(super) fn entry(found: &Found) -> types::Entry {
     types::Entry {
         id: found.entry.to_string(),
         code: found.code(),
+        version: found.version(),
         title: text(Register::TITLE),
         content: text(Register::CONTENT),
         kind: text(Register::TYPE),
@@ -238,15 +240,14 @@ pub(super) fn entry(found: &Found) -> types::Entry {
         corroborated: found.is_corroborated(),
         gate: gate(found.gate()).into(),
         first_seen: found.first_seen.as_millis(),
-        contested: view
-            .registers
-            .iter()
-            .filter(|(_, shown)| !shown.rivals.is_empty())
-            .filter_map(|(register, _)| register.name().map(str::to_owned))
-            .collect(),
+        created: view.dates.map(|dates| dates.created.as_millis()),
+        updated: view.dates.map(|dates| dates.updated.as_millis()),
+        contested: conflicts::contested(found),
         proposals: found.proposals().count(),
         merged: found.merged.iter().map(ToString::to_string).collect(),
         merged_into: found.merged_into.map(|entry| entry.to_string()),
+        prior: found.judged.confidence.imported.map(|(alpha, beta)| types::Prior { alpha, beta }),
+        prediction_errors: Some(found.judged.prediction_errors).filter(|of| *of > 0),
         primed_confirmations: Some(found.judged.primed_confirmations).filter(|of| *of > 0),
         pinned: found.overlay.is_pinned,
         muted: found.overlay.is_muted,
@@ -335,6 +336,7 @@ pub(super) fn whole_entry(
         contributions,
         of_others,
         rivals,
+        versions: conflicts::versions(found, reading)?,
         proposed,
         proposals,
         links,
@@ -523,7 +525,6 @@ fn reason(found: &Found) -> String {
         Reason::NotAdmitted => "it was not admitted".into(),
         Reason::PutAway => "it was archived here".into(),
         Reason::NotServed { days } => format!("it was not served for {days} days"),
-        Reason::PredictionErrors { errors } => format!("it was a weak answer {errors} times"),
         Reason::SourceTaskSucceeded => "the task it comes from succeeded".into(),
         Reason::Proven => "evidence is ample and good".into(),
         Reason::LocalSuccess => "it has helped here".into(),
@@ -567,13 +568,18 @@ fn name(found: Option<&Found>, entry: EntryId) -> types::Named {
     types::Named { id: entry.to_string(), code }
 }
 
+/// Whether texts of an entry may be told to a program that did not ask for it.
+pub(super) fn may_speak(found: &Found) -> bool {
+    let is_kept_out = found.judged.standing.status == Status::Rejected;
+    !found.is_foreign() || (found.gate() != Gate::Shut && !is_kept_out)
+}
+
 /// The same beside its title, which is empty where the entry may not speak unasked.
 pub(super) fn titled(reading: &Reading<'_>, entry: EntryId) -> (types::Named, String) {
     let found = reading.read(entry).ok().flatten();
-    let may_speak = |found: &&Found| {
-        let is_kept_out = found.judged.standing.status == Status::Rejected;
-        !found.is_foreign() || (found.gate() != Gate::Shut && !is_kept_out)
-    };
-    let title = found.as_ref().filter(may_speak).and_then(|of| of.view.text(Register::TITLE));
+    let title = found
+        .as_ref()
+        .filter(|found| may_speak(found))
+        .and_then(|of| of.view.text(Register::TITLE));
     (name(found.as_ref(), entry), title.unwrap_or_default().to_owned())
 }

@@ -7,9 +7,12 @@ mod admission;
 mod anchors;
 mod authors;
 mod briefing;
+mod conflicts;
 mod events;
 mod findings;
 mod history;
+pub mod joins;
+mod listing;
 pub mod peers;
 mod places;
 mod quarantine;
@@ -20,12 +23,16 @@ mod upkeep;
 mod usage;
 
 pub use admission::{Admission, ScanVerdict};
-pub use anchors::{AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery};
-pub use authors::{Contribution, OfOther, Proposed, Rival};
+pub use anchors::{
+    AnchoredPredicate, AnchorsCheck, AnchorsChecked, AtomFinding, Checked, FlaggedAtom, ShowQuery,
+};
+pub use authors::{Contribution, OfOther, Prior, Proposed, Rival};
 pub use briefing::{BRIEFING_TOKENS, Briefing, BriefingEntry, BriefingQuery, BriefingSection};
-pub use events::{Event, EventsQuery, Told};
+pub use conflicts::{Resolve, Resolved, Settle, SettledField, Version};
+pub use events::{Event, EventsQuery, Told, ValueChange};
 pub use findings::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 pub use history::{Act, Change, DayCount, History, HistoryCaller, HistoryRecord};
+pub use listing::{List, ListQuery};
 pub use places::{
     Accept, Accepted, Added, ArchiveThread, ArchivedThread, Edited, Linked, MapCheckout,
     MappedCheckout, Promote, Promoted, PromotionOf, ShareFlag, Supersede, Superseded,
@@ -75,6 +82,9 @@ pub struct Status {
     pub clocks_ahead: Option<i64>,
     /// Whether nothing but the user's account protects this node: no person's key exists.
     pub is_unprotected: bool,
+    /// The command that closes `node.key`, where other users can read or write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close_key: Option<String>,
     /// What wants the operator's attention, each in a few words; empty where all is in order. It is what
     /// can be told at once: a survey looks at every entry.
     #[serde(default)]
@@ -158,6 +168,11 @@ pub struct NewEntry {
     /// Evidence, each as KIND:REF.
     #[serde(default)]
     pub evidence: Vec<String>,
+    /// What it cites where no evidence is given and neither a task nor a checkout is known, as
+    /// KIND:REF. It only says where the entry comes from, which counts less than evidence; procedural
+    /// entries need evidence and do not use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// Places in a checkout that it speaks of.
     #[serde(default)]
     pub anchors: Vec<String>,
@@ -200,6 +215,9 @@ pub struct Entry {
     pub id: String,
     /// Its citation code.
     pub code: String,
+    /// Names its text: another one as soon as title, content or summary changes.
+    #[serde(default)]
+    pub version: String,
     /// One line.
     pub title: String,
     /// The knowledge.
@@ -264,8 +282,19 @@ pub struct Entry {
     /// The entry under which this one is shown in answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_into: Option<String>,
+    /// When it was created, by its creator's clock, in milliseconds since 1970; absent where no text
+    /// is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<u64>,
+    /// When a field, a tag or a citation last changed, by the author's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated: Option<u64>,
     /// Registers with more than one unreplaced value, by name.
     pub contested: Vec<String>,
+    /// Every value of those registers, the shown one included, numbered within its field from the
+    /// oldest, where one entry is shown. `POST /v1/entries/{entry}/resolve` settles them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<Version>,
     /// The other values of those registers, the newest first, where one entry is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rivals: Vec<Proposed>,
@@ -281,6 +310,12 @@ pub struct Entry {
     /// What each author adds to the confidence, where one entry is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contributions: Vec<Contribution>,
+    /// Prior evidence from an import: what another system observed of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<Prior>,
+    /// How often it was a weak answer or feedback said that it misled, since it last helped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction_errors: Option<u32>,
     /// Confirmations by whoever may have it from here, where there are any: they are no evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primed_confirmations: Option<u32>,
@@ -307,6 +342,9 @@ pub struct Entry {
     /// What a look at what it depends on said, where one entry is shown to a caller in a checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Checked>,
+    /// Its predicates and the repositories they belong to, where one entry is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anchored: Vec<AnchoredPredicate>,
     /// Whether it may be retrieved at all, and why, where one entry is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Admission>,
@@ -340,55 +378,6 @@ pub struct Citation {
     /// Whether it only says where the entry was written, which counts less than evidence.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
-}
-
-/// Which entries to list.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListQuery {
-    /// At most so many: 1 to 1000, and 50 unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<usize>,
-    /// Those after this id: `next` of the answer before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
-    /// Those of this workspace, by name or id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<String>,
-    /// Those of this type.
-    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// Those of this sub-type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sub_type: Option<String>,
-    /// Those of this memory: `semantic`, `procedural` or `episodic`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<String>,
-    /// Those with this tag, or one below it: `auth` covers `auth/jwt`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tag: Option<String>,
-    /// Those of this thread.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thread: Option<String>,
-    /// Those that stand so here; without it, what was taken back is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    /// Only those of which nobody whose word is shown says anything, and somebody else does.
-    #[serde(default)]
-    pub proposed: bool,
-    /// Only those that this node's operator muted or holds to be wrong.
-    #[serde(default)]
-    pub hidden: bool,
-}
-
-/// A page of a listing.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct List {
-    /// The entries.
-    pub entries: Vec<Entry>,
-    /// Where the next page begins; absent on the last.
-    pub next: Option<String>,
 }
 
 /// An observation.
@@ -500,6 +489,10 @@ pub struct Edit {
     /// Whether this node wants it archived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
+    /// Where the writer is: the absolute path of a git checkout, or of a folder in one. Its repository
+    /// is recorded with the predicates that are added. Refused to callers over TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<String>,
 }
 
 /// The operator's marks. What is absent stays.
@@ -535,6 +528,10 @@ pub struct Done {
     /// It had been forgotten before: nothing was left to decide.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub before: bool,
+    /// The author whose text is still shown after this node withdrew its own statements, by the name
+    /// that this node knows; absent where no text is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remains_by: Option<String>,
 }
 
 /// An error, as it travels: `{"error": {...}}`.

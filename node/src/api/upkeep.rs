@@ -3,7 +3,7 @@
 use super::errors::ApiError;
 use crate::engine::{Command, Handle, Receipt, UpkeepDone};
 use crate::index::Index;
-use crate::query::upkeep::{Pass, Upkeep};
+use crate::query::upkeep::{Pass, RULE, Upkeep};
 use crate::store::upkeep::{Service, ServiceRow};
 use klnode_crdt::time::WallTime;
 
@@ -38,8 +38,12 @@ pub fn one_pass(
     let snapshot = engine.store().snapshot()?;
     let held = snapshot.service(service)?;
     // What it has counted is its own, wherever it begins.
-    let from =
-        from.map_or(held, |from| ServiceRow { position: from.position, walk: from.walk, ..held });
+    // A caller that names a place has its reason; only a pass from where the service stands begins
+    // anew when the rule has changed.
+    let from = from.map_or(held, |from| {
+        let (position, walk, rule) = (from.position, from.walk, RULE);
+        ServiceRow { position, walk, rule, ..held }
+    });
     let pass = upkeep.pass(index, &snapshot, now, service, from)?;
     drop(snapshot);
     let is_idle = pass.row == held;

@@ -8,10 +8,17 @@ use crate::api::{Client, ClientError};
 use crate::query::SCANNED;
 use hyper::Method;
 use serde::de::IgnoredAny;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 /// More is no entry.
 const ENTRY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The longest title that is made from a text.
+const TITLE_CHARACTERS_MAX: usize = 80;
+/// The ending of a name that is meant as a file, even if there is none.
+const FILE_ENDINGS: [&str; 7] = ["md", "markdown", "json", "jsonl", "txt", "yaml", "yml"];
+/// What an entry cites that rests on the word of the operator who typed it.
+const OWN_WORD: &str = "word:operator";
 
 /// An entry as a file, at the end of the help.
 const MARKDOWN: &str = "A file with Markdown:
@@ -23,15 +30,22 @@ const MARKDOWN: &str = "A file with Markdown:
     ---
     Auth middleware swallows cancellation.
 
-Without a `title`, a heading that the text begins with is the title.";
+Without a `title`, a heading that the text begins with is the title.
+
+Without evidence the entry cites the task, else the commit of the checkout, else the file or, for a
+text that is typed, your own word. Norms and procedural entries need evidence.";
 
 /// What to write.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = MARKDOWN)]
 pub struct Add {
-    /// A file with Markdown (fields between two lines of dashes, then the content) or a JSON
-    /// object, or `-` for standard input; flags are laid over it.
-    pub file: Option<PathBuf>,
+    /// The text itself, or a file, or `-` for standard input; flags are laid over it.
+    ///
+    /// The path of an existing file is read: Markdown (fields between two lines of dashes, then the
+    /// content) or a JSON object. A missing path that ends in .md, .json or the like is an error.
+    /// Anything else is the content, and its first sentence is the title.
+    #[arg(value_name = "TEXT|FILE")]
+    pub given: Option<OsString>,
     /// One line that says what it is about.
     #[arg(long, allow_hyphen_values = true)]
     pub title: Option<String>,
@@ -96,7 +110,7 @@ impl Add {
 
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let path = if self.needs_person() { "/v1/entries/person" } else { "/v1/entries" };
-        let is_unsaid = self.file.is_none() && self.content.is_none();
+        let is_unsaid = self.given.is_none() && self.content.is_none();
         let new = self.into_entry()?;
         let sent: Result<Added, ClientError> = client.send_json(Method::POST, path, &new).await;
         let added = sent.map_err(|error| if is_unsaid { hinting(error) } else { error })?;
@@ -115,7 +129,10 @@ impl Add {
             )
         });
         let flags = [flagged(&added.flags)];
-        let unchecked = [anchors::unchecked(&new.depends_on)];
+        let unchecked = [
+            anchors::unchecked(&new.depends_on),
+            anchors::unanchored(added.unanchored, &added.code),
+        ];
         let same = added.same.iter().map(|same| {
             format!(
                 "The same is written in {} already: next time `klnode observe` or `klnode confirm` \
@@ -128,24 +145,24 @@ impl Add {
     }
 
     fn into_entry(self) -> Result<NewEntry, VerbError> {
-        let mut new = match &self.file {
+        let mut new = match self.given.as_deref().map(Given::of).transpose()? {
             None => NewEntry::default(),
-            Some(path) => {
-                let text = read(path, ENTRY_BYTES_MAX)?;
-                let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-                let read = match text.trim_start().as_bytes().first() {
-                    Some(b'{') => serde_json::from_str(text)
-                        .map(|Written(new)| new)
-                        .map_err(|error| error.to_string()),
-                    Some(b'[') if serde_json::from_str::<Vec<IgnoredAny>>(text).is_ok() => {
-                        Err("it is a list; `klnode import` takes many, each on a line".to_owned())
-                    }
-                    _ => front_matter::read(text),
-                };
-                read.map_err(|problem| {
-                    VerbError::Input(format!("read {} as an entry: {problem}", name(path)))
-                })?
+            Some(Given::File(path)) => {
+                let new = read_entry(path)?;
+                NewEntry { source: new.source.clone().or_else(|| source_of(path)), ..new }
             }
+            Some(Given::Text(text)) if self.content.is_some() => {
+                return Err(VerbError::Input(format!(
+                    "write the entry: its content is given twice, as `{}` and with --content",
+                    cut(text.trim(), TITLE_CHARACTERS_MAX)
+                )));
+            }
+            Some(Given::Text(text)) => NewEntry {
+                title: title_of(text),
+                content: text.trim().to_owned(),
+                source: Some(OWN_WORD.to_owned()),
+                ..NewEntry::default()
+            },
         };
         if let Some(title) = self.title {
             new.title = title;
@@ -169,6 +186,96 @@ impl Add {
         new.checkout = anchors::here();
         Ok(new)
     }
+}
+
+/// What stands before the flags.
+enum Given<'a> {
+    /// A file to read, or standard input.
+    File(&'a Path),
+    /// The text itself.
+    Text(&'a str),
+}
+
+impl<'a> Given<'a> {
+    /// An existing path is a file; a missing one that is called like a file is a mistake; anything
+    /// else is the text.
+    fn of(given: &'a OsStr) -> Result<Self, VerbError> {
+        let path = Path::new(given);
+        // A text can be longer than any path: that it cannot be looked up means that it is none.
+        if given == "-" || path.try_exists().unwrap_or(false) {
+            return Ok(Self::File(path));
+        }
+        let ending = path.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
+        let is_file_name = ending.is_some_and(|of| FILE_ENDINGS.contains(&of.as_str()));
+        match given.to_str().filter(|_| !is_file_name) {
+            Some(text) if text.trim().is_empty() => {
+                Err(VerbError::Input("write the entry: its text is empty".to_owned()))
+            }
+            Some(text) => Ok(Self::Text(text)),
+            None => Err(VerbError::Input(format!(
+                "read {}: No such file; if it is meant as a text, say it with --title and \
+                 --content",
+                path.display()
+            ))),
+        }
+    }
+}
+
+/// An entry from a file with Markdown or a JSON object.
+fn read_entry(path: &Path) -> Result<NewEntry, VerbError> {
+    let text = read(path, ENTRY_BYTES_MAX)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let read = match text.trim_start().as_bytes().first() {
+        Some(b'{') => {
+            serde_json::from_str(text).map(|Written(new)| new).map_err(|error| error.to_string())
+        }
+        Some(b'[') if serde_json::from_str::<Vec<IgnoredAny>>(text).is_ok() => {
+            Err("it is a list; `klnode import` takes many, each on a line".to_owned())
+        }
+        _ => front_matter::read(text),
+    };
+    read.map_err(|problem| VerbError::Input(format!("read {} as an entry: {problem}", name(path))))
+}
+
+/// What an entry from a file cites where neither a task nor a checkout is known.
+fn source_of(path: &Path) -> Option<String> {
+    if path.as_os_str() == "-" {
+        return None;
+    }
+    let path = std::fs::canonicalize(path).ok()?;
+    // A name that is no text could not be typed again.
+    path.to_str().map(|path| format!("file:{path}"))
+}
+
+/// The title of a text: its first sentence, without the full stop, cut at a word if it is long.
+fn title_of(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default().trim();
+    let ends = line.char_indices().filter(|(_, one)| matches!(one, '.' | '!' | '?'));
+    let mut ends = ends.map(|(at, one)| (at, at + one.len_utf8()));
+    // A full stop within a word, as in `ctx.Err()`, ends no sentence; nor does one after a digit or a
+    // single letter, as in `1. Do this` and `e.g. this`.
+    let is_end = |(at, after): &(usize, usize)| {
+        let word = line[..*at].rsplit(char::is_whitespace).next().unwrap_or_default();
+        let is_short = word.chars().count() <= 1 || word.contains('.');
+        let is_number = word.chars().all(|one| one.is_ascii_digit());
+        line[*after..].starts_with(char::is_whitespace) && !is_short && !is_number
+    };
+    let sentence = match ends.find(is_end) {
+        Some((_, after)) => &line[..after],
+        None => line,
+    };
+    let sentence = sentence.strip_suffix('.').unwrap_or(sentence);
+    cut(sentence, TITLE_CHARACTERS_MAX)
+}
+
+/// A text of at most so many characters, cut after a word.
+fn cut(text: &str, characters_max: usize) -> String {
+    if text.chars().count() <= characters_max {
+        return text.to_owned();
+    }
+    let short: String = text.chars().take(characters_max - 1).collect();
+    let words = short.rsplit_once(char::is_whitespace).map_or(short.as_str(), |(words, _)| words);
+    format!("{}…", words.trim_end())
 }
 
 /// What to look at before others have an entry, a line each.
@@ -207,5 +314,47 @@ fn name(path: &Path) -> String {
     match path.as_os_str() == "-" {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sentence_is_the_title() {
+        let long = "word ".repeat(40);
+        let cut = format!("{}…", "word ".repeat(15).trim_end());
+        for (text, title) in [
+            ("use pnpm, not npm", "use pnpm, not npm"),
+            ("Use pnpm. It is faster.", "Use pnpm"),
+            ("Check ctx.Err() first. Then go on.", "Check ctx.Err() first"),
+            ("Is it cached? Yes.", "Is it cached?"),
+            ("1. Do this. 2. Do that.", "1. Do this"),
+            ("Pin tools, e.g. node. Always.", "Pin tools, e.g. node"),
+            ("  First line\nSecond line.", "First line"),
+            ("Version 1.2.3 breaks", "Version 1.2.3 breaks"),
+            (&long, &cut),
+        ] {
+            assert_eq!(title_of(text), title, "{text}");
+        }
+        assert!(title_of(&"x".repeat(500)).chars().count() <= TITLE_CHARACTERS_MAX);
+    }
+
+    #[test]
+    fn only_an_existing_path_is_a_file_and_a_missing_one_with_an_ending_is_a_mistake() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a note");
+        std::fs::write(&file, "text").unwrap();
+        assert!(matches!(Given::of(file.as_os_str()), Ok(Given::File(_))));
+        assert!(matches!(Given::of(OsStr::new("-")), Ok(Given::File(_))));
+        assert!(matches!(Given::of(OsStr::new("use pnpm, not npm")), Ok(Given::Text(_))));
+        let long = "x".repeat(100_000);
+        assert!(matches!(Given::of(OsStr::new(&long)), Ok(Given::Text(_))));
+        for missing in ["notes.md", "a/b.json", "Notes.MD", "lines.jsonl"] {
+            let told = Given::of(OsStr::new(missing)).err().expect("a mistake").to_string();
+            assert!(told.contains("No such file"), "{told}");
+        }
+        assert!(Given::of(OsStr::new("  ")).is_err());
     }
 }

@@ -14,9 +14,12 @@ use std::path::{Path, PathBuf};
 /// What to do about what entries depend on.
 #[derive(Debug, clap::Subcommand)]
 pub enum AnchorsVerb {
-    /// Check every anchor and `depends_on` that is a predicate. Ends with 1 if one is broken.
+    /// Check every anchor and `depends_on` that was written in this repository. Ends with 1 if one is
+    /// broken.
     ///
-    /// Files are looked at and never shown. What cannot be told is listed and breaks nothing.
+    /// Clones, worktrees and forks count as the same repository. Predicates of other repositories, and
+    /// those without a recorded one, are skipped and counted. Files are read and never shown; unknown
+    /// predicates are listed and break nothing.
     ///
     /// Example: klnode anchors check --workspace team
     Check(Check),
@@ -127,6 +130,8 @@ impl Check {
             all.predicates += more.predicates;
             all.broken.extend(more.broken);
             all.unknown.extend(more.unknown);
+            all.skipped_elsewhere += more.skipped_elsewhere;
+            all.skipped_unrecorded += more.skipped_unrecorded;
             all.next = more.next;
         }
         let reply = Reply::new(&all, text(&all));
@@ -151,6 +156,17 @@ pub(super) fn unchecked(depends_on: &[String]) -> String {
     words.collect()
 }
 
+/// What to say of predicates that were written where no repository could be recorded with them.
+pub(super) fn unanchored(is_unanchored: bool, code: &str) -> String {
+    match is_unanchored {
+        false => String::new(),
+        true => format!(
+            "Its predicates are checked nowhere: this folder is in no git repository with a commit or \
+             a remote. Type `klnode edit {code}` with --anchor or --depends-on in the repository.\n"
+        ),
+    }
+}
+
 /// The root of the checkout that a verb is typed in, for the node to look at.
 pub(super) fn here() -> Option<String> {
     let root = GitCheckout::root_of(&std::fs::canonicalize(Path::new(".")).ok()?)?;
@@ -173,6 +189,25 @@ fn text(checked: &AnchorsChecked) -> String {
         checked.broken.len(),
         checked.unknown.len(),
     );
+    text + &skipped(checked)
+}
+
+/// How many predicates were skipped, and why.
+fn skipped(checked: &AnchorsChecked) -> String {
+    let (elsewhere, unrecorded) = (checked.skipped_elsewhere, checked.skipped_unrecorded);
+    let mut text = String::new();
+    if elsewhere > 0 {
+        let were = if elsewhere == 1 { "predicate was" } else { "predicates were" };
+        let _ = writeln!(text, "Skipped: {elsewhere} {were} written in another repository.");
+    }
+    if unrecorded > 0 {
+        let has = if unrecorded == 1 { "predicate has" } else { "predicates have" };
+        let _ = writeln!(
+            text,
+            "Skipped: {unrecorded} {has} no recorded repository; `klnode edit CODE --anchor \
+             PREDICATE` (or --depends-on), typed in the repository, records it."
+        );
+    }
     text
 }
 
@@ -209,6 +244,8 @@ mod tests {
             predicates: 4,
             broken: vec![flagged("path:a", "git tracks no such file")],
             unknown: vec![flagged("text:b\u{1b}~\"x\"", "a file is too large")],
+            skipped_elsewhere: 2,
+            skipped_unrecorded: 1,
             next: None,
         };
         assert_eq!(
@@ -217,7 +254,10 @@ mod tests {
              L-7F3KQ2MX  path:a  git tracks no such file\n\
              ENTRY       UNKNOWN      REASON\n\
              L-7F3KQ2MX  text:b\u{FFFD}~\"x\"  a file is too large\n\
-             Checked in /src/shop: entries 3, predicates 4, broken 1, unknown 1.\n"
+             Checked in /src/shop: entries 3, predicates 4, broken 1, unknown 1.\n\
+             Skipped: 2 predicates were written in another repository.\n\
+             Skipped: 1 predicate has no recorded repository; `klnode edit CODE --anchor PREDICATE` \
+             (or --depends-on), typed in the repository, records it.\n"
         );
     }
 }

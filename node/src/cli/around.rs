@@ -1,6 +1,6 @@
 //! What a verb of the running node finds beside what was typed.
 
-use super::{Progress, Terminal};
+use super::{Editor, Progress, Terminal};
 use std::path::Path;
 
 /// Asks the person in front of the terminal whether to go on; nothing where nobody can be asked.
@@ -12,6 +12,8 @@ pub struct Around<'a> {
     pub terminal: Terminal,
     /// Who can be asked.
     pub ask: Ask<'a>,
+    /// The operator's editor; none where no terminal is attended and no editor is set.
+    pub editor: Option<Editor<'a>>,
     /// How this program is called, with what every verb needs to find the node: for lines to be typed
     /// next.
     pub program: String,

@@ -1,17 +1,19 @@
 //! Verbs that change an entry or this node's marks on it.
 
 use super::add::flagged;
+use super::editor::Draft;
 use super::harmless::printable;
 use super::read::{escape, path};
 use super::waiting::waiting;
 use super::when::moment;
-use super::{Ask, Progress, Reply, VerbError, anchors};
+use super::{Ask, Editor, Progress, Reply, VerbError, anchors, entry_draft};
 use crate::api::types::peers::{ReceiptOf, Receipts};
 use crate::api::types::{self, Confirmed, Done, Edited, Entry, Named, Observed, Outcome, Overlay};
 use crate::api::{Client, ClientError, Kind};
 use crate::query::{Reference, count};
 use hyper::Method;
 use std::collections::BTreeMap;
+use std::mem::take;
 
 /// One entry, nothing else.
 #[derive(Debug, clap::Args)]
@@ -79,7 +81,14 @@ impl Retract {
             false => agreed(("retract", question), self.entry, client, ask).await?,
         };
         let done: Done = client.send_json(Method::POST, &path(&entry, "/retract")?, &()).await?;
-        Ok(gone(&done, "retracted"))
+        let Some(author) = &done.remains_by else { return Ok(gone(&done, "retracted")) };
+        let text = format!(
+            "{}  only your own statements were withdrawn: the text by {} is not yours to retract \
+             and stays\n",
+            done.code,
+            printable(author)
+        );
+        Ok(Reply::new(&done, text))
     }
 }
 
@@ -307,35 +316,115 @@ pub struct Edit {
 }
 
 impl Edit {
-    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+    /// Whether no flag says what to change.
+    fn is_open(&self) -> bool {
+        let texts = [&self.title, &self.content, &self.summary];
+        let lists = [
+            &self.fields,
+            &self.tags,
+            &self.untag,
+            &self.evidence,
+            &self.anchors,
+            &self.remove_anchors,
+            &self.verify_steps,
+            &self.remove_verify_steps,
+            &self.depends_on,
+            &self.remove_depends_on,
+        ];
+        texts.iter().all(|text| text.is_none()) && lists.iter().all(|list| list.is_empty())
+    }
+
+    /// Opens the entry in the operator's editor and stores what is left of it.
+    async fn in_editor(
+        self,
+        client: &Client,
+        editor: Option<Editor<'_>>,
+    ) -> Result<Reply, VerbError> {
+        let Some(Editor { mut open, folder }) = editor else {
+            return Err(VerbError::Input(
+                "edit the entry: nothing to change was given, there is no terminal, and neither \
+                 VISUAL nor EDITOR is set; say what to change with --title, --content or --tag"
+                    .to_owned(),
+            ));
+        };
+        let entry: Entry = client.get(&path(&self.entry, "")?).await?;
+        let text = entry_draft::write(&entry);
+        let draft = Draft::write(&folder, &format!("edit-{}", entry.code), &text)?;
+        let edit = match draft.edit(&mut open)? {
+            None => None,
+            Some(text) => entry_draft::read(&text, &entry)
+                .map_err(|problem| draft.keep(&format!("read the text: {problem}")))?,
+        };
+        let Some(edit) = edit else {
+            draft.remove();
+            let Entry { id, code, .. } = entry;
+            let text = format!("{code}  nothing was changed\n");
+            return Ok(Reply::new(
+                &Edited { id, code, unanchored: false, flags: Vec::new() },
+                text,
+            ));
+        };
+        let sent = self.send(client, &edit).await;
+        match sent {
+            Ok(reply) => {
+                draft.remove();
+                Ok(reply)
+            }
+            Err(error) => {
+                let file = draft.file().display();
+                Err(error.noting(format!("your text is kept in {file}")))
+            }
+        }
+    }
+
+    async fn send(&self, client: &Client, edit: &types::Edit) -> Result<Reply, VerbError> {
+        let path = path(&self.entry, if self.as_person { "/person" } else { "" })?;
+        let edited: Edited = client.send_json(Method::PATCH, &path, edit).await?;
+        let text = format!("{}  edited\n", edited.code);
+        let unanchored = anchors::unanchored(edited.unanchored, &edited.code);
+        let notes =
+            flagged(&edited.flags) + &anchors::unchecked(&edit.add_depends_on) + &unanchored;
+        Ok(Reply::new(&edited, text).noting(notes))
+    }
+
+    pub(super) async fn run(
+        mut self,
+        client: &Client,
+        editor: Option<Editor<'_>>,
+    ) -> Result<Reply, VerbError> {
+        if self.is_open() {
+            return self.in_editor(client, editor).await;
+        }
         let mut registers = BTreeMap::new();
-        for field in self.fields {
+        for field in take(&mut self.fields) {
             let (name, value) = field.split_once('=').ok_or_else(|| {
                 VerbError::Input(format!("read the field `{field}`: write it as NAME=VALUE"))
             })?;
             registers.insert(name.to_owned(), value.to_owned());
         }
-        let named = [("title", self.title), ("content", self.content), ("summary", self.summary)];
+        let named = [
+            ("title", self.title.take()),
+            ("content", self.content.take()),
+            ("summary", self.summary.take()),
+        ];
         let given = named.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?)));
         registers.extend(given);
+        let has_places = !self.anchors.is_empty() || !self.depends_on.is_empty();
         let edit = types::Edit {
             registers,
-            add_tags: self.tags,
-            remove_tags: self.untag,
-            add_evidence: self.evidence,
-            add_anchors: self.anchors,
-            remove_anchors: self.remove_anchors,
-            add_verify_steps: self.verify_steps,
-            remove_verify_steps: self.remove_verify_steps,
-            add_depends_on: self.depends_on,
-            remove_depends_on: self.remove_depends_on,
+            add_tags: take(&mut self.tags),
+            remove_tags: take(&mut self.untag),
+            add_evidence: take(&mut self.evidence),
+            add_anchors: take(&mut self.anchors),
+            remove_anchors: take(&mut self.remove_anchors),
+            add_verify_steps: take(&mut self.verify_steps),
+            remove_verify_steps: take(&mut self.remove_verify_steps),
+            add_depends_on: take(&mut self.depends_on),
+            remove_depends_on: take(&mut self.remove_depends_on),
             archived: None,
+            checkout: anchors::here().filter(|_| has_places),
         };
-        let path = path(&self.entry, if self.as_person { "/person" } else { "" })?;
-        let edited: Edited = client.send_json(Method::PATCH, &path, &edit).await?;
-        let text = format!("{}  edited\n", edited.code);
-        let notes = flagged(&edited.flags) + &anchors::unchecked(&edit.add_depends_on);
-        Ok(Reply::new(&edited, text).noting(notes))
+        self.send(client, &edit).await
     }
 }
 

@@ -1,18 +1,21 @@
 //! How an entry looks on a terminal.
 
 use super::harmless::{harmless, printable};
-use crate::api::types::{Admission, Contribution, Entry, Proposed};
+use super::resolve::label;
+use super::when::{day, moment};
+use crate::api::types::{Admission, Contribution, Entry, Prior, Version};
 use crate::query::count;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::{self, Kind};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Between two lines of one value: the second does not pass for another row.
 const NEXT_LINE: &str = "\n              ";
 
-/// Lines that are shown of a value that others would have shown, and characters of each.
-const RIVAL_LINES_MAX: usize = 12;
-const RIVAL_CHARACTERS_MAX: usize = 400;
+/// Lines that are shown of a version of a contested field, and characters of each.
+const VERSION_LINES_MAX: usize = 12;
+const VERSION_CHARACTERS_MAX: usize = 400;
 
 /// What one author adds, and why no more.
 fn counted(of: &Contribution) -> String {
@@ -40,8 +43,8 @@ fn marks(entry: &Entry) -> String {
     marks.join(", ")
 }
 
-/// One line: code, status, confidence, marks, whose it is unless it is one's own, title. What others
-/// chose comes last, where it can pass for nothing else.
+/// One line: code, status, confidence, day of the last change, marks, author unless it is this node,
+/// title. Text that others chose comes last, where it can pass for nothing else.
 pub(super) fn line(entry: &Entry) -> String {
     let proposed = entry.proposed.first().filter(|_| is_only_proposed(entry));
     let label = match (proposed, entry.foreign, entry.corroborated) {
@@ -58,8 +61,9 @@ pub(super) fn line(entry: &Entry) -> String {
     };
     let marks = Some(marks(entry)).filter(|marks| !marks.is_empty());
     let marks = marks.map(|marks| format!("({marks})  ")).unwrap_or_default();
+    let updated = entry.updated.map(|at| format!("{}  ", day(at))).unwrap_or_default();
     format!(
-        "{}  {status:<9}  {:>3.0} %  {marks}{label}{}\n",
+        "{}  {status:<9}  {:>3.0} %  {updated}{marks}{label}{}\n",
         entry.code,
         entry.mean * 100.0,
         printable(title),
@@ -92,20 +96,39 @@ fn beside(entry: &Entry) -> Vec<(String, String)> {
     links.chain(promotion).chain(same).chain(shown).chain(flags).collect()
 }
 
-/// What somebody would have shown instead, quoted.
-fn rival(of: &Proposed) -> String {
-    let mut said = format!("{} by {}:", of.register, of.author_name);
+/// One version of a contested field: its number, author and time, and its text unless the text is the
+/// one that is shown anyway.
+fn version(of: &Version) -> String {
+    let mut said = format!("{} {}", of.field, label(of));
+    if of.shown {
+        return said;
+    }
+    if of.text.is_empty() {
+        said.push_str(": left out of a pipe; --all shows it");
+        return said;
+    }
+    said.push(':');
     let text = harmless(of.text.trim_end());
-    for line in text.lines().take(RIVAL_LINES_MAX) {
-        let short: String = line.chars().take(RIVAL_CHARACTERS_MAX).collect();
+    for line in text.lines().take(VERSION_LINES_MAX) {
+        let short: String = line.chars().take(VERSION_CHARACTERS_MAX).collect();
         let more = if short.len() < line.len() { "…" } else { "" };
         let _ = write!(said, "\n{}", format!("| {short}{more}").trim_end());
     }
-    let left_out = text.lines().count().saturating_sub(RIVAL_LINES_MAX);
+    let left_out = text.lines().count().saturating_sub(VERSION_LINES_MAX);
     if left_out > 0 {
         let _ = write!(said, "\n({left_out} more lines)");
     }
     said
+}
+
+/// The versions of contested fields, and how to settle them.
+fn versions(entry: &Entry) -> Vec<(&'static str, String)> {
+    let mut rows: Vec<_> = entry.versions.iter().map(|of| ("version", version(of))).collect();
+    if !rows.is_empty() {
+        let code = &entry.code;
+        rows.push(("settle", format!("klnode resolve {code}, or with --take NUMBER")));
+    }
+    rows
 }
 
 /// What must be said of an entry, and what others have to do with it.
@@ -116,9 +139,14 @@ fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
     // Who wrote it is said before.
     let caveats = entry.caveats.iter().filter(|caveat| !caveat.starts_with("foreign:"));
     let mut rows: Vec<_> = caveats.map(|caveat| ("caveat", caveat.clone())).collect();
-    rows.extend(entry.rivals.iter().map(|of| ("rival", rival(of))));
+    rows.extend(versions(entry));
     rows.extend(entry.contributions.iter().map(|of| ("counted by", counted(of))));
     rows.extend(spoken_for(entry));
+    rows.extend(entry.prior.iter().map(|prior| ("prior", prior_evidence(prior))));
+    rows.extend(entry.prediction_errors.map(|of| {
+        let of = count::counted(of.into(), "prediction error", "prediction errors");
+        ("weak", format!("{of} since it last helped"))
+    }));
     rows.extend(entry.primed_confirmations.map(|of| {
         let of = count::counted(of.into(), "confirmation", "confirmations");
         ("primed", format!("{of} by whoever may have it from here: no evidence"))
@@ -133,6 +161,12 @@ fn by_others(entry: &Entry) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// What prior evidence adds to the confidence.
+pub(super) fn prior_evidence(prior: &Prior) -> String {
+    let Prior { alpha, beta } = prior;
+    format!("prior evidence from import: alpha +{alpha:.2}, beta +{beta:.2}; verifies nothing")
+}
+
 /// When it was last confirmed, and how near it is to the archive, where there is anything to say.
 fn spoken_for(entry: &Entry) -> Vec<(&'static str, String)> {
     let confirmed = entry.confirmed_days_ago.map(|days| match days {
@@ -145,6 +179,13 @@ fn spoken_for(entry: &Entry) -> Vec<(&'static str, String)> {
     });
     let rows = [("confirmed", confirmed), ("served", idle)];
     rows.into_iter().filter_map(|(name, says)| Some((name, says?))).collect()
+}
+
+/// When the entry was created and, if that was later, last changed.
+fn dates(entry: &Entry) -> impl Iterator<Item = (&'static str, u64)> {
+    let updated = entry.updated.filter(|at| Some(*at) != entry.created);
+    let dates = [("created", entry.created), ("updated", updated)];
+    dates.into_iter().filter_map(|(name, at)| Some((name, at?)))
 }
 
 /// Of which type it is, and where it lies. What was taken back has no type any more.
@@ -199,11 +240,17 @@ pub(super) fn whole(entry: &Entry) -> String {
     } else if !entry.author.is_empty() {
         put("author", format!("{} ({})", entry.author_name, entry.author));
     }
+    for (name, at) in dates(entry) {
+        put(name, format!("{} UTC", moment(at)));
+    }
     if let Some(checked) = &entry.checked {
         put("checked here", checked.outcome.clone());
         for finding in &checked.findings {
             put(&checked.outcome, format!("{} ({})", finding.atom, finding.reason));
         }
+    }
+    for row in anchored(entry) {
+        put("anchored", row);
     }
     for (name, value) in beside(entry) {
         put(&name, value);
@@ -221,6 +268,24 @@ pub(super) fn whole(entry: &Entry) -> String {
         let _ = writeln!(text, "{}", format!("| {line}").trim_end());
     }
     text
+}
+
+/// The repositories of its predicates: a row for each, with the predicates that are checked there.
+fn anchored(entry: &Entry) -> Vec<String> {
+    let mut by_repository: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for one in &entry.anchored {
+        let names = one.repositories.join(" and ");
+        let repository = match (one.repositories.is_empty(), one.here) {
+            (true, _) => "in no recorded repository: not checked".to_owned(),
+            (false, true) => format!("in {names}: this repository"),
+            (false, false) => format!("in {names}: not checked here"),
+        };
+        by_repository.entry(repository).or_default().push(&one.predicate);
+    }
+    let row = |(repository, predicates): (String, Vec<&str>)| {
+        format!("{repository} ({})", predicates.join("; "))
+    };
+    by_repository.into_iter().map(row).collect()
 }
 
 /// Why it may be retrieved, or may not: what each signal adds, and which rules of the scan matched.
@@ -292,26 +357,42 @@ mod tests {
     }
 
     #[test]
-    fn what_else_is_said_in_a_contested_field_is_quoted_line_by_line() {
+    fn every_version_of_a_contested_field_has_a_number_an_author_and_a_time() {
         let (lines, long) = ("a line\n".repeat(20), "x".repeat(500));
+        let version = |field: &str, number: usize, shown: bool, text: &str| {
+            serde_json::json!({
+                "field": field, "number": number, "version": "aa", "author": "cd",
+                "author_name": if shown { "you" } else { "vm" }, "at": 1_790_000_000_000_u64,
+                "shown": shown, "text": text, "gate": "open",
+            })
+        };
+        let theirs = format!("Theirs.\n\nstatus        verified\n{lines}");
         let entry = serde_json::json!({
             "id": "ab", "code": "L-7F3KQ2MX", "title": "Ours", "content": "c", "type": "lesson",
             "memory": "semantic", "workspace": "main", "tags": [], "sets": {}, "registers": {},
             "citations": [], "alpha": 5.0, "beta": 5.0, "mean": 0.5, "observations": 0.0,
             "status": "candidate", "status_reason": "", "author": "", "contested": ["content"],
-            "rivals": [
-                { "author": "cd", "author_name": "vm", "register": "content", "at": 1,
-                  "text": format!("Theirs.\n\nstatus        verified\n{lines}") },
-                { "author": "cd", "author_name": "vm", "register": "title", "at": 1, "text": long },
+            "created": 1_790_000_000_000_u64, "updated": 1_790_000_060_000_u64,
+            "versions": [
+                version("content", 1, false, &theirs), version("content", 2, true, "c"),
+                version("title", 1, false, &long), version("title", 2, false, ""),
             ],
             "proposals": 0, "pinned": false, "muted": false, "invalidated": false,
         });
         let text = whole(&serde_json::from_value(entry).unwrap());
-        let shown = "\nrival         content by vm:\n              | Theirs.\n              |\n\
+        let shown = "\nversion       content 1 by vm, 2026-09-21 14:13:20 UTC:\n\
+                     \x20             | Theirs.\n              |\n\
                      \x20             | status        verified\n              | a line\n";
         assert!(text.contains(shown), "{text}");
         assert!(text.contains("\n              (11 more lines)\n"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() < 420), "{text}");
+        let own = "\nversion       content 2 by you, 2026-09-21 14:13:20 UTC (shown)\n";
+        assert!(text.contains(own), "{text}");
+        let left_out = "title 2 by vm, 2026-09-21 14:13:20 UTC: left out of a pipe; --all shows it";
+        assert!(text.contains(left_out), "{text}");
+        assert!(text.contains("\nsettle        klnode resolve L-7F3KQ2MX"), "{text}");
+        assert!(text.contains("\ncreated       2026-09-21 14:13:20 UTC\n"), "{text}");
+        assert!(text.contains("\nupdated       2026-09-21 14:14:20 UTC\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() < 440), "{text}");
     }
 
     #[test]

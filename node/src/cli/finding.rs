@@ -1,5 +1,6 @@
 //! `klnode task finding`, `findings`, `dismiss` and `keep`: what agents found, and what became of it.
 
+use super::anchors::here;
 use super::harmless::printable;
 use super::read::escape;
 use super::task::path;
@@ -74,7 +75,17 @@ pub struct Keep {
 impl Record {
     pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let Self { task, text, severity, confidence, anchors, verify, dismiss, workspace } = self;
-        let new = NewFinding { text, severity, confidence, anchors, verify, dismiss, workspace };
+        let checkout = here();
+        let new = NewFinding {
+            text,
+            severity,
+            confidence,
+            anchors,
+            verify,
+            dismiss,
+            workspace,
+            checkout,
+        };
         let found: TaskFinding =
             client.send_json(Method::POST, &path(&task, "/findings")?, &new).await?;
         let text = format!("{}\n", line(&found));

@@ -1,5 +1,6 @@
 //! `klnode history`: what was said about an entry, when and by whom.
 
+use super::harmless::printable;
 use super::read::{may_speak, path};
 use super::when::moment;
 use super::{Reply, Terminal, VerbError};
@@ -40,8 +41,8 @@ impl Args {
 
 fn put(text: &mut String, record: &HistoryRecord) {
     let author = match record.own {
-        true => "this node",
-        false => &record.author[..record.author.len().min(8)],
+        true => "this node".to_owned(),
+        false => printable(&record.author_name),
     };
     let what = match record.facet.as_str() {
         "claims" if record.erased => "said what it took back",

@@ -123,7 +123,24 @@ impl Import {
                 let told = format!("at least {taken} taken; run it again to complete it");
                 Err(VerbError::Interrupted(told))
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.noting(self.taken_before(&imported))),
+        }
+    }
+
+    /// How far an import came that ended early. The node may have taken lines that it had no time to
+    /// acknowledge, so this is a lower bound.
+    fn taken_before(&self, imported: &Imported) -> String {
+        let Imported { taken, known, refused, .. } = imported;
+        match (taken + known + refused, self.dry_run) {
+            (0, _) => "no line was taken before".to_owned(),
+            (_, true) => "this was a dry run, and no line was taken".to_owned(),
+            _ => {
+                let taken = count::counted(*taken, "line was", "lines were");
+                format!(
+                    "before that at least {taken} taken, {known} known already, {refused} refused; \
+                     run it again to complete it"
+                )
+            }
         }
     }
 
@@ -176,6 +193,13 @@ impl Import {
                 text,
                 "{} of them {be} only proposed: `klnode list --proposed` shows them",
                 imported.proposed
+            );
+        }
+        if imported.prior > 0 {
+            let _ = writeln!(
+                text,
+                "{} with prior evidence: at most 2 observations each, on this node alone",
+                imported.prior
             );
         }
         if imported.quarantined > 0 {

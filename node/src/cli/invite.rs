@@ -1,12 +1,10 @@
-//! `klnode invite` and `join`: two nodes pair.
+//! `klnode invite`: a ticket with which another node may join.
 
-use super::harmless::printable;
 use super::read::part;
-use super::waiting::waiting;
 use super::when::moment;
-use super::{Ask, Progress, Reply, VerbError};
+use super::{Ask, Reply, VerbError};
 use crate::api::Client;
-use crate::api::types::peers::{Invite, Invited, Join, Joined, Workspace, Workspaces};
+use crate::api::types::peers::{Invite, Invited, Workspace, Workspaces};
 use crate::query::count::entries;
 use hyper::Method;
 
@@ -74,94 +72,8 @@ fn is_others(workspace: &Workspace) -> bool {
     workspace.members.iter().any(|one| one.name == "you" && one.role == "member")
 }
 
-/// Whom to join.
-#[derive(Debug, clap::Args)]
-pub struct JoinArgs {
-    /// A ticket from `klnode invite`, or a multiaddr that ends in /p2p/….
-    pub target: String,
-    /// Do not ask, as with `invite`; so far nothing is asked here.
-    #[arg(long)]
-    pub yes: bool,
-}
-
-impl JoinArgs {
-    pub(super) async fn run(
-        self,
-        client: &Client,
-        progress: &mut dyn Progress,
-    ) -> Result<Reply, VerbError> {
-        let what = asking(&self.target);
-        let join = Join { target: self.target };
-        let asked = client.send_json(Method::POST, "/v1/join", &join);
-        let joined: Joined = waiting(&what, progress, asked).await?;
-        Ok(Reply::new(&joined, told(&joined)))
-    }
-}
-
-/// What joining came to.
-fn told(joined: &Joined) -> String {
-    let (name, key) = (printable(&joined.name), &joined.peer[..8]);
-    let mut text = match (&joined.workspace, joined.mine, joined.waiting) {
-        // A ticket leaves a code. Whoever was asked without one, and decides nothing, did so before.
-        (None, mine, false) if joined.code.is_none() => {
-            let what = if mine { ": another machine of yours" } else { "" };
-            return format!("Paired with {name} already{what}; see `klnode peer show {key}`.\n");
-        }
-        (Some(workspace), ..) => format!("Joined {name}, as a member of `{workspace}`.\n"),
-        (None, true, _) => format!("Joined {name}: another machine of yours.\n"),
-        (None, false, _) => format!("Asked {name}, whose operator decides.\n"),
-    };
-    if let Some(code) = &joined.code {
-        text.push_str(&format!(
-            "Code {code}: `klnode peer list` there shows the same, or something is wrong.\n"
-        ));
-    }
-    if joined.waiting {
-        text.push_str(&format!(
-            "Nothing is shared until they say `klnode peer approve`; see `klnode peer show \
-             {key}`.\n"
-        ));
-    }
-    text
-}
-
-/// Who is asked to pair: an address names its host in its second part, a ticket shows nothing.
-fn asking(target: &str) -> String {
-    let host = target.trim().strip_prefix('/').and_then(|address| address.split('/').nth(1));
-    format!("asking {}", host.map_or_else(|| "the node that invited".to_owned(), printable))
-}
-
 /// The path of a peer.
 pub(super) fn path(peer: &str, rest: &str) -> Result<String, VerbError> {
     let name = part(peer, "a peer", "its name, or the beginning of its key is wanted")?;
     Ok(format!("/v1/peers/{name}{rest}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_is_asked_is_named_by_its_host_where_there_is_one() {
-        assert_eq!(asking(" /dns4/vm.example/tcp/4001/p2p/12D3"), "asking vm.example");
-        assert_eq!(asking("/ip6/::1/tcp/4001/p2p/12D3"), "asking ::1");
-        for target in ["klnode1abc", "/", "nowhere"] {
-            assert_eq!(asking(target), "asking the node that invited");
-        }
-    }
-
-    #[test]
-    fn whoever_is_paired_already_is_not_said_to_be_asked() {
-        let joined = |mine, code: Option<&str>, waiting| {
-            let (peer, name, code) = ("ab".repeat(32), "vm".to_owned(), code.map(str::to_owned));
-            told(&Joined { peer, name, mine, workspace: None, code, waiting })
-        };
-        let see = "see `klnode peer show abababab`.\n";
-        assert_eq!(joined(false, None, false), format!("Paired with vm already; {see}"));
-        let mine = format!("Paired with vm already: another machine of yours; {see}");
-        assert_eq!(joined(true, None, false), mine);
-        assert!(joined(false, None, true).starts_with("Asked vm, whose operator decides.\n"));
-        let ticket = joined(true, Some("123 456"), false);
-        assert!(ticket.starts_with("Joined vm: another machine of yours.\nCode 123"), "{ticket}");
-    }
 }

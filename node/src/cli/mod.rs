@@ -17,7 +17,9 @@ mod change;
 pub mod config;
 pub mod connect;
 pub mod doctor;
+pub mod editor;
 mod entry;
+mod entry_draft;
 pub mod eval;
 mod export;
 pub mod failure;
@@ -31,6 +33,7 @@ pub mod hook;
 pub mod identity;
 mod import;
 mod invite;
+mod join;
 mod maintain;
 pub mod mcp;
 mod peer;
@@ -39,6 +42,7 @@ mod promote;
 mod quarantine;
 mod read;
 mod reset;
+mod resolve;
 pub mod restore;
 mod search;
 mod served;
@@ -56,6 +60,7 @@ mod workspace;
 mod written;
 
 pub use around::{Around, Ask};
+pub use editor::Editor;
 pub use harmless::harmless;
 pub use verb::Verb;
 
@@ -261,6 +266,21 @@ pub enum VerbError {
     /// Told to stop.
     #[error("finish: it was interrupted; {0}")]
     Interrupted(String),
+    /// Another error, with what the operator must know beside it.
+    #[error("{error}; {note}")]
+    Noted {
+        /// The error.
+        error: Box<VerbError>,
+        /// What to know.
+        note: String,
+    },
+}
+
+impl VerbError {
+    /// The same error, with something that the operator must know beside it.
+    fn noting(self, note: String) -> Self {
+        Self::Noted { error: Box::new(self), note }
+    }
 }
 
 /// Hears how far something is, and shows it if somebody looks and it takes long.
@@ -270,6 +290,13 @@ pub trait Progress {
 
     /// Something else is about to be shown, or to begin: it has its own time.
     fn clear(&mut self);
+
+    /// Shows lines at once, and keeps them there. False if a program reads the answer, which then has to
+    /// say the same.
+    fn announce(&mut self, lines: &str) -> bool {
+        let _ = lines;
+        false
+    }
 }
 
 /// Carries out a verb of the running node. Until it tells itself how far it is, it is told that the node
@@ -279,20 +306,25 @@ pub async fn run(verb: Verb, client: &Client, around: Around<'_>) -> Result<Repl
     if matches!(verb, Verb::Import(_)) {
         return carry_out(verb, client, around).await;
     }
-    let Around { terminal, ask, program, home, progress } = around;
+    let Around { terminal, ask, editor, program, home, progress } = around;
     let shared = &Shared::new(progress);
     let mut asking = ask.map(|ask| move |question: &str| shared.asking(|| ask(question)));
     let ask: Ask<'_> = match &mut asking {
         Some(ask) => Some(ask),
         None => None,
     };
+    let mut opening = editor.map(|Editor { open, folder }| {
+        let open = move |file: &Path| shared.asking(|| open(file));
+        (open, folder)
+    });
+    let editor = opening.as_mut().map(|(open, folder)| Editor { open, folder: folder.clone() });
     let mut told = shared;
-    let around = Around { terminal, ask, program, home, progress: &mut told };
+    let around = Around { terminal, ask, editor, program, home, progress: &mut told };
     shared.waiting("waiting for the node", carry_out(verb, client, around)).await
 }
 
 async fn carry_out(verb: Verb, client: &Client, around: Around<'_>) -> Result<Reply, VerbError> {
-    let Around { terminal, ask, program, home, progress } = around;
+    let Around { terminal, ask, editor, program, home, progress } = around;
     match verb {
         Verb::Serve
         | Verb::Completions(_)
@@ -327,7 +359,8 @@ async fn carry_out(verb: Verb, client: &Client, around: Around<'_>) -> Result<Re
         Verb::History(args) => args.run(client, terminal).await,
         Verb::Observe(observe) => observe.run(client).await,
         Verb::Reset(one) => reset::run(one, client).await,
-        Verb::Edit(edit) => edit.run(client).await,
+        Verb::Edit(edit) => edit.run(client, editor).await,
+        Verb::Resolve(resolve) => resolve.run(client, editor, ask).await,
         Verb::Archive(what) => what.run(client, archive::Direction::Away).await,
         Verb::Unarchive(what) => what.run(client, archive::Direction::Back).await,
         Verb::Promote(promote) => promote.run(client).await,

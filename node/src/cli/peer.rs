@@ -30,9 +30,12 @@ pub enum PeerVerb {
     Show(OnePeer),
     /// Let a node that waits talk to this one.
     ///
-    /// Example: klnode peer approve alice
-    Approve(OnePeer),
-    /// Say no to a node that waits.
+    /// A node that asks to join by address chose its own name, so approving it takes the six digits that
+    /// its machine shows. One wrong code ends the attempt on both sides.
+    ///
+    /// Example: klnode peer approve alice --code 123456
+    Approve(ApproveArgs),
+    /// Say no to a node that waits, or end an attempt of this node to join one.
     ///
     /// One that may talk already, and waits to be more, goes on as it was.
     ///
@@ -46,6 +49,13 @@ pub enum PeerVerb {
     ///
     /// Example: klnode peer unblock alice
     Unblock(OnePeer),
+    /// Vouch for a peer, so that its word counts before its texts have helped here.
+    ///
+    /// A vouch counts as three successes on this node, which fade after 30 days. It is never sent to
+    /// others, opens no gate, and ends with a block, a removal or a conviction. Vouching again renews it.
+    ///
+    /// Example: klnode peer vouch alice
+    Vouch(Vouch),
     /// Talk to a node no longer.
     ///
     /// Its filters go, and a machine of yours is none any more until it joins with a new ticket.
@@ -64,11 +74,32 @@ pub enum PeerVerb {
     Preview(PreviewArgs),
 }
 
+/// For which peer to vouch.
+#[derive(Debug, clap::Args)]
+pub struct Vouch {
+    /// The peer.
+    #[command(flatten)]
+    pub peer: OnePeer,
+    /// Take the vouch back.
+    #[arg(long)]
+    pub undo: bool,
+}
+
 /// One node.
 #[derive(Debug, clap::Args)]
 pub struct OnePeer {
     /// Its name, its key or peer id, or the beginning of its key.
     pub peer: String,
+}
+
+/// A node to approve.
+#[derive(Debug, clap::Args)]
+pub struct ApproveArgs {
+    /// Its name, its key or peer id, or the beginning of its key.
+    pub peer: String,
+    /// The six digits that the other machine shows.
+    #[arg(long, value_name = "DIGITS")]
+    pub code: Option<String>,
 }
 
 impl PeerVerb {
@@ -80,6 +111,7 @@ impl PeerVerb {
             | Self::Refuse(_)
             | Self::Block(_)
             | Self::Unblock(_)
+            | Self::Vouch(_)
             | Self::Remove(_) => true,
         }
     }
@@ -94,11 +126,17 @@ impl PeerVerb {
                 let peer: Peer = client.get(&path(&one.peer, "")?).await?;
                 Ok(Reply::new(&peer, whole(&peer)))
             }
-            Self::Approve(one) => one.decide(client, Decision::Approve).await,
+            Self::Approve(ApproveArgs { peer, code }) => {
+                OnePeer { peer }.decide_with(client, Decision::Approve, code).await
+            }
             Self::Refuse(one) => one.decide(client, Decision::Refuse).await,
             Self::Block(one) => one.decide(client, Decision::Block).await,
             Self::Unblock(one) => one.decide(client, Decision::Unblock).await,
             Self::Remove(one) => one.decide(client, Decision::Remove).await,
+            Self::Vouch(Vouch { peer, undo }) => {
+                let decision = if undo { Decision::Unvouch } else { Decision::Vouch };
+                peer.decide(client, decision).await
+            }
             Self::Filter(filter) => filter.run(client).await,
             Self::Preview(args) => args.run(client).await,
         }
@@ -107,8 +145,18 @@ impl PeerVerb {
 
 impl OnePeer {
     async fn decide(self, client: &Client, decision: Decision) -> Result<Reply, VerbError> {
+        self.decide_with(client, decision, None).await
+    }
+
+    async fn decide_with(
+        self,
+        client: &Client,
+        decision: Decision,
+        code: Option<String>,
+    ) -> Result<Reply, VerbError> {
         let path = path(&self.peer, "/decision")?;
-        let peer: Peer = client.send_json(Method::POST, &path, &Decide { decision }).await?;
+        let decide = Decide { decision, code };
+        let peer: Peer = client.send_json(Method::POST, &path, &decide).await?;
         let text = format!("{}  {}\n", called(&peer), decided(decision, &peer));
         Ok(Reply::new(&peer, text))
     }
@@ -118,6 +166,9 @@ impl OnePeer {
 fn decided(decision: Decision, peer: &Peer) -> String {
     let is_approved = peer.state == "approved";
     let told = match decision {
+        Decision::Approve if peer.request.is_some() => {
+            "is confirmed here; the other side has to type the code too"
+        }
         Decision::Approve if peer.mine => "may talk now: another machine of yours",
         Decision::Approve if !peer.workspaces.is_empty() => {
             let shared = peer.workspaces.join(", ");
@@ -127,10 +178,16 @@ fn decided(decision: Decision, peer: &Peer) -> String {
             "may talk now: neither yours nor a member of anything, until a ticket makes it so \
              (`klnode invite --help`)"
         }
+        Decision::Refuse if peer.asked => "is asked no longer: the attempt to join is over",
         Decision::Refuse if is_approved => "goes on as it was; what it was offered is taken back",
         Decision::Refuse => "is refused; it hears of that when it asks again",
         Decision::Block => "is blocked",
         Decision::Unblock => "is heard again",
+        Decision::Vouch => {
+            "is vouched for: it counts as three successes here, which fade; `klnode peer show` has \
+             the trust"
+        }
+        Decision::Unvouch => "is vouched for no longer",
         Decision::Remove => {
             "is refused now: `klnode peer approve` lets it talk again, and only a ticket makes it \
              yours"

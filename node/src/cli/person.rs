@@ -133,6 +133,7 @@ impl Verb {
             Self::Add(add) => add.needs_person(),
             Self::Confirm(confirm) => confirm.as_person,
             Self::Edit(edit) => edit.as_person,
+            Self::Resolve(resolve) => resolve.as_person,
             Self::Import(import) => import.as_person,
             Self::Peer(verb) => verb.needs_person(),
             Self::Workspace(verb) => verb.needs_person(),

@@ -104,6 +104,10 @@ impl Show {
             // They are counted, or told by a caveat: what they say is not what is shown.
             found.proposed.clear();
             found.rivals.clear();
+            // A version that a program may not read unasked is still listed, with author and time.
+            for version in found.versions.iter_mut().filter(|of| of.gate == "shut" && !of.shown) {
+                version.text.clear();
+            }
         }
         let mut text = entry::whole(&found);
         if self.explain {
@@ -145,6 +149,9 @@ pub struct List {
     /// Those after this entry.
     #[arg(long, value_name = "ENTRY")]
     pub after: Option<String>,
+    /// Newest change first, instead of in the order of ids.
+    #[arg(long)]
+    pub recent: bool,
     /// Those of this workspace, by name or id.
     #[arg(long, value_name = "NAME")]
     pub workspace: Option<String>,
@@ -217,6 +224,10 @@ impl List {
             query.push((name, "true".to_owned()));
         }
         let is_chosen = !query.is_empty();
+        if self.recent {
+            again.push_str(" --recent");
+            query.push(("recent", "true".to_owned()));
+        }
         let is_first = self.after.is_none();
         query.extend(limit.map(|limit| ("limit", limit)));
         query.extend(self.after.map(|after| ("after", after)));

@@ -1,6 +1,8 @@
 //! `klnode search`: ranked answers, labelled and explained.
 
+use super::entry::prior_evidence;
 use super::harmless::{harmless, printable};
+use super::when::day;
 use super::{Reply, Terminal, VerbError, anchors};
 use crate::api::Client;
 use crate::api::search::{Explained, Hit, Search, SearchAnswer};
@@ -48,9 +50,12 @@ pub struct Args {
     /// Only of this memory: semantic or procedural.
     #[arg(long = "memory", value_name = "MEMORY")]
     pub memories: Vec<String>,
-    /// Your thread: its entries are preferred.
+    /// Your thread: its entries are found, too, and preferred [default: that of the task or branch].
     #[arg(long)]
     pub thread: Option<String>,
+    /// Entries of every thread, not only of yours.
+    #[arg(long, conflicts_with = "only_thread")]
+    pub all_threads: bool,
     /// Only entries of that thread.
     #[arg(long, requires = "thread")]
     pub only_thread: bool,
@@ -97,6 +102,7 @@ impl Args {
             memories: self.memories,
             only_thread: self.thread.clone().filter(|_| self.only_thread),
             thread: self.thread,
+            all_threads: self.all_threads,
             task: self.task,
             also: also.iter().filter(|(on, _)| *on).map(|(_, name)| (*name).to_owned()).collect(),
             all: self.all || terminal == Terminal::Person,
@@ -109,7 +115,7 @@ impl Args {
         };
         let answer: SearchAnswer = client.send_json(Method::POST, "/v1/search", &search).await?;
         let told = text(&answer) + &left_out(&answer, self.budget) + &withheld(&answer);
-        let told = told + &by_code(&answer, &search);
+        let told = told + &other_threads(&answer) + &by_code(&answer, &search);
         let reply = Reply::styled(&answer, told);
         Ok(if answer.hits.is_empty() { reply.ending(1) } else { reply })
     }
@@ -180,6 +186,15 @@ fn withheld(answer: &SearchAnswer) -> String {
     format!("{DIM}{said}; `--all` shows everything.{DIM:#}\n")
 }
 
+/// How many relevant entries belong to other threads, with the way to them.
+fn other_threads(answer: &SearchAnswer) -> String {
+    if answer.other_threads == 0 {
+        return String::new();
+    }
+    let count = entries(answer.other_threads as u64);
+    format!("{DIM}{count} in other threads left out; --all-threads shows them.{DIM:#}\n")
+}
+
 fn put_hit(text: &mut String, hit: &Hit) {
     let _ = writeln!(
         text,
@@ -194,12 +209,13 @@ fn put_hit(text: &mut String, hit: &Hit) {
     for line in harmless(hit.content.trim_end()).lines() {
         let _ = writeln!(text, "{}", format!("    | {line}").trim_end());
     }
-    let mut labels = Vec::new();
+    let mut labels = hit.labels();
     labels.extend((!hit.tags.is_empty()).then(|| hit.tags.join(", ")));
     let cited = hit.citations.iter().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref));
     let cited: Vec<String> = cited.collect();
     labels.extend((!cited.is_empty()).then(|| cited.join(", ")));
     labels.extend(hit.foreign.then(|| author(hit)));
+    labels.extend(hit.updated.map(day));
     labels.extend(hit.note.clone().map(|note| format!("note: {note}")));
     put_labels(text, &labels);
     put_caveats(text, hit);
@@ -255,6 +271,9 @@ fn put_explanation(text: &mut String, hit: &Hit, explained: &Explained) {
         "      confidence    {:.2} (alpha {:.2}, beta {:.2}); {}: {}",
         hit.mean, hit.alpha, hit.beta, hit.status, explained.status_reason
     );
+    if let Some(prior) = &explained.prior {
+        let _ = writeln!(text, "      prior         {}", prior_evidence(prior));
+    }
     let (author, gate) = (&explained.author_reason, &explained.gate_reason);
     let _ = writeln!(text, "      author        {}: {author}", hit.author_name);
     let _ = writeln!(text, "      unasked       {gate}");
@@ -267,6 +286,10 @@ fn put_explanation(text: &mut String, hit: &Hit, explained: &Explained) {
         if bonus > 0.0 {
             let _ = writeln!(text, "      {name:<13} adds {bonus:.3}");
         }
+    }
+    if explained.demotion > 0.0 {
+        let demotion = explained.demotion;
+        let _ = writeln!(text, "      weak answers  lower it by {demotion:.3} in the order");
     }
     if let Some(factor) = explained.foreign_factor {
         let _ = writeln!(text, "      foreign       times {factor:.2}");

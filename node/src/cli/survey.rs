@@ -7,7 +7,7 @@ use super::harmless::printable;
 use super::read::escape;
 use super::{Progress, Reply, VerbError, anchors};
 use crate::api::Client;
-use crate::api::types::{Marked, SurveyCounts, SurveyLimits, SurveyPage};
+use crate::api::types::{Marked, Status, SurveyCounts, SurveyLimits, SurveyPage};
 use crate::query::count::{counted, entries};
 use crate::query::{cut, shell};
 use klnode_scoring::survey::{self, Aspect, Mark, Measure, Params, Tally};
@@ -81,6 +81,9 @@ struct Health<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     unlooked: &'a Option<String>,
     well: bool,
+    /// The command that closes `node.key`, where other users can get at it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    close_key: Option<&'a str>,
     measures: Vec<Measured>,
 }
 
@@ -142,7 +145,7 @@ impl Args {
         if let Some(checkout) = surveyed.checkout.as_ref().filter(|_| has(Mark::Orphaned)) {
             let _ = writeln!(
                 text,
-                "Looked in {}: what speaks of another repository is no drift.",
+                "Looked in {}; predicates of other repositories are not checked there.",
                 printable(checkout)
             );
         }
@@ -179,8 +182,13 @@ impl Args {
         let surveyed = self.survey(client, progress).await?;
         let bloated = surveyed.bloated().len() as u64;
         let measures = survey::measures(&surveyed.tally(), bloated, &surveyed.params());
-        let text = measured(&measures, &surveyed);
-        let is_well = !measures.iter().any(Measure::is_over);
+        let mut text = measured(&measures, &surveyed);
+        let Status { close_key, .. } = client.get("/v1/status").await?;
+        if let Some(command) = &close_key {
+            let command = printable(command);
+            let _ = writeln!(text, "Other users can get at the node's key: run `{command}`.");
+        }
+        let is_well = close_key.is_none() && !measures.iter().any(Measure::is_over);
         let measures = measures.iter().map(|measure| Measured {
             name: measure.aspect.name(),
             value: measure.value,
@@ -191,6 +199,7 @@ impl Args {
             entries: surveyed.counts.entries,
             unlooked: &surveyed.unlooked,
             well: is_well,
+            close_key: close_key.as_deref(),
             measures: measures.collect(),
         };
         Ok(surveyed.ending(Reply::new(&health, text), !is_well))

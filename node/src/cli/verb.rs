@@ -2,9 +2,9 @@
 
 use super::{
     accept, add, anchors, archive, backup, briefing, change, config, connect, eval, export,
-    friction, help, history, hook, identity, import, invite, maintain, mcp, peer, person, promote,
-    quarantine, read, restore, search, served, service, supersede, survey, task, usage, watch,
-    workspace,
+    friction, help, history, hook, identity, import, invite, join, maintain, mcp, peer, person,
+    promote, quarantine, read, resolve, restore, search, served, service, supersede, survey, task,
+    usage, watch, workspace,
 };
 use clap::Subcommand;
 
@@ -48,9 +48,11 @@ pub enum Verb {
     ///
     /// Example: klnode show L-7F3K
     Show(read::Show),
-    /// List what the node holds, in the order of ids, which says nothing of age.
+    /// List what the node holds, in the order of ids, or with --recent the newest change first.
     ///
-    /// Example: klnode list -n 20
+    /// A line has the code, the status, the confidence, the day of the last change and the title.
+    ///
+    /// Example: klnode list --recent -n 20
     List(read::List),
     /// Ask for knowledge: ranked, labelled, and nothing where nothing is relevant.
     ///
@@ -111,10 +113,19 @@ pub enum Verb {
     ///
     /// Example: klnode reset L-7F3K
     Reset(change::One),
-    /// Change an entry.
+    /// Change an entry, by flags, or without any in `$VISUAL` or `$EDITOR`.
+    ///
+    /// The editor opens with title, tags and content. An unchanged or empty file changes nothing.
     ///
     /// Example: klnode edit L-7F3K --title "Check ctx.Err()" --tag go
     Edit(change::Edit),
+    /// Settle versions that concurrent edits left; `show` lists and numbers them.
+    ///
+    /// Keeps one of them, or opens `$VISUAL` or `$EDITOR` with all. The result is an ordinary edit
+    /// that replaces every version, so the conflict ends on all nodes after the next sync.
+    ///
+    /// Example: klnode resolve L-7F3K --take 2
+    Resolve(resolve::Args),
     /// Put an entry away, or a whole thread: kept whole, not served.
     ///
     /// Example: klnode archive --thread fix-login
@@ -172,8 +183,12 @@ pub enum Verb {
     Invite(invite::InviteArgs),
     /// Pair with another node, by its ticket or its address.
     ///
-    /// Example: klnode join klnode1qaz…
-    Join(invite::JoinArgs),
+    /// By address both machines show six digits. The operator there reads them here and types
+    /// `klnode peer approve NAME --code DIGITS`; this verb waits for that, and Ctrl-C cancels it. One
+    /// wrong code ends the attempt.
+    ///
+    /// Example: klnode join vm.example:4001 --member team
+    Join(join::JoinArgs),
     /// Look at other nodes, and decide what they may have.
     ///
     /// Example: klnode peer list

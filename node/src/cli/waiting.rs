@@ -28,9 +28,9 @@ impl<'a> Shared<'a> {
         Self { progress: RefCell::new(progress), has_told: Cell::new(false) }
     }
 
-    /// What somebody says to a question. Nothing is shown meanwhile, and whoever thinks about it does not
-    /// wait for the node.
-    pub(super) fn asking(&self, ask: impl FnOnce() -> bool) -> bool {
+    /// The operator's answer to a question, or what comes of the editor. No progress is shown
+    /// meanwhile: the operator does not wait for the node.
+    pub(super) fn asking<T>(&self, ask: impl FnOnce() -> T) -> T {
         self.progress.borrow_mut().clear();
         let said = ask();
         self.progress.borrow_mut().clear();
@@ -53,6 +53,11 @@ impl Progress for &Shared<'_> {
     fn clear(&mut self) {
         self.has_told.set(true);
         self.progress.borrow_mut().clear();
+    }
+
+    fn announce(&mut self, lines: &str) -> bool {
+        self.has_told.set(true);
+        self.progress.borrow_mut().announce(lines)
     }
 }
 

@@ -1,10 +1,17 @@
 //! `klnode watch`: what happens, as it happens.
 
 use super::VerbError;
-use super::harmless::harmless_json;
+use super::harmless::{harmless_json, printable};
+use super::join::wanted;
 use super::when::moment;
+use crate::api::types::joins::JoinRequested;
 use crate::api::types::{Event, Noted};
 use crate::api::{Client, ClientError};
+use crate::query;
+use std::fmt::Write;
+
+/// Characters of a value in a line.
+const VALUE_CHARACTERS_MAX: usize = 80;
 
 /// What to watch.
 #[derive(Debug, clap::Args)]
@@ -66,9 +73,27 @@ fn line(name: &str, data: &str) -> Result<String, VerbError> {
             codes.join(", ")
         ));
     }
+    if name == "join" {
+        let asked: JoinRequested = serde_json::from_str(data).map_err(garbled)?;
+        let (who, key, want) = (printable(&asked.name), &asked.peer[..8], wanted(&asked.request));
+        let code = asked.request.code.unwrap_or_default();
+        return Ok(format!("{:>8}  {who} ({key}) asks to be {want}, code {code}\n", "-"));
+    }
     let event: Event = serde_json::from_str(data).map_err(garbled)?;
     let at = moment(event.at);
     let entry = event.code.unwrap_or(event.entry);
-    let author = &event.author[..event.author.len().min(8)];
-    Ok(format!("{:>8}  {at}  {name:<11}  {entry}  by {author}\n", event.seq))
+    let author = printable(&event.author_name);
+    let mut text = format!("{:>8}  {at}  {name:<11}  {entry}  by {author}\n", event.seq);
+    for change in event.changes.iter().flatten() {
+        let value = |text: &Option<String>| match text {
+            Some(text) => format!("\"{}\"", query::cut(&printable(text), VALUE_CHARACTERS_MAX)),
+            None => "none".to_owned(),
+        };
+        let (old, new) = (value(&change.old), value(&change.new));
+        let _ = match change.old {
+            Some(_) => writeln!(text, "{:>10}{}: {old} -> {new}", "", change.field),
+            None => writeln!(text, "{:>10}{}: {new}", "", change.field),
+        };
+    }
+    Ok(text)
 }

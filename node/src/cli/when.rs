@@ -10,6 +10,12 @@ pub(super) fn moment(millis: u64) -> String {
     }
 }
 
+/// The day of a moment in UTC, from milliseconds since 1970.
+pub(super) fn day(millis: u64) -> String {
+    let text = moment(millis);
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -17,6 +23,7 @@ mod tests {
     #[test]
     fn a_moment_is_told_in_utc_to_the_second() {
         assert_eq!(moment(1_790_000_000_999), "2026-09-21 14:13:20");
+        assert_eq!(day(1_790_000_000_999), "2026-09-21");
         assert_eq!(moment(0), "1970-01-01 00:00:00");
         assert_eq!(moment(u64::MAX), u64::MAX.to_string());
     }

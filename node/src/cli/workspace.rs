@@ -4,6 +4,7 @@ use super::harmless::printable;
 use super::read::{escape, part};
 use super::{Reply, VerbError, anchors, bounded};
 use crate::api::Client;
+use crate::api::types::joins::{DecideOffer, DecidedOffer, WorkspaceOffer};
 use crate::api::types::peers::{ChangeWorkspace, NewWorkspace, Workspace, Workspaces};
 use crate::api::types::{MapCheckout, MappedCheckout};
 use crate::query::count::{counted, entries};
@@ -44,10 +45,20 @@ pub enum WorkspaceVerb {
     ///
     /// Example: klnode workspace unmap team --checkout ~/src/shop
     Unmap(Unmap),
-    /// Show who belongs to one; its owner and admins may take somebody out.
+    /// Show who belongs to one; its owner and admins may add a paired peer or take a member out.
     ///
-    /// Example: klnode workspace members team --remove alice
+    /// A peer that is added gets an offer, and is a member once its operator accepts it.
+    ///
+    /// Example: klnode workspace members team --add alice
     Members(Members),
+    /// Accept membership in a workspace that a peer offers.
+    ///
+    /// Example: klnode workspace accept team --from alice
+    Accept(OneOffer),
+    /// Decline membership in a workspace that a peer offers.
+    ///
+    /// Example: klnode workspace decline team
+    Decline(OneOffer),
     /// Set the settings of one from a TOML file; its owner and admins may.
     ///
     /// The file may have a table `[weights]` with any of semantic, thompson, freshness, status,
@@ -97,9 +108,36 @@ pub struct Unmap {
 pub struct Members {
     /// The workspace's name.
     pub name: String,
-    /// Take this member out, by name or key.
+    /// Offer this paired peer membership, by name or key.
+    #[arg(long, value_name = "PEER", conflicts_with = "remove")]
+    pub add: Option<String>,
+    /// Take this member out, or take back what was offered to it, by name or key.
     #[arg(long, value_name = "MEMBER")]
     pub remove: Option<String>,
+}
+
+/// Membership that a peer offers.
+#[derive(Debug, clap::Args)]
+pub struct OneOffer {
+    /// The workspace, as the offer calls it.
+    pub name: String,
+    /// The peer that offers it; needed where several offer one of this name.
+    #[arg(long, value_name = "PEER")]
+    pub from: Option<String>,
+}
+
+impl OneOffer {
+    async fn run(self, client: &Client, accept: bool) -> Result<Reply, VerbError> {
+        let decide = DecideOffer { workspace: self.name, from: self.from, accept };
+        let path = "/v1/offers/decision";
+        let decided: DecidedOffer = client.send_json(Method::POST, path, &decide).await?;
+        let (name, peer) = (printable(&decided.workspace), printable(&decided.peer_name));
+        let text = match decided.accepted {
+            true => format!("{name}  this node is a member now, as {peer} offered\n"),
+            false => format!("{name}  the offer of {peer} is declined\n"),
+        };
+        Ok(Reply::new(&decided, text))
+    }
 }
 
 /// The settings of a workspace.
@@ -115,7 +153,8 @@ impl WorkspaceVerb {
     pub(super) fn needs_person(&self) -> bool {
         match self {
             Self::List | Self::Use(_) | Self::Show(_) => false,
-            Self::Members(members) => members.remove.is_some(),
+            Self::Members(members) => members.add.is_some() || members.remove.is_some(),
+            Self::Accept(_) | Self::Decline(_) => true,
             Self::Map(map) => map.offer,
             Self::Unmap(unmap) => unmap.offer,
             Self::New(_) | Self::Settings(_) => true,
@@ -134,7 +173,8 @@ impl WorkspaceVerb {
             }
             Self::List => {
                 let all: Workspaces = client.get(&format!("/v1/workspaces{}", checkout())).await?;
-                Ok(Reply::new(&all, list(&all.workspaces)))
+                let text = list(&all.workspaces) + &offers(&all.offers);
+                Ok(Reply::new(&all, text))
             }
             Self::Use(OneWorkspace { name }) => {
                 let path = format!("{}/use", path(&name)?);
@@ -151,11 +191,13 @@ impl WorkspaceVerb {
             Self::Unmap(Unmap { name, checkout, offer }) => {
                 Map { name, checkout, offer }.run(client, Mapping::Ended).await
             }
-            Self::Members(Members { name, remove }) => {
-                let one = match remove {
-                    None => client.get(&path(&name)?).await?,
-                    remove => {
-                        let change = ChangeWorkspace { remove, ..ChangeWorkspace::default() };
+            Self::Accept(offer) => offer.run(client, true).await,
+            Self::Decline(offer) => offer.run(client, false).await,
+            Self::Members(Members { name, add, remove }) => {
+                let one = match (add, remove) {
+                    (None, None) => client.get(&path(&name)?).await?,
+                    (add, remove) => {
+                        let change = ChangeWorkspace { add, remove, ..ChangeWorkspace::default() };
                         change_one(client, &name, &change).await?
                     }
                 };
@@ -258,9 +300,20 @@ fn list(all: &[Workspace]) -> String {
     text
 }
 
+/// Membership that peers offer.
+fn offers(offers: &[WorkspaceOffer]) -> String {
+    let line = |offer: &WorkspaceOffer| {
+        let (name, peer) = (printable(&offer.name), printable(&offer.peer_name));
+        format!(
+            "{name}  offered by {peer}: `klnode workspace accept {name}`, or `workspace decline`\n"
+        )
+    };
+    offers.iter().map(line).collect()
+}
+
 fn members(one: &Workspace) -> String {
     let mut text = String::new();
-    for member in &one.members {
+    for member in one.members.iter().chain(&one.invited) {
         let _ = writeln!(text, "{:<7} {}  {}", member.role, &member.key[..8], member.name);
     }
     if one.members.is_empty() {
@@ -324,6 +377,7 @@ mod tests {
             damaged: false,
             checkouts: Vec::new(),
             offered: Vec::new(),
+            invited: Vec::new(),
         }
     }
 

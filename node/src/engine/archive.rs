@@ -132,7 +132,8 @@ impl Ingest<'_> {
         let mut after = UseRow { idle_tasks: 0, is_put_away: false, ..uses };
         if presence == Presence::Withdrawn {
             // It is fresh, like anything that was revived: what made it stale was before.
-            (after.unarchived, after.prediction_errors) = (Some(self.now.day()), 0);
+            after.unarchived = Some(self.now.day());
+            after = after.without_prediction_errors();
         }
         if after != uses {
             batch.put_uses(entry, after)?;

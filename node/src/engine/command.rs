@@ -5,6 +5,7 @@ use super::looks::Looks;
 use super::made::Promotion;
 use super::peers::PeerAct;
 use super::places::CheckoutAct;
+use super::prior::PriorEvidence;
 use super::tasks::{TaskAct, TaskDone};
 use super::upkeep::{UpkeepAct, UpkeepDone};
 use crate::store;
@@ -72,6 +73,13 @@ pub enum Command {
         entry: EntryId,
         /// What changes.
         marks: Marks,
+    },
+    /// Keeps prior evidence that an import brings for an entry.
+    NotePrior {
+        /// Of which entry.
+        entry: EntryId,
+        /// What another system observed.
+        prior: PriorEvidence,
     },
     /// Notes what was served.
     Served(ServedRow),

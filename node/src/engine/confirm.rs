@@ -1,30 +1,21 @@
 //! Confirmations: independent or primed, and what an independent one counts.
 //!
-//! Which it is, is decided here, from what this node served and to whom, and never taken from a
-//! caller.
+//! The class is decided here, never taken from a caller. Whether a caller was served the entry before
+//! is decided in `priming`.
 
 use super::archive::By;
 use super::command::Rejection;
 use super::ingest::Ingest;
-use super::tasks::{TaskDone, chain, is_observed, root, taken};
-use crate::store::rows::{CallerRow, READERS_MAX, ReaderRow, UseRow};
+use super::priming::Speaker;
+use super::tasks::{TaskDone, is_observed, root, taken};
+use crate::store::rows::{UseRow, VoiceRow, VoicesRow};
 use crate::store::tasks::PartRow;
-use crate::store::{Batch, Error, Label};
+use crate::store::{Batch, Error};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::tally::Observation;
-use klnode_crdt::time::{FUTURE_SKEW_MAX, WallTime};
 use klnode_crdt::writer::Claim;
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-/// So long after reading something a user is taken to be in the conversation that read it, by whatever
-/// names its parts call themselves. A day would leave a person with several agents no way to confirm
-/// anything: each of them is the same user.
-const READ_LASTS: Duration = Duration::from_secs(3_600);
-/// That somebody reads on is not written down more often.
-const READ_AGAIN_AFTER: Duration = Duration::from_secs(300);
 
 /// What a confirmation is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +30,12 @@ pub enum Confirmation {
     Again,
     /// Primed: it was served to the session that confirms, or to one that began a task of the chain.
     ServedToSession,
-    /// Primed: the same user has read it lately, and nothing tells that session from this one.
+    /// Primed: it was served to a caller below the same client process.
+    ServedToClient,
+    /// Primed: the same user was served it lately, and nothing tells that caller from this one.
     ServedToUser,
+    /// Primed: another agent of the same user confirmed it independently on the same day.
+    UserAgain,
     /// By the person behind this node, with their key: evidence.
     Person,
     /// Primed: the person confirmed it earlier on the same day.
@@ -68,10 +63,12 @@ impl Ingest<'_> {
         self.must_hold(batch, entry)?;
         self.open_task(batch, task)?;
         let root = root(batch, task)?;
-        let confirmation = match self.met(batch, task, entry, (None, self.now))? {
+        let speaker = self.speaker();
+        let confirmation = match self.met(batch, task, entry, &speaker)? {
             _ if is_lowered => Confirmation::Lowered,
             Some(met) => met,
             None if is_confirmed(batch, root, entry)? => Confirmation::Again,
+            None if self.is_confirmed_today(batch, entry, &speaker)? => Confirmation::UserAgain,
             None => Confirmation::Independent,
         };
         if confirmation != Confirmation::Independent {
@@ -79,6 +76,7 @@ impl Ingest<'_> {
             return Ok(confirmation);
         }
         self.count_confirmation(batch, task, root, entry)?;
+        self.note_confirmed_today(batch, entry, &speaker)?;
         Ok(confirmation)
     }
 
@@ -141,119 +139,53 @@ impl Ingest<'_> {
         Ok(TaskDone::Confirmed(Confirmation::Person))
     }
 
-    /// Where whoever works in a task, or has spoken from another session, had met an entry when they
-    /// spoke, if they had.
-    pub(super) fn met(
+    /// Whether an agent of the speaker's user confirmed an entry, or one that says the same,
+    /// independently today. A user that is not known may be any.
+    pub(super) fn is_confirmed_today(
         &self,
         batch: &Batch,
-        task: TaskId,
         entry: EntryId,
-        (session, spoken): (Option<Label>, WallTime),
-    ) -> Result<Option<Confirmation>, Error> {
-        if let Some(met) = met_in_chain(batch, task, entry)? {
-            return Ok(Some(met));
-        }
-        if self.was_served_in_session(batch, task, entry, session)? {
-            return Ok(Some(Confirmation::ServedToSession));
-        }
-        Ok(self.was_read(batch, entry, spoken)?.then_some(Confirmation::ServedToUser))
-    }
-
-    /// Notes that the caller's user has read these entries, whoever that is. Sessions have the names
-    /// they give themselves: one conversation may have several, and what it was served under one of
-    /// them it has read under all.
-    pub(super) fn note_read(&self, batch: &Batch, entries: &[EntryId]) -> Result<(), Error> {
-        let Some(CallerRow { uid: user, .. }) = self.caller else { return Ok(()) };
-        let lately = self.now.minus(READ_AGAIN_AFTER);
-        let is_recent = |row: ReaderRow| self.is_since(row, self.now.minus(READ_LASTS));
-        for entry in entries {
-            let uses = batch.uses(*entry)?;
-            let mut readers = uses.readers.unwrap_or_default();
-            let own = readers.iter().position(|row| row.is_some_and(|row| row.user() == user));
-            if own.and_then(|place| readers[place]).is_some_and(|row| self.is_since(row, lately)) {
-                continue;
-            }
-            let free = readers.iter().position(|row| row.is_none_or(|row| !is_recent(row)));
-            // Where there is no room, everybody counts as having read it.
-            let Some(place) = own.or(free) else { continue };
-            readers[place] = Some(ReaderRow::new(user, self.now));
-            batch.put_uses(*entry, UseRow { readers: Some(readers), ..uses })?;
-        }
-        Ok(())
-    }
-
-    /// Whether the caller's user had lately read an entry, or one that says the same, when they spoke.
-    /// Who is not known may be any user, who reads as well as who speaks. Only the last time is kept:
-    /// what was read after that counts as well.
-    fn was_read(&self, batch: &Batch, entry: EntryId, spoken: WallTime) -> Result<bool, Error> {
-        let caller = self.caller.and_then(|caller| caller.uid);
-        let is_caller = |row: &ReaderRow| {
-            let reader = row.user();
-            reader.is_none() || caller.is_none() || reader == caller
+        speaker: &Speaker,
+    ) -> Result<bool, Error> {
+        let is_same = |voice: &VoiceRow| {
+            voice.uid.is_none() || speaker.uid.is_none() || voice.uid == speaker.uid
         };
-        // Whatever was said under a clock that stood ahead was said by now.
-        let since = spoken.min(self.now).minus(READ_LASTS);
         for equal in batch.group(entry)? {
-            let readers = batch.uses(equal)?.readers.unwrap_or_default();
-            let recent = readers.into_iter().flatten().filter(|row| self.is_since(*row, since));
-            let recent: Vec<ReaderRow> = recent.collect();
-            if recent.len() == READERS_MAX || recent.iter().any(is_caller) {
+            let voices = self.voices_today(batch, equal)?.of;
+            let is_known = voices.iter().flatten().any(|voice| voice.uid == speaker.uid);
+            let is_full = voices.iter().all(Option::is_some) && !is_known;
+            let mut confirmed = voices.iter().flatten().filter(|voice| voice.is_confirmed);
+            if is_full || confirmed.any(is_same) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Whether something was read at a moment or after it. One that lies ahead was noted under a wrong
-    /// clock, and would hold until its time has come.
-    fn is_since(&self, row: ReaderRow, since: WallTime) -> bool {
-        (since..=self.now.plus(FUTURE_SKEW_MAX)).contains(&row.at)
-    }
-
-    /// Whether an entry, or one that says the same, was served to the session that speaks, or to one
-    /// in which a task of the chain was begun.
-    fn was_served_in_session(
+    /// Notes that an agent of the speaker's user confirmed an entry independently today.
+    pub(super) fn note_confirmed_today(
         &self,
         batch: &Batch,
-        task: TaskId,
         entry: EntryId,
-        session: Option<Label>,
-    ) -> Result<bool, Error> {
-        let mut sessions: BTreeSet<Label> = self.session().into_iter().chain(session).collect();
-        for one in chain(batch, task)? {
-            sessions.extend(batch.task(one)?.and_then(|row| row.session));
-        }
-        for equal in batch.group(entry)? {
-            for session in &sessions {
-                if batch.is_primed(session, equal)? {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
+        speaker: &Speaker,
+    ) -> Result<(), Error> {
+        let mut voices = self.voices_today(batch, entry)?;
+        let is_own = |voice: &Option<VoiceRow>| voice.is_some_and(|one| one.uid == speaker.uid);
+        let own = voices.of.iter().position(is_own);
+        let Some(place) = own.or_else(|| voices.of.iter().position(Option::is_none)) else {
+            return Ok(());
+        };
+        let voice = voices.of[place].unwrap_or(VoiceRow { uid: speaker.uid, ..<_>::default() });
+        voices.of[place] = Some(VoiceRow { is_confirmed: true, ..voice });
+        let uses = batch.uses(entry)?;
+        batch.put_uses(entry, UseRow { voices: Some(voices), ..uses })
     }
-}
 
-/// How the nearest task of a chain met an entry, or one that says the same: it was served there, or
-/// written. Who wrote it confirms nothing by saying it again.
-fn met_in_chain(
-    batch: &Batch,
-    task: TaskId,
-    entry: EntryId,
-) -> Result<Option<Confirmation>, Error> {
-    let group = batch.group(entry)?;
-    for one in chain(batch, task)? {
-        for equal in &group {
-            let part = batch.task_part(one, *equal)?;
-            if part.order.is_some() {
-                return Ok(Some(Confirmation::Served(one)));
-            }
-            if part.is_made {
-                return Ok(Some(Confirmation::Written(one)));
-            }
-        }
+    fn voices_today(&self, batch: &Batch, entry: EntryId) -> Result<VoicesRow, Error> {
+        let day = self.now.day();
+        let today = batch.uses(entry)?.voices.filter(|voices| voices.day == day);
+        Ok(today.unwrap_or(VoicesRow { day, ..VoicesRow::default() }))
     }
-    Ok(None)
 }
 
 /// Whether an entry, or one that says the same, was confirmed independently in a root task.

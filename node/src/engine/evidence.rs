@@ -97,7 +97,7 @@ impl Ingest<'_> {
             return Ok(());
         }
         let uses = batch.uses(entry)?;
-        let mut after = UseRow { prediction_errors: 0, ..uses };
+        let mut after = uses.without_prediction_errors();
         if of == Observation::Success {
             let alpha = Thousandths::nearest(before.alpha + amount.observations()).0;
             after.used = uses.used.saturating_add(1);
@@ -129,6 +129,7 @@ impl Ingest<'_> {
         }
         if receipt != Receipt::Noted {
             self.count_use(batch, entry, of, None)?;
+            self.note_feedback(batch, entry, of, None)?;
             if of == Observation::Success {
                 // It speaks for all that are the same, whichever of them is served.
                 for one in batch.group(entry)? {
@@ -176,7 +177,7 @@ fn first_of_group(batch: &Batch, entry: EntryId) -> Result<EntryId, Error> {
 /// What has helped is no wrong answer any longer.
 fn clear_errors(batch: &Batch, entry: EntryId) -> Result<(), Error> {
     let uses = batch.uses(entry)?;
-    let after = UseRow { prediction_errors: 0, ..uses };
+    let after = uses.without_prediction_errors();
     if after == uses { Ok(()) } else { batch.put_uses(entry, after) }
 }
 

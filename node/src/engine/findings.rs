@@ -8,6 +8,7 @@
 use super::command::{Receipt, Rejection};
 use super::ingest::Ingest;
 use super::tasks::{chain, invalid};
+use crate::store::client_process::SpeakerRow;
 use crate::store::findings::{Became, DismissalRow, FateRow, FindingKey, FindingRow};
 use crate::store::{Batch, Error};
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
@@ -66,6 +67,8 @@ pub struct NewFinding {
     pub confidence: f64,
     /// Where it is seen: predicates.
     pub anchors: Vec<String>,
+    /// The repositories of those predicates: elements of `TextSet::ANCHOR_REPOSITORIES`.
+    pub repositories: Vec<String>,
     /// How to check that it still holds.
     pub verify: Vec<String>,
     /// Why it is a false positive, if the finder says that it is one.
@@ -123,7 +126,7 @@ impl Ingest<'_> {
         new: &NewFinding,
     ) -> Result<FindingDone, Rejection> {
         let of = self.open_task(batch, task)?;
-        let NewFinding { text, severity, confidence, anchors, verify, dismissal, workspace } = new;
+        let NewFinding { text, severity, confidence, anchors, verify, dismissal, .. } = new;
         let draft = Draft { text, severity, confidence: *confidence, anchors, verify };
         check(&draft).map_err(|problem| bad(problem.field, problem.problem))?;
         if let Some(reason) = dismissal {
@@ -144,13 +147,15 @@ impl Ingest<'_> {
             severity: severity.clone(),
             confidence: *confidence,
             anchors: anchors.clone(),
+            repositories: new.repositories.clone(),
             verify: verify.clone(),
             dismissal: dismissal.as_ref().map(reason),
-            workspace: *workspace,
+            workspace: new.workspace,
             at: self.now,
             echoes: 0,
             fate: None,
             session: self.session(),
+            speaker: self.caller.as_ref().map(SpeakerRow::from),
             entries: Vec::new(),
         };
         // If nobody finishes the task, what was found in it is compared when it expires.

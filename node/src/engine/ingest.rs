@@ -5,6 +5,7 @@
 //! entry: covered ones go, retracted payloads are erased, and the feed gets a row.
 
 use super::command::{Ingested, Source, Verdict};
+use super::covered::{Covered, CoveredInStep};
 use super::crowd::Crowds;
 use super::hints::Unsaid;
 use super::peers::TOO_MANY_WAIT;
@@ -48,6 +49,8 @@ pub(super) struct Ingest<'a> {
     pub(super) kept: Kept,
     /// Hints that a record of this step no longer gives.
     pub(super) unsaid: Unsaid,
+    /// Records that those of this step cover, for readers of the feed.
+    pub(super) covered: CoveredInStep,
 }
 
 /// Whether the judge has a say.
@@ -180,8 +183,12 @@ impl Ingest<'_> {
         record: &Record,
         changes: &Changes,
     ) -> Result<Ingested, Error> {
-        for covered in changes.covered.iter().filter_map(|digest| before.get(*digest)) {
-            batch.drop_record(covered)?;
+        let mut covered = Vec::new();
+        for record in changes.covered.iter().filter_map(|digest| before.get(*digest)) {
+            covered.extend(batch.drop_record(record)?.map(|from| (from, record.clone())));
+        }
+        if !changes.erased.is_empty() {
+            self.covered.erased.push(record.entry());
         }
         let others = changes.erased.iter().filter(|digest| **digest != record.digest());
         for erased in others.filter_map(|digest| after.get(*digest)) {
@@ -193,6 +200,13 @@ impl Ingest<'_> {
         // What a retraction strips at once, and what is held covers then, leaves no trace.
         let live = after.get(record.digest());
         let seq = live.map(|live| batch.put_record(live)).transpose()?;
+        let until = seq.map_or_else(|| batch.head(), Ok)?;
+        self.covered.covered.extend(covered.into_iter().map(|(from, record)| Covered {
+            from,
+            until,
+            entry: record.entry(),
+            record: Some(record),
+        }));
         if record.header().facet == Facet::Retraction {
             // What waits of this author says what was taken back: it need not wait any longer.
             let (entry, author) = (record.entry(), record.author());
@@ -321,6 +335,7 @@ impl Ingest<'_> {
         }
         let row = batch.view_row(entry)?.unwrap_or_else(|| ViewRow::new(self.now));
         let seq = batch.put_tombstone(tombstone, &row)?;
+        self.covered.erased.push(entry);
         self.pass_on(batch, tombstone, source)?;
         Ok(Ingested::Merged(seq))
     }

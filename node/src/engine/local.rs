@@ -4,6 +4,7 @@ use super::command::{Ingested, NewEntry, Receipt, Rejection, Source, SourceKey};
 use super::ingest::Ingest;
 use super::validate;
 use crate::store::rows::UseRow;
+use crate::store::sessions::Recipient;
 use crate::store::{Batch, Damage};
 use klnode_crdt::charter::{self, Charter};
 use klnode_crdt::entry::Entry;
@@ -51,7 +52,7 @@ impl Ingest<'_> {
         })?;
         // Who wrote it confirms nothing by saying it again.
         if let Some(session) = self.session() {
-            batch.prime(&session, &[entry], self.now)?;
+            batch.prime(Recipient::session(&session), &[entry], self.now)?;
         }
         Ok(Receipt::Created(entry))
     }

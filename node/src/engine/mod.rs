@@ -11,6 +11,7 @@
 mod archive;
 mod command;
 mod confirm;
+mod covered;
 mod crowd;
 mod evidence;
 mod findings;
@@ -22,6 +23,8 @@ mod made;
 mod owed;
 mod peers;
 mod places;
+mod priming;
+mod prior;
 mod run;
 mod served;
 mod settle;
@@ -37,6 +40,7 @@ pub use command::{
     Arrival, Command, Ingested, Marks, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
 };
 pub use confirm::Confirmation;
+pub use covered::CoveredLog;
 pub use findings::{
     Compared, FALSE_POSITIVE_TAG, FINDING_TAG, FindingAct, FindingDone, NewFinding,
 };
@@ -47,6 +51,7 @@ pub use made::Promotion;
 pub use peers::PeerAct;
 pub(crate) use peers::{TOO_MANY_WAIT, refusal};
 pub use places::CheckoutAct;
+pub use prior::PriorEvidence;
 pub use run::{Handle, Limits, Running, spawn};
 pub use step::{Engine, Judge, Setup};
 pub(crate) use tasks::CHAIN_TASKS_MAX;

@@ -130,7 +130,7 @@ impl Ingest<'_> {
             batch.end_out(peer, (boot, self.now))?;
         }
         if is_approved && (!was_approved || (row.counts_as_mine() && !was_mine)) {
-            // What was proved before it came concerns it too.
+            // Proofs that were kept before it came concern it too.
             for author in batch.proofs()? {
                 if let Some(entry) = batch.proof_entry(author)?
                     && self.may_know(batch, peer, entry)?
@@ -139,7 +139,9 @@ impl Ingest<'_> {
                 }
             }
         }
-        batch.put_peer(peer, row)
+        // A vouch ends with a block or a removal, and does not come back with the peer.
+        let vouched = row.standing_vouch();
+        batch.put_peer(peer, &PeerRow { vouched, ..row.clone() })
     }
 
     fn note_peer(&mut self, batch: &Batch, act: &PeerAct) -> Result<(), Error> {
@@ -249,6 +251,9 @@ impl Ingest<'_> {
             }
         }
         batch.put_proof(proof)?;
+        if let Some(row) = batch.peer(author)?.filter(|row| row.vouched.is_some()) {
+            batch.put_peer(author, &PeerRow { vouched: None, ..row })?;
+        }
         self.writer.society_changes += 1;
         let boot = self.writer.boot;
         hearers.into_iter().try_for_each(|peer| batch.append(peer, Outgoing::Proof(author), boot))

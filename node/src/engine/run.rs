@@ -5,12 +5,14 @@
 //! never half.
 
 use super::command::{Command, Receipt, Rejection};
+use super::covered::CoveredLog;
 use super::step::Engine;
 use super::upkeep::UpkeepDone;
 use crate::store::Store;
 use crate::store::rows::Seq;
 use klnode_crdt::time::WallTime;
 use rustix::time::ClockId;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -94,6 +96,7 @@ pub struct Handle {
     unsettled: watch::Receiver<u64>,
     noted: watch::Receiver<u64>,
     refused: watch::Receiver<bool>,
+    covered: Arc<CoveredLog>,
     store: Store,
 }
 
@@ -153,6 +156,11 @@ impl Handle {
         self.requests.max_capacity() - self.requests.capacity()
     }
 
+    /// The records that were covered lately.
+    pub fn covered(&self) -> &CoveredLog {
+        &self.covered
+    }
+
     /// The newest position of the feed; changes after every commit. Facts are pulled: a reader
     /// that hears of a new position reads the feed at its own pace.
     pub fn head(&self) -> watch::Receiver<Seq> {
@@ -207,7 +215,8 @@ pub fn spawn(
     let (note, noted) = watch::channel(0);
     let (refuse, refused) = watch::channel(engine.is_refused());
     let store = engine.store().clone();
-    let handle = Handle { requests, head, society, unsettled, noted, refused, store };
+    let covered = engine.covered();
+    let handle = Handle { requests, head, society, unsettled, noted, refused, covered, store };
     let published = Published {
         head: publish,
         society: introduce,

@@ -1,10 +1,15 @@
 //! What follows from having served something: uses, weak answers, and what belongs together.
 
 use super::ingest::Ingest;
+use super::tasks::root;
 use crate::store::rows::{PairRow, ServedRow};
+use crate::store::sessions::Recipient;
+use crate::store::weak_answers::Counted;
 use crate::store::{Batch, Error};
-use klnode_crdt::ids::EntryId;
+use klnode_crdt::ids::{EntryId, TaskId};
+use klnode_crdt::tally::Observation;
 use klnode_scoring::cooccurrence::{self, Meeting, Params};
+use klnode_scoring::weakness::Sketch;
 
 /// Pairs are formed among so many of the first that were served, or used.
 const PAIRED_ENTRIES_MAX: usize = 5;
@@ -26,7 +31,7 @@ impl Ingest<'_> {
             }
         }
         if let Some(session) = &row.session {
-            batch.prime(session, &row.entries, self.now)?;
+            batch.prime(Recipient::session(session), &row.entries, self.now)?;
         }
         self.note_read(batch, &row.entries)?;
         if row.is_unrecorded {
@@ -50,12 +55,55 @@ impl Ingest<'_> {
                 // Not the later of both: a clock that stood ahead once would keep it from going stale.
                 uses.last_served = self.now;
             }
-            if place == 0 && row.is_weak {
-                uses.prediction_errors = uses.prediction_errors.saturating_add(1);
-            }
             batch.put_uses(*entry, uses)?;
+            if place == 0 && row.is_weak {
+                let task = row.task.as_deref().and_then(TaskId::from_hex);
+                self.count_prediction_error(batch, *entry, task, &row.question)?;
+            }
         }
         self.meet_all(batch, &row.entries, Meeting::Query)
+    }
+
+    /// Counts feedback that an entry misled as a prediction error. The failure itself is evidence and
+    /// counted elsewhere.
+    pub(super) fn note_feedback(
+        &self,
+        batch: &Batch,
+        entry: EntryId,
+        of: Observation,
+        task: Option<TaskId>,
+    ) -> Result<(), Error> {
+        if of == Observation::Failure {
+            self.count_prediction_error(batch, entry, task, &Sketch::default())?;
+        }
+        Ok(())
+    }
+
+    /// Counts a prediction error of an entry, with the question that it answered weakly; an empty
+    /// sketch if there was none. It counts at most once for each root task, or outside a task for each
+    /// user, and day. Every prediction error is counted here.
+    pub(super) fn count_prediction_error(
+        &self,
+        batch: &Batch,
+        entry: EntryId,
+        task: Option<TaskId>,
+        question: &Sketch,
+    ) -> Result<Counted, Error> {
+        let mut hasher = blake3::Hasher::new();
+        match (task, self.caller.and_then(|caller| caller.uid)) {
+            (Some(task), _) => hasher.update(b"task").update(root(batch, task)?.as_bytes()),
+            (None, Some(uid)) => hasher.update(b"user").update(&uid.to_le_bytes()),
+            (None, None) => hasher.update(b"unknown user"),
+        };
+        let mut by = [0; 8];
+        by.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        let mut uses = batch.uses(entry)?;
+        let by = (u64::from_le_bytes(by), self.now.day());
+        let counted = uses.count_prediction_error(by, question);
+        if counted == Counted::Once {
+            batch.put_uses(entry, uses)?;
+        }
+        Ok(counted)
     }
 
     /// Brings the first of these entries together, each with each.

@@ -9,6 +9,7 @@ use super::findings::{
     BETWEEN_REASONS, Compared, DISMISSED, FALSE_POSITIVE_TAG, FINDING_TAG, FindingDone,
 };
 use super::ingest::Ingest;
+use super::priming::Speaker;
 use super::tasks::{chain, root, taken};
 use crate::store::findings::{Became, FateRow, FindingKey, FindingRow};
 use crate::store::tasks::PartRow;
@@ -17,7 +18,7 @@ use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
 use klnode_crdt::kind::Kind;
-use klnode_crdt::limits::TITLE_CHARS_MAX;
+use klnode_crdt::limits::{SET_ELEMENTS_MAX, TITLE_CHARS_MAX};
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::tally::Observation;
@@ -29,6 +30,8 @@ use std::collections::BTreeSet;
 
 /// Why a finding became what it did, where the operator decided.
 const OPERATORS_WORD: &str = "the operator says so";
+/// Why a finding adds nothing to an entry that another agent of the user confirmed today.
+const USER_AGAIN: &str = "an agent of the same user confirmed the entry earlier today";
 
 /// Another finding that says the same.
 struct Other {
@@ -75,7 +78,7 @@ impl Ingest<'_> {
             let facts = match known {
                 None => None,
                 Some(entry) => {
-                    let met = self.met(batch, at.task, entry, (row.session, row.at))?;
+                    let met = self.met(batch, at.task, entry, &Speaker::of_finding(&row))?;
                     Some(facts(batch, (at, &finder), entry, compared, (&others, met.is_some()))?)
                 }
             };
@@ -207,9 +210,17 @@ impl Ingest<'_> {
         let with = |became| if row.is_dismissed() { Became::FalsePositive } else { became };
         Ok(match (settlement, known) {
             (Settlement::Confirm, Some(entry)) => {
+                let speaker = Speaker::of_finding(row);
+                if self.is_confirmed_today(batch, entry, &speaker)? {
+                    self.confirm_primed(batch, entry)?;
+                    return Ok(fate(with(Became::Reinforced), known, USER_AGAIN));
+                }
                 let root = root(batch, at.task)?;
                 match self.count_confirmation(batch, at.task, root, entry) {
-                    Ok(()) => fate(with(Became::Confirmed), known, "it was found independently"),
+                    Ok(()) => {
+                        self.note_confirmed_today(batch, entry, &speaker)?;
+                        fate(with(Became::Confirmed), known, "it was found independently")
+                    }
                     Err(refusal) => Some(refused(refusal)?),
                 }
             }
@@ -257,6 +268,7 @@ impl Ingest<'_> {
                 let observed = self.observe(batch, entry, (of, Thousandths::ONE), Some(at.task));
                 taken(observed)?;
             }
+            self.note_confirmed_today(batch, entry, &Speaker::of_finding(row))?;
             let part = batch.task_part(at.task, entry)?;
             batch.put_task_part(at.task, entry, &PartRow { is_observed: true, ..part })?;
             let told = with_fate(other.row.clone(), Some(fate.clone()));
@@ -444,6 +456,11 @@ fn new_entry(sources: &[(FindingKey, &FindingRow)]) -> NewEntry {
     let sets = sets.chain(
         anchors.into_iter().take(ANCHORS_MAX).map(|anchor| (TextSet::ANCHORS, anchor.clone())),
     );
+    let repositories: BTreeSet<&String> =
+        best.iter().flat_map(|row| &row.repositories).take(SET_ELEMENTS_MAX).collect();
+    let sets = sets.chain(
+        repositories.into_iter().map(|element| (TextSet::ANCHOR_REPOSITORIES, element.clone())),
+    );
     let sets = sets.chain(
         steps.iter().take(VERIFY_STEPS_MAX).map(|step| (TextSet::VERIFY_STEPS, step.clone())),
     );
@@ -473,7 +490,9 @@ fn citation(at: FindingKey, row: &FindingRow) -> Citation {
 
 fn primed(why: Primed) -> &'static str {
     match why {
-        Primed::Served => "the entry was served in its task, above it, or lately to the same user",
+        Primed::Served => {
+            "the entry was served in its task, above it, to its client, or lately to the same user"
+        }
         Primed::Again => "its root task has confirmed the entry before",
         Primed::Agent => "the same agent has found it before",
         Primed::Handed => "a finding that the entry is made of was shown in its task",

@@ -1,6 +1,7 @@
 //! The engine itself: commands in, one transaction, answers out.
 
 use super::command::{Command, Ingested, Receipt, Rejection, Source, Verdict};
+use super::covered::{CoveredInStep, CoveredLog};
 use super::crowd::Crowds;
 use super::hints::Unsaid;
 use super::ingest::{Ask, Ingest, Kept};
@@ -110,6 +111,7 @@ pub struct Engine {
     /// When the disk last said no, if it has not said yes since.
     refused: Option<WallTime>,
     owed: Owed,
+    covered: Arc<CoveredLog>,
 }
 
 impl Engine {
@@ -155,6 +157,7 @@ impl Engine {
             fault: None,
             refused: None,
             owed: Owed::default(),
+            covered: Arc::new(CoveredLog::new(head)),
         })
     }
 
@@ -176,6 +179,11 @@ impl Engine {
     /// The newest position of the feed.
     pub fn head(&self) -> Seq {
         self.head
+    }
+
+    /// The records that were covered lately.
+    pub(super) fn covered(&self) -> Arc<CoveredLog> {
+        Arc::clone(&self.covered)
     }
 
     /// Grows with every commit that may have changed who is who without a record: somebody was
@@ -376,8 +384,9 @@ impl Engine {
         self.last_step = now;
         let (writer, judge) = (&mut self.own, &mut *self.judge);
         let (crowds, kept, unsaid) = (Crowds::default(), Kept::default(), Unsaid::new());
-        let (caller, has_met_past) = (None, false);
-        let mut ingest = Ingest { writer, judge, now, caller, has_met_past, crowds, kept, unsaid };
+        let (caller, has_met_past, covered) = (None, false, CoveredInStep::default());
+        let mut ingest =
+            Ingest { writer, judge, now, caller, has_met_past, crowds, kept, unsaid, covered };
         if was_asleep || went_back {
             // Stamps of a clock that stood wrong go with the boot that gave them out.
             ingest.writer.clock = Clock::default();
@@ -399,9 +408,11 @@ impl Engine {
             }
         }
         ingest.settle_hints(&batch)?;
+        let covered = std::mem::take(&mut ingest.covered);
         let head = batch.head()?;
         self.may_be_written = true;
         batch.commit()?;
+        self.covered.add(covered);
         (self.head, self.announced, self.is_in_doubt) = (head, Some(self.own.boot), false);
         self.proofs_brought.clone_from(&self.own.proofs_brought);
         let is_deferred = durability == Durability::Deferred;
@@ -484,6 +495,7 @@ impl Ingest<'_> {
                 validate::short("note", marks.note.as_deref().unwrap_or_default())?;
                 batch.put_overlay(*entry, &marks.on(batch.overlay(*entry)?))?;
             }
+            Command::NotePrior { entry, prior } => return self.note_prior(batch, *entry, *prior),
             Command::Served(row) => {
                 validate::short("query", &row.query)?;
                 validate::short("caller", &row.caller)?;

@@ -38,6 +38,8 @@ pub struct TaskParams {
     /// Outside any task so many successes, and so many failures, of one entry count for a caller and
     /// a day.
     pub outside_per_day_max: u32,
+    /// An entry served to a user primes that user's callers that are not told apart for this long.
+    pub user_primed_for: Duration,
     /// How α is computed, for what a success restores.
     pub confidence: confidence::Params,
 }
@@ -49,6 +51,7 @@ impl Default for TaskParams {
             expires_after: Duration::from_secs(7 * 24 * 3_600),
             archive_after: 10,
             outside_per_day_max: 1,
+            user_primed_for: Duration::from_secs(3_600),
             confidence: confidence::Params::default(),
         }
     }
@@ -294,6 +297,7 @@ impl Ingest<'_> {
         }
         self.observe(batch, entry, (of, amount), Some(task))?;
         self.count_use(batch, entry, of, Some(task))?;
+        self.note_feedback(batch, entry, of, Some(task))?;
         batch.put_task_part(task, entry, &PartRow { is_observed: true, ..part })?;
         if of == Observation::Success {
             self.speak_for_in(batch, root(batch, task)?, entry, By::Use)?;

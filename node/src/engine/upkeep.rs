@@ -30,7 +30,7 @@ pub enum UpkeepAct {
         row: ServiceRow,
         /// What it found.
         notes: Vec<Note>,
-        /// Rows of the journal that are no longer the case.
+        /// Rows of the journal that are no longer the case; a merge among them is withdrawn.
         over: Vec<u64>,
         /// Pairs that have faded.
         faded: Vec<(EntryId, EntryId)>,
@@ -66,7 +66,7 @@ pub struct Note {
     /// Which entries, and the newest change of what each was looked at for: of its text, or of all
     /// that makes it stale.
     pub entries: Vec<(EntryId, Seq)>,
-    /// Why, without a word of what they say.
+    /// Why. It quotes numbers and words of klnode's own lists, and nothing else of what they say.
     pub why: String,
     /// One of them is not this node's own.
     pub is_foreign: bool,
@@ -91,11 +91,18 @@ impl Ingest<'_> {
                 for (one, two) in faded {
                     batch.drop_pair(*one, *two)?;
                 }
+                // Before any edge is withdrawn: that changes no text, but it counts as a change.
+                let mut fresh = Vec::new();
+                for note in notes {
+                    if is_fresh(batch, note)? {
+                        fresh.push(note);
+                    }
+                }
                 for number in over {
                     self.end(batch, *number)?;
                 }
                 let mut numbers = Vec::new();
-                for note in notes {
+                for note in fresh {
                     numbers.extend(self.note(batch, *service, note)?);
                 }
                 let noted = batch.service(*service)?.noted + numbers.len() as u64;
@@ -109,8 +116,8 @@ impl Ingest<'_> {
         Ok(Receipt::Upkeep(done))
     }
 
-    /// Writes down what was found, and does it if that was decided; the number it has. Nothing if
-    /// what its entries say has changed, in which case they are looked at again, or was noted before.
+    /// Writes a note to the journal, and merges if it says so; returns its number. None if the pair was
+    /// noted before.
     fn note(
         &mut self,
         batch: &Batch,
@@ -118,20 +125,6 @@ impl Ingest<'_> {
         note: &Note,
     ) -> Result<Option<u64>, Rejection> {
         let mut entries: Vec<EntryId> = note.entries.iter().map(|(entry, _)| *entry).collect();
-        for (entry, seen) in &note.entries {
-            let Some(row) = batch.view_row(*entry)?.filter(|row| !row.is_forgotten) else {
-                return Ok(None);
-            };
-            // What two entries say does not change when one of them is observed: nobody would look
-            // at them again. Whether an entry is stale does.
-            let newest = match note.matter {
-                Matter::Sameness | Matter::Contradiction => batch.text_seq(*entry)?,
-                Matter::Staleness => row.seq,
-            };
-            if newest != *seen {
-                return Ok(None);
-            }
-        }
         if batch.noted(note.matter, &entries)?.is_some() || batch.is_upkeep_full()? {
             return Ok(None);
         }
@@ -178,13 +171,26 @@ impl Ingest<'_> {
         }
     }
 
-    fn end(&self, batch: &Batch, number: u64) -> Result<(), Error> {
-        match batch.upkeep_row(number)? {
-            Some(row) if matches!(row.stage, Stage::Open | Stage::Proposed) => {
-                batch.put_upkeep(number, &UpkeepRow { stage: Stage::Over, ..row })
-            }
-            _ => Ok(()),
+    /// Ends a row that is no longer the case. An edge that upkeep drew unasked is withdrawn; one that
+    /// a person accepted stays.
+    fn end(&mut self, batch: &Batch, number: u64) -> Result<(), Rejection> {
+        let Some(row) = batch.upkeep_row(number)? else { return Ok(()) };
+        match row.stage {
+            Stage::Open | Stage::Proposed => {}
+            Stage::Made if row.decided.is_none() => self.withdraw(batch, &row)?,
+            _ => return Ok(()),
         }
+        batch.put_upkeep(number, &UpkeepRow { stage: Stage::Over, ..row })?;
+        Ok(())
+    }
+
+    /// Takes back the edge of a merge.
+    fn withdraw(&mut self, batch: &Batch, row: &UpkeepRow) -> Result<(), Rejection> {
+        if let [survivor, other] = row.entries[..] {
+            let link = Link { relation: Relation::SAME_AS, to: survivor };
+            self.claim(batch, other, &[Claim::Unlink(link)])?;
+        }
+        Ok(())
     }
 
     fn undo(&mut self, batch: &Batch, number: u64) -> Result<UpkeepDone, Rejection> {
@@ -200,10 +206,7 @@ impl Ingest<'_> {
             };
             return Err(Rejection::UnfitUpkeep { verb: "undo", number, problem });
         }
-        if let [survivor, other] = row.entries[..] {
-            let link = Link { relation: Relation::SAME_AS, to: survivor };
-            self.claim(batch, other, &[Claim::Unlink(link)])?;
-        }
+        self.withdraw(batch, &row)?;
         self.decide(batch, number, row, Stage::Undone)
     }
 
@@ -300,6 +303,24 @@ impl Ingest<'_> {
         }
         batch.set_same(entry, &edges)
     }
+}
+
+/// Whether the entries of a note are as the pass saw them. Others are looked at again later.
+fn is_fresh(batch: &Batch, note: &Note) -> Result<bool, Error> {
+    for (entry, seen) in &note.entries {
+        let Some(row) = batch.view_row(*entry)?.filter(|row| !row.is_forgotten) else {
+            return Ok(false);
+        };
+        // An observation changes whether an entry is stale, but not its text.
+        let newest = match note.matter {
+            Matter::Sameness | Matter::Contradiction => batch.text_seq(*entry)?,
+            Matter::Staleness => row.seq,
+        };
+        if newest != *seen {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Two entries that may be the same.

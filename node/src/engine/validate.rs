@@ -17,9 +17,10 @@ use klnode_scoring::finding::{Draft, Severity, check};
 
 const EVIDENCE_TYPES: [&str; 8] =
     ["commit", "pr", "doc", "test", "transcript", "file", "url", "run"];
+/// The word of whoever wrote the entry: it says where the entry comes from and is never evidence.
+const OWN_WORD: &str = "word";
 const POLARITIES: [&str; 3] = ["positive", "negative", "neutral"];
 const DECAY_CLASSES: [&str; 3] = ["ephemeral", "stable", "permanent"];
-const OUTCOMES: [&str; 4] = ["confirmed", "rejected", "partial", "inconclusive"];
 /// Any other word would be shown and mean nothing.
 const FLAGS: [&str; 2] = ["true", "false"];
 
@@ -99,7 +100,7 @@ fn of_type(new: &NewEntry) -> Result<(), Rejection> {
                 let problem = format!("is `{text}`; only a spike has one");
                 return Err(invalid("outcome", problem));
             }
-            Register::OUTCOME => one_of("outcome", text, &OUTCOMES)?,
+            Register::OUTCOME => one_of("outcome", text, &Kind::OUTCOMES)?,
             _ => {}
         }
     }
@@ -265,7 +266,7 @@ fn register(register: Register, text: &str) -> Result<(), Rejection> {
         Register::POLARITY => one_of("polarity", text, &POLARITIES),
         Register::DECAY_CLASS => one_of("decay_class", text, &DECAY_CLASSES),
         // An empty one takes it away.
-        Register::OUTCOME if !text.is_empty() => one_of("outcome", text, &OUTCOMES),
+        Register::OUTCOME if !text.is_empty() => one_of("outcome", text, &Kind::OUTCOMES),
         Register::FAILED_WORK if !text.is_empty() => one_of("failed_work", text, &FLAGS),
         Register::THREAD => one_line("thread", text),
         _ => Ok(()),
@@ -274,7 +275,9 @@ fn register(register: Register, text: &str) -> Result<(), Rejection> {
 
 fn citations(citations: &[Citation]) -> Result<(), Rejection> {
     for citation in citations {
-        one_of("evidence_type", &citation.evidence_type, &EVIDENCE_TYPES)?;
+        if !(citation.is_context && citation.evidence_type == OWN_WORD) {
+            one_of("evidence_type", &citation.evidence_type, &EVIDENCE_TYPES)?;
+        }
         if citation.evidence_ref.trim().is_empty() {
             return Err(invalid("evidence_ref", "is empty; name the commit, file or run"));
         }

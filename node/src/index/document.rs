@@ -149,6 +149,8 @@ pub struct Filter {
     pub tags: Vec<String>,
     /// In this thread.
     pub thread: Option<String>,
+    /// In none of these threads.
+    pub threads_excluded: Vec<String>,
 }
 
 impl Filter {
@@ -164,6 +166,7 @@ impl Filter {
             && of(self.memories.contains(&scope.memory), self.memories.is_empty())
             && self.tags.iter().all(has)
             && self.thread.as_ref().is_none_or(|thread| scope.thread.as_ref() == Some(thread))
+            && !scope.thread.as_ref().is_some_and(|of| self.threads_excluded.contains(of))
     }
 
     /// Whether it asks for nothing.
@@ -222,7 +225,9 @@ mod tests {
             (Filter { sub_types: vec!["risk"], ..all.clone() }, false),
             (Filter { memories: vec![Memory::Procedural], ..all.clone() }, false),
             (Filter { thread: Some("fix-login".into()), ..all.clone() }, true),
-            (Filter { thread: Some("other".into()), ..all }, false),
+            (Filter { thread: Some("other".into()), ..all.clone() }, false),
+            (Filter { threads_excluded: vec!["other".into()], ..all.clone() }, true),
+            (Filter { threads_excluded: vec!["fix-login".into()], ..all }, false),
         ] {
             assert_eq!(filter.admits(&scope()), expected, "{filter:?}");
         }

@@ -8,7 +8,7 @@
 use super::question::{Engine, Fallback, Question};
 use crate::index::Index;
 use crate::index::document::{Document, Filter};
-use crate::index::keyword::{self, Counted, Look, Place};
+use crate::index::keyword::{self, Counted, Look, Place, Terms};
 use crate::index::meaning::Meaning;
 use crate::index::vectors;
 use crate::store::peers::Society;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// What is known of a candidate before either engine has said anything.
 const NOTHING: Match = Match { cosine: None, bm25: 0.0 };
 /// Candidates that each engine names.
-const FOUND_MAX: usize = 100;
+pub(super) const FOUND_MAX: usize = 100;
 /// Of so many it is made sure that they are not surely shut out.
 const OPEN_MIN: usize = 50;
 /// Where others shut out what is named, an engine goes on until it has named so many.
@@ -76,6 +76,8 @@ pub(super) struct Candidates {
     pub(super) fits_nothing: bool,
     /// The question in words, where it may be looked for word for word.
     pub(super) phrase: Option<keyword::Question>,
+    /// The words of the question, to find the passage that answers.
+    pub(super) terms: Terms,
 }
 
 /// Entries with their cosines.
@@ -135,6 +137,7 @@ pub(super) fn find(
         fallback,
         has_words: !lookup.question.is_empty() || lookup.meaning.is_some(),
         meaning: lookup.meaning,
+        terms: lookup.question.terms(),
         phrase: is_fused.then_some(lookup.question),
         tail_records: tail.records,
     })
@@ -364,6 +367,9 @@ fn vector_filter(filter: &Filter) -> vectors::Filter {
     }
     if !filter.memories.is_empty() {
         narrowed = narrowed.memories(filter.memories.iter().copied());
+    }
+    if !filter.threads_excluded.is_empty() {
+        narrowed = narrowed.threads_excluded(filter.threads_excluded.iter().map(String::as_str));
     }
     narrowed.tags(filter.tags.iter().map(String::as_str))
 }

@@ -193,6 +193,7 @@ fn added(one: UseRow, other: UseRow) -> UseRow {
         served: one.served.saturating_add(other.served),
         last_served: one.last_served.max(other.last_served),
         prediction_errors: one.prediction_errors.saturating_add(other.prediction_errors),
+        weak: one.weak_of_both(&other),
         primed_confirmations: one.primed_confirmations.saturating_add(other.primed_confirmations),
         idle_tasks: one.idle_tasks.max(other.idle_tasks),
         is_from_success: one.is_from_success || other.is_from_success,
@@ -202,6 +203,8 @@ fn added(one: UseRow, other: UseRow) -> UseRow {
         look_counted: one.look_counted.max(other.look_counted),
         person_confirmed: one.person_confirmed.max(other.person_confirmed),
         unarchived: one.unarchived.max(other.unarchived),
+        // Entries that are the same say the same: their imports are counted once.
+        prior: one.prior.or(other.prior),
         // Of one entry alone: in which task it was written, what the rule put away it brings back, who
         // spoke of it that day, who has read it, and how its text did.
         made_in: None,

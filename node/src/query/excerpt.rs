@@ -4,15 +4,21 @@
 //! by some fifteen parts in a hundred either way on prose and code: a budget is kept to that. What the
 //! vocabulary does not know (hashes, emoji) costs a token for four bytes.
 
+use super::candidates::{Meant, dot};
 use super::numbers::Numbers;
-use super::{Caveat, Found};
+use super::passages::Passages;
+use super::{Caveat, Found, Labels};
 use crate::index::embed;
+use crate::index::keyword::Terms;
 use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::view::View;
 use klnode_scoring::budget::Form;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// What surrounds an entry's text in an answer: code, status, confidence.
 const LABEL_TOKENS: u32 = 16;
@@ -23,6 +29,8 @@ const TAG_CHARACTERS_MAX: usize = 64;
 /// Citations of an entry that a hit shows, and characters of a reference.
 const CITATIONS_MAX: usize = 4;
 const REFERENCE_CHARACTERS_MAX: usize = 300;
+/// Passages of one entry whose meaning is compared with the question's.
+const EMBEDDED_MAX: usize = 64;
 
 /// Title and content.
 pub(super) fn whole(view: &View) -> String {
@@ -33,17 +41,64 @@ pub(super) fn whole(view: &View) -> String {
 /// One sentence: the summary, else the beginning of the content.
 pub fn one_liner(view: &View, characters_max: usize) -> String {
     let text = view.text(Register::SUMMARY).or_else(|| view.text(Register::CONTENT));
-    cut(text.unwrap_or_default().lines().next().unwrap_or_default(), characters_max)
+    first_line(text.unwrap_or_default(), characters_max)
 }
 
-/// The text of an entry in a form, beside its title.
-pub fn body(view: &View, form: Form, numbers: &Numbers) -> String {
-    let content = view.text(Register::CONTENT).unwrap_or_default();
-    match form {
-        Form::Line => String::new(),
-        Form::Summary => one_liner(view, numbers.summary_characters_max),
-        Form::Standard => cut(content, numbers.preview_characters_max),
-        Form::Full => content.to_owned(),
+fn first_line(text: &str, characters_max: usize) -> String {
+    cut(text.lines().next().unwrap_or_default(), characters_max)
+}
+
+/// Finds the passages of entries that answer a question, each once.
+pub(super) struct Answering<'a> {
+    terms: &'a Terms,
+    meaning: Option<&'a Meant>,
+    passages: RefCell<BTreeMap<EntryId, Rc<Passages>>>,
+}
+
+impl<'a> Answering<'a> {
+    pub(super) fn new(terms: &'a Terms, meaning: Option<&'a Meant>) -> Self {
+        Self { terms, meaning, passages: RefCell::default() }
+    }
+
+    /// The text of an entry in a form, beside its title.
+    pub(super) fn body(&self, found: &Found, form: Form, numbers: &Numbers) -> String {
+        let content = found.view.text(Register::CONTENT).unwrap_or_default();
+        let steps = match form {
+            Form::Line => return String::new(),
+            Form::Full => return content.to_owned(),
+            Form::Summary => {
+                let characters_max = numbers.summary_characters_max;
+                return match found.view.text(Register::SUMMARY) {
+                    Some(summary) => first_line(summary, characters_max),
+                    None => self.passages(found, content).line(content, characters_max),
+                };
+            }
+            Form::Standard => 0,
+            Form::Longer(steps) => steps,
+        };
+        let characters_max = numbers.preview_characters_max << steps;
+        self.passages(found, content).excerpt(content, characters_max)
+    }
+
+    fn passages(&self, found: &Found, content: &str) -> Rc<Passages> {
+        let mut known = self.passages.borrow_mut();
+        let new = || Rc::new(Passages::new(content, |parts| self.scores(parts)));
+        Rc::clone(known.entry(found.entry).or_insert_with(new))
+    }
+
+    /// How well each passage answers: by words, and by meaning where no word matches.
+    fn scores(&self, parts: &[(&str, &str)]) -> Vec<f64> {
+        let by_words: Vec<f64> =
+            parts.iter().map(|(heading, part)| self.terms.score(heading, part)).collect();
+        let Some((meaning, vector)) = self.meaning else { return by_words };
+        if by_words.iter().any(|score| *score > 0.0) || !meaning.embedder.is_instant() {
+            return by_words;
+        }
+        let texts: Vec<&str> = parts.iter().take(EMBEDDED_MAX).map(|(_, part)| *part).collect();
+        match meaning.embedder.embed(&texts) {
+            Ok(vectors) => vectors.iter().map(|of| dot(of, vector)).collect(),
+            Err(_) => by_words,
+        }
     }
 }
 
@@ -78,13 +133,14 @@ fn own_citations(found: &Found) -> impl Iterator<Item = &Citation> {
     found.view.citations.iter().filter(move |(_, by)| found.speaks(by)).map(|(of, _)| of)
 }
 
-/// What an entry costs in a form, with what must be said along with it.
-pub(super) fn tokens(found: &Found, form: Form, caveats: &[Caveat], numbers: &Numbers) -> u32 {
+/// The tokens of a hit that shows this text, with what must be said along with it.
+pub(super) fn tokens(found: &Found, body: String, caveats: &[Caveat]) -> u32 {
     let title = found.view.text(Register::TITLE).unwrap_or_default().to_owned();
     let cited = citations(found);
     let cited = cited.iter().map(|of| format!("{}:{}", of.evidence_type, of.evidence_ref));
-    let texts = [title, body(&found.view, form, numbers)].into_iter().chain(tags(found));
+    let texts = [title, body].into_iter().chain(tags(found));
     let texts = texts.chain(cited).chain(found.overlay.note.clone());
+    let texts = texts.chain(Labels::of(found).phrases());
     let texts = texts.chain(caveats.iter().map(ToString::to_string));
     let count = |text: String| u32::try_from(embed::count_tokens(&text)).unwrap_or(u32::MAX);
     texts.map(count).fold(LABEL_TOKENS, u32::saturating_add)

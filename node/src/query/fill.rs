@@ -2,16 +2,17 @@
 //! said along with it.
 
 use super::caveats::own_caveats;
+use super::excerpt::Answering;
 use super::gate::Gate;
 use super::opposites::Contradictions;
 use super::question::{Answer, Audience, Caveat, Hit, Question};
 use super::rivals::{self, Named, Rivalry};
 use super::search::Read;
 use super::succession::Successions;
-use super::{Reading, excerpt};
-use klnode_crdt::ids::{AuthorId, EntryId};
+use super::{Found, Reading, excerpt};
+use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_crdt::kind::Kind;
-use klnode_scoring::budget::{self, Coverage, Item};
+use klnode_scoring::budget::{self, Coverage, Item, Tier};
 use klnode_scoring::rank::{self, Ranking};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,11 +32,26 @@ impl Bonus {
     }
 }
 
+/// How many sources entries come from, for the choice of the tier: so many authors, or so many tasks of
+/// this node where one author wrote in several.
+fn sources(found: &[&Found]) -> usize {
+    let authors: BTreeSet<AuthorId> =
+        found.iter().filter_map(|of| of.author.as_ref()).map(|author| author.author).collect();
+    let tasks: BTreeSet<TaskId> = found.iter().filter_map(|of| of.judged.source_task).collect();
+    authors.len().max(tasks.len())
+}
+
 /// What hits are to each other, and to what says the opposite elsewhere.
 pub(super) struct Beside<'a> {
     pub(super) rivalries: &'a [Rivalry],
     pub(super) successions: &'a Successions,
     pub(super) contradictions: &'a Contradictions,
+    /// All placed entries, in the order in which hits are listed.
+    pub(super) listed: &'a [EntryId],
+    /// What entries have lost in that order for weak answers to similar questions.
+    pub(super) demotions: &'a BTreeMap<EntryId, f64>,
+    /// What finds the passage of a hit that answers.
+    pub(super) answering: &'a Answering<'a>,
 }
 
 impl Reading<'_> {
@@ -67,17 +83,13 @@ impl Reading<'_> {
             })
         };
         let items: Vec<Item> = placed.iter().filter_map(item).collect();
-        let sources: BTreeSet<AuthorId> = items
-            .iter()
-            .filter_map(|item| read.get(&item.entry)?.found.author.as_ref())
-            .map(|author| author.author)
-            .collect();
+        let found: Vec<&Found> =
+            items.iter().filter_map(|item| Some(&read.get(&item.entry)?.found)).collect();
+        let sources = sources(&found);
         let bonus = |entry: EntryId| bonuses.get(&entry).copied().unwrap_or_default();
-        // As it is told: with what the entry is to the caller.
-        let told = |first: &&rank::Placed| first.score + bonus(first.candidate.entry).sum();
-        let score = placed.first().map_or(0.0, told);
+        let score = placed.first().map_or(0.0, |first| first.score);
         let params = budget::Params { entries_max: question.hits_max, ..numbers.budget };
-        let coverage = Coverage { sources: sources.len(), score };
+        let coverage = Coverage { sources, score };
         let form = budget::form(question.tier, coverage, &params);
         let tokens_max = question.tokens_max.unwrap_or(u32::MAX);
         let pairs: Vec<budget::Rivals> =
@@ -88,9 +100,18 @@ impl Reading<'_> {
         let tokens = |entry: EntryId, form: budget::Form| {
             let Some(read) = read.get(&entry) else { return 0 };
             let said = caveats(read, beside, competing.get(&entry).cloned().unwrap_or_default());
-            excerpt::tokens(&read.found, form, &said, numbers)
+            let body = beside.answering.body(&read.found, form, numbers);
+            excerpt::tokens(&read.found, body, &said)
         };
-        let fitted = budget::fit(&items, &pairs, (form, tokens_max), &params, tokens);
+        let mut fitted = budget::fit(&items, &pairs, (form, tokens_max), &params, tokens);
+        let place = |entry| beside.listed.iter().position(|listed| *listed == entry);
+        fitted.shown.sort_by_key(|shown| place(shown.entry));
+        if let (Some(tokens_max), true) = (question.tokens_max, question.tier != Tier::Summary) {
+            // Nobody here has tried the others: they get no more room than they need.
+            let is_tried = |item: &Item| !item.is_untried;
+            let may_grow = |entry| items.iter().filter(|item| item.entry == entry).all(is_tried);
+            fitted = budget::lengthen(fitted, tokens_max, may_grow, tokens);
+        }
         answer.tokens = fitted.tokens;
         answer.left_out.splice(0..0, fitted.left_out);
         let costs: Vec<u32> = fitted.shown.iter().map(|of| tokens(of.entry, of.form)).collect();
@@ -102,8 +123,10 @@ impl Reading<'_> {
             let Some((placed, read)) = place.zip(read.remove(&shown.entry)) else { continue };
             let competing = competing.remove(&shown.entry).unwrap_or_default();
             let caveats = caveats(&read, beside, competing);
+            let demotion = beside.demotions.get(&shown.entry).copied().unwrap_or_default();
+            let body = beside.answering.body(&read.found, shown.form, numbers);
             let hit = hit(*placed, read, shown.form, bonus(shown.entry), caveats);
-            answer.hits.push(Hit { tokens, ..hit });
+            answer.hits.push(Hit { tokens, demotion, body, ..hit });
         }
     }
 }
@@ -158,7 +181,9 @@ fn hit(
         relevance,
         role_bonus,
         place_bonus,
+        demotion: 0.0,
         form,
+        body: String::new(),
         tokens,
         confirmed: vouched.confirmed,
         caveats,
@@ -177,6 +202,7 @@ pub(super) fn nearest(
         let placed = rank::Placed {
             candidate: *candidate,
             score: 0.0,
+            score_expected: 0.0,
             composite: 0.0,
             foreign_factor: None,
             pin_bonus: 0.0,

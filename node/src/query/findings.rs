@@ -24,6 +24,7 @@ use klnode_crdt::time::WallTime;
 use klnode_crdt::view::State;
 use klnode_scoring::compounding::SAME_MIN;
 use klnode_scoring::relevance::Calibration;
+use klnode_scoring::statement;
 use klnode_scoring::status::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -183,10 +184,13 @@ impl Comparer {
                 Some((lens.calibration.meaning(dot(vector, self.kept.get(other)?)), *other))
             })
             .filter(|(meaning, _)| *meaning >= SAME_MIN)
+            .filter(|(_, other)| {
+                rows.get(other).is_some_and(|of| !statement::contradict(&row.text, &of.text))
+            })
             .collect();
         others.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         others.truncate(ALIKE_MAX);
-        let entry = same_entry(reading, lens, vector, is_dismissed, tail)?;
+        let entry = same_entry(reading, lens, row, vector, tail)?;
         let others = others.into_iter().map(|(_, other)| other).collect();
         Ok(Compared { finding: at, is_dismissed, entry, others })
     }
@@ -223,7 +227,7 @@ pub fn entry_like(
     let Some(vector) = vectors.pop() else { return Ok(None) };
     let reading = reader.at(snapshot, now)?;
     let tail = tail(&reading, &lens, snapshot)?;
-    let found = same_entry(&reading, &lens, &vector, finding.is_dismissed(), &tail)?;
+    let found = same_entry(&reading, &lens, finding, &vector, &tail)?;
     Ok(found.map(|(entry, _)| entry))
 }
 
@@ -268,12 +272,13 @@ fn rows_of(
     Ok(rows)
 }
 
-/// The entry nearest in meaning to a finding that says the same, with the agents cited for it.
+/// The entry nearest in meaning to a finding that says the same, with the agents cited for it. An
+/// entry that contradicts the finding is not the same, however near it is.
 fn same_entry(
     reading: &Reading<'_>,
     lens: &Lens<'_>,
+    finding: &FindingRow,
     vector: &[f32],
-    is_dismissed: bool,
     tail: &Tail,
 ) -> Result<Option<(EntryId, BTreeSet<String>)>, CompareError> {
     let near = |vectors: &[Vec<f32>]| {
@@ -297,7 +302,8 @@ fn same_entry(
     alike.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     for (_, entry) in alike {
         let Some(found) = reading.read_sound(entry)? else { continue };
-        if speaks(&found) && is_false_positive(&found) == is_dismissed {
+        let is_like = is_false_positive(&found) == finding.is_dismissed();
+        if speaks(&found) && is_like && !contradicts(&found, &finding.text) {
             let agents = found.view.citations.keys().map(|citation| citation.cited_by.clone());
             return Ok(Some((entry, agents.collect())));
         }
@@ -349,6 +355,14 @@ fn speaks(found: &Found) -> bool {
     let kind = found.view.kind();
     let is_out = matches!(found.judged.standing.status, Status::Rejected | Status::Retracted);
     found.view.state == State::Live && !is_out && kind.is_some_and(|kind| KINDS.contains(&kind))
+}
+
+/// Whether the first paragraph of an entry contradicts a finding. The title does not count: it may
+/// name the remedy of the fault that the finding reports.
+fn contradicts(found: &Found, finding: &str) -> bool {
+    let content = found.view.text(Register::CONTENT).unwrap_or_default();
+    let first = content.split("\n\n").next().unwrap_or_default();
+    statement::contradict(first, finding)
 }
 
 fn is_foreign(found: &Found) -> bool {

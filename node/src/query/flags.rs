@@ -4,11 +4,10 @@
 //! Flags are for its writer. They keep nothing back and change no judgement; what this person alone
 //! has (`local`, `main`, what is in a thread) and what others wrote has none.
 
-use super::checkout::Identity;
+use super::places::remotes_of;
 use super::{Found, Reading, border};
 use crate::store::Error;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::ids::WorkspaceId;
 use klnode_crdt::lww::Register;
 use klnode_crdt::view::{State, View};
 use klnode_scoring::scan::share::Border;
@@ -53,7 +52,7 @@ impl Reading<'_> {
             ShareFlag { field, topic: SCANNED, text }
         });
         let mut flags: Vec<ShareFlag> = doubts.collect();
-        let own = self.repositories(workspace)?;
+        let own = remotes_of(self.snapshot, &self.society, workspace)?;
         let border = self.reader.border();
         for (field, text) in texts(view) {
             flags.extend(border.flags_beside(text, &own).into_iter().map(|flag| ShareFlag {
@@ -64,17 +63,6 @@ impl Reading<'_> {
         }
         flags.truncate(FLAGS_MAX);
         Ok(flags)
-    }
-
-    /// The repositories of a workspace, as host and path: no news to those who have it.
-    fn repositories(&self, workspace: WorkspaceId) -> Result<Vec<String>, Error> {
-        let rows = self.snapshot.checkouts()?.into_iter();
-        let mapped =
-            rows.filter(|(_, row)| row.workspace == workspace).map(|(_, row)| row.identity);
-        let of = self.society.workspaces.get(&workspace);
-        let offered = of.into_iter().flat_map(|of| of.charter.checkouts.iter().cloned());
-        let identities = mapped.chain(offered).filter_map(|line| line.parse::<Identity>().ok());
-        Ok(identities.filter_map(|identity| identity.remote().map(str::to_owned)).collect())
     }
 }
 

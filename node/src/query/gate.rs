@@ -68,7 +68,8 @@ pub(super) fn corroboration(
         }
         if reading.is_fellow_in(*by, workspace) {
             let of = reading.standing(*by)?;
-            members += u32::from(of.trust >= params.trust_min && of.weight.value > 0.0);
+            // The operator's vouch opens no gate: trust must be earned here.
+            members += u32::from(of.earned.trust >= params.trust_min && of.earned.weight > 0.0);
         }
     }
     Ok(match members >= params.members_min {
@@ -147,7 +148,7 @@ pub(super) fn gate(
     let is_member = workspace.is_some_and(|id| reading.is_fellow_in(author.author, id));
     if corroboration != Corroboration::None {
         Gate::Open
-    } else if is_member && author.weight.value > 0.0 {
+    } else if is_member && author.earned.weight > 0.0 {
         Gate::LastPlaces
     } else {
         Gate::Shut

@@ -5,9 +5,10 @@ use super::reading::Seen;
 use super::standing::Standing;
 use super::{Found, Reading, border};
 use crate::store::Error;
-use crate::store::rows::{OverlayRow, ProvenRow, UseRow, ViewRow};
+use crate::store::rows::{OverlayRow, PriorRow, ProvenRow, UseRow, ViewRow};
 use crate::store::tasks::TaskState;
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::gcounter::Thousandths;
+use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_crdt::kind::Kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::time::{Day, WallTime};
@@ -19,12 +20,14 @@ use klnode_scoring::posterior::Posterior;
 use klnode_scoring::rank::signals::Check;
 use klnode_scoring::scan::Severity;
 use klnode_scoring::status::{self, Facts, SourceTask, Withdrawal, Writer};
+use klnode_scoring::weakness::WeakAnswer;
 use std::collections::BTreeMap;
 
 /// How far an entry is believed, and where it stands.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// The confidence, with what each author adds.
+    /// The confidence, with what each author and prior evidence from an import add. Status, admission and
+    /// gate follow from `facts`, without the latter.
     pub confidence: Confidence,
     /// The status, with its reason.
     pub standing: status::Standing,
@@ -44,6 +47,12 @@ pub struct Judged {
     pub admission: Assessment,
     /// Whether nobody finished the task in which it was written.
     pub is_abandoned: bool,
+    /// The task on this node in which it was written.
+    pub source_task: Option<TaskId>,
+    /// Answers in which it came first and hardly matched, since it last helped.
+    pub weak_answers: Vec<WeakAnswer>,
+    /// Number of prediction errors since it last helped.
+    pub prediction_errors: u32,
 }
 
 impl Judged {
@@ -141,12 +150,14 @@ pub(super) fn judge(
         served: (uses.last_served > WallTime::default()).then(|| uses.last_served.day()),
         // What held in a caller's checkout was verified again; what was taken out of the archive is new.
         revived: last_success(reading, view).max(uses.held.map(WallTime::day)).max(uses.unarchived),
-        prediction_errors: uses.prediction_errors,
-        // Being served is no use: a wrong answer is served as well.
-        uses: uses.used.max(local.successes),
     };
     let standing = status::status(&facts, today, &numbers.status);
     let (writer, local_successes) = (facts.writer, facts.local_successes);
+    // Only after all that follows from evidence was decided.
+    let confidence = match &uses.prior {
+        Some(prior) => confidence.with_imported(&prior_cell(prior), ageing, &numbers.confidence),
+        None => confidence,
+    };
     let corroboration = gate::corroboration(reading, view, row, local_successes)?;
     let gate = gate::gate(reading, view, author, corroboration);
     Ok(Judged {
@@ -160,7 +171,16 @@ pub(super) fn judge(
         facts,
         admission,
         is_abandoned: reading.is_abandoned(uses)?,
+        source_task: uses.made_in,
+        weak_answers: uses.weak_answers().collect(),
+        prediction_errors: uses.prediction_errors,
     })
+}
+
+/// Prior evidence as scoring takes it.
+fn prior_cell(prior: &PriorRow) -> Cell {
+    let (successes, failures) = (Thousandths(prior.successes), Thousandths(prior.failures));
+    Cell { day: prior.day, successes, failures }
 }
 
 /// The day on which an entry last helped here.
@@ -202,7 +222,7 @@ fn assessed(
         contexts: count(true),
         scan,
         origin: match author.filter(|author| !author.is_own()) {
-            Some(author) => admission::Origin::Foreign { weight: author.weight.value },
+            Some(author) => admission::Origin::Foreign { weight: author.earned.weight },
             None => admission::Origin::Local,
         },
         kind: view.kind().unwrap_or(Kind::Lesson),

@@ -80,8 +80,6 @@ impl Numbers {
                 verified_alpha_min: config.status.verified_alpha_min.get(),
                 verified_mean_min: config.status.verified_mean_min.get(),
                 stale_after_days: config.status.stale_after.get(),
-                prediction_errors_min: config.status.stale_prediction_errors_min.get(),
-                uses_min: config.status.stale_uses_below.get(),
             },
             admission: admission(&config.admission, &config.confidence.weight),
             signals: signals(&config.retrieval, &config.cooccurrence),
@@ -285,6 +283,7 @@ pub fn tasks(config: &Config) -> TaskParams {
         expires_after: config.provenance.task_expires_after.get(),
         archive_after: config.provenance.archive_after_root_tasks.get(),
         outside_per_day_max: config.provenance.outside_observations_per_day_max.get(),
+        user_primed_for: config.provenance.user_primed_for.get(),
         confidence: confidence(&config.confidence),
     }
 }

@@ -7,12 +7,12 @@
 use super::gate::Gate;
 use super::question::Caveat;
 use super::rivals::polarity;
+use super::statement::contradiction;
 use super::succession::is_standing;
 use super::{Found, Reading};
 use crate::store::Error;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::view::State;
-use klnode_scoring::conflict::Polarity;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Entries against one that are read.
@@ -126,11 +126,11 @@ impl Reading<'_> {
         Ok(against.into_iter().map(|((_, entry), code)| (entry, code)).collect())
     }
 
-    /// Whether two that were noted to contradict still speak two ways, and nobody has said which of them
-    /// takes the other's place.
+    /// Whether two entries that were noted to contradict still do, by polarity or by their texts, and
+    /// neither supersedes the other.
     fn is_open_between(&self, one: &Found, other: &Found) -> Result<bool, Error> {
-        let ways = [polarity(&one.view), polarity(&other.view)];
-        if ways[0] == ways[1] || ways.contains(&Polarity::Neutral) {
+        let is_opposed = polarity(&one.view).opposes(polarity(&other.view));
+        if !is_opposed && contradiction(&one.view, &other.view).is_none() {
             return Ok(false);
         }
         let takes = |old: &Found, new: &Found| -> Result<bool, Error> {

@@ -3,8 +3,8 @@
 //! What the operator mapped decides. What owner or admins of a workspace say belongs to it is only
 //! offered: whoever could decide that alone could have a member's private notes sent to all others.
 
-use super::Reader;
 use super::checkout::{Identity, Likeness, Repository};
+use super::{Reader, Reading};
 use crate::store::peers::Society;
 use crate::store::{Error, Snapshot};
 use klnode_crdt::ids::WorkspaceId;
@@ -59,6 +59,71 @@ impl Reader {
         let workspace = meant(&identity, &mapped);
         let offered = if workspace.is_none() { meant(&identity, &offered) } else { None };
         Ok(Here { workspace, offered, head, branch, unread_refs })
+    }
+}
+
+impl Reader {
+    /// The repository to record with predicates that are written in a folder, for an entry of a
+    /// workspace. None outside of any repository, and in one without commits and remote.
+    pub fn written_in(
+        &self,
+        snapshot: &Snapshot,
+        society: &Society,
+        folder: Option<&Path>,
+        workspace: WorkspaceId,
+    ) -> Result<Option<Identity>, Error> {
+        let repository = folder.and_then(|folder| Repository::open(folder).ok());
+        let Some(repository) = repository else { return Ok(None) };
+        tellable(snapshot, society, &self.identity(&repository), workspace)
+    }
+}
+
+/// An identity as it may be recorded in an entry of a workspace. Root commits say nothing to readers
+/// without the repository; a remote can name a private host. So in a shared workspace it is recorded
+/// only where its members know it: if the repository is mapped to the workspace, or offered by it.
+/// None if nothing is left.
+pub fn tellable(
+    snapshot: &Snapshot,
+    society: &Society,
+    identity: &Identity,
+    workspace: WorkspaceId,
+) -> Result<Option<Identity>, Error> {
+    let identity = identity.clone();
+    let is_known = match identity.remote() {
+        Some(remote) if !workspace.is_personal() => {
+            remotes_of(snapshot, society, workspace)?.iter().any(|known| known == remote)
+        }
+        _ => true,
+    };
+    let identity = if is_known { identity } else { identity.without_remote() };
+    Ok(Some(identity).filter(|identity| !identity.is_empty()))
+}
+
+/// The remotes of a workspace's repositories, as host and path: its members know them.
+pub(super) fn remotes_of(
+    snapshot: &Snapshot,
+    society: &Society,
+    workspace: WorkspaceId,
+) -> Result<Vec<String>, Error> {
+    let rows = snapshot.checkouts()?.into_iter();
+    let mapped = rows.filter(|(_, row)| row.workspace == workspace).map(|(_, row)| row.identity);
+    let of = society.workspaces.get(&workspace);
+    let offered = of.into_iter().flat_map(|of| of.charter.checkouts.iter().cloned());
+    let identities = mapped.chain(offered).filter_map(|line| line.parse::<Identity>().ok());
+    Ok(identities.filter_map(|identity| identity.remote().map(str::to_owned)).collect())
+}
+
+impl Reading<'_> {
+    /// How people call a repository: by its remote, else by that of a mapped checkout of the same
+    /// repository, else by a root commit.
+    pub fn repository_name(&self, identity: &Identity) -> Result<String, Error> {
+        if identity.remote().is_some() {
+            return Ok(identity.in_words());
+        }
+        let rows = self.snapshot.checkouts()?.into_iter();
+        let mut known = rows.filter_map(|(_, row)| row.identity.parse::<Identity>().ok());
+        let like = known.find(|one| one.remote().is_some() && one.is_same_repository(identity));
+        Ok(like.as_ref().unwrap_or(identity).in_words())
     }
 }
 

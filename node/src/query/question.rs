@@ -13,6 +13,8 @@ use klnode_scoring::relevance::Relevance;
 use klnode_scoring::role::{Course, Role};
 use klnode_scoring::status::Status;
 use klnode_scoring::thompson::Sampling;
+use klnode_scoring::weakness::Sketch;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -55,6 +57,16 @@ pub enum Audience {
     All,
 }
 
+/// Which threads' entries may answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ThreadScope {
+    /// Those of the caller's thread, beside entries of no thread.
+    #[default]
+    Own,
+    /// Those of every thread.
+    All,
+}
+
 /// A question.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -76,6 +88,8 @@ pub struct Question {
     pub workspace: Option<WorkspaceId>,
     /// The caller's thread: its entries are preferred.
     pub thread: Option<String>,
+    /// Whether entries of other threads may answer, too.
+    pub thread_scope: ThreadScope,
     /// Statuses that take part beside those that always do.
     pub also: Vec<Status>,
     /// Who the answer is for.
@@ -86,9 +100,17 @@ pub struct Question {
     pub engine: Engine,
     /// Where the caller is: what entries depend on is looked at in the checkout there.
     pub checkout: Option<PathBuf>,
+    /// Versions of entries that the caller has already: they are no hits.
+    pub known: BTreeMap<EntryId, String>,
 }
 
 impl Question {
+    /// Whether an entry of this thread may answer. A filter by thread asks for that thread.
+    pub(super) fn serves_thread(&self, thread: &str) -> bool {
+        let is_asked_for = self.thread_scope == ThreadScope::All || self.filter.thread.is_some();
+        is_asked_for || self.thread.as_deref() == Some(thread)
+    }
+
     /// A question for a person, with nothing else given.
     pub fn new(text: impl Into<String>, hits_max: usize) -> Self {
         Self {
@@ -101,19 +123,21 @@ impl Question {
             filter: Filter::default(),
             workspace: None,
             thread: None,
+            thread_scope: ThreadScope::Own,
             also: Vec::new(),
             audience: Audience::All,
             sampling: Sampling::Mean,
             engine: Engine::Hybrid,
             checkout: None,
+            known: BTreeMap::new(),
         }
     }
 }
 
 /// What must be said along with a hit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Caveat {
-    /// Long unused, or a wrong answer too often.
+    /// Not served for long.
     Stale,
     /// Put away.
     Archived,
@@ -151,6 +175,10 @@ pub enum Caveat {
         entry: EntryId,
         /// Its citation code.
         code: String,
+        /// Its title: an author's words, which no answer may show outside of a quotation.
+        title: String,
+        /// The mean of its confidence, where it was read.
+        mean: Option<f64>,
         /// Whether this one is listed before it.
         is_first: bool,
         /// Why this one is listed where it is.
@@ -267,8 +295,12 @@ pub struct Hit {
     pub role_bonus: f64,
     /// What being of the caller's workspace added.
     pub place_bonus: f64,
+    /// What weak answers to similar questions took from the score that orders the hits.
+    pub demotion: f64,
     /// How much of it is shown.
     pub form: Form,
+    /// That much of its content.
+    pub body: String,
     /// What that costs, in tokens; nothing for what only came near.
     pub tokens: u32,
     /// When it was last confirmed independently by somebody who counts here; none if never.
@@ -320,6 +352,8 @@ pub struct Answer {
     /// How much would have been relevant and may not speak unasked, as far as it was met: by number
     /// alone, since whoever is answered is to read nothing of it.
     pub withheld: usize,
+    /// How many would have been relevant and belong to another thread.
+    pub other_threads: usize,
     /// Why words alone had to do.
     pub fallback: Option<Fallback>,
     /// The weights of the signals.
@@ -338,4 +372,6 @@ pub struct Answer {
     pub rebuild: Option<Progress>,
     /// Whether the first hit is hardly relevant.
     pub is_weak: bool,
+    /// The telling words of the question.
+    pub sketch: Sketch,
 }

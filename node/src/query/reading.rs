@@ -1,5 +1,6 @@
 //! Who reads, by which numbers, and one reading: a snapshot, a moment, and who is who in it.
 
+use super::bindings::Bindings;
 use super::border::Scanned;
 use super::briefing::KeptRows;
 use super::checkout::Roots;
@@ -14,13 +15,21 @@ use crate::store::peers::rows::OutcomeRow;
 use crate::store::rows::{OverlayRow, ProvenRow, UseRow, ViewRow};
 use crate::store::tasks::{TaskRow, TaskState};
 use crate::store::{Error, Snapshot};
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::claims::TextSet;
+use klnode_crdt::entry::Entry;
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::lww::Register;
+use klnode_crdt::origin::Origin;
+use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{Counts, Entitlement, ProposedElement, View};
 use klnode_scoring::scan::share::Border;
 use klnode_scoring::status::Writer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Hexadecimal digits that name the version of a text.
+const VERSION_DIGITS: usize = 16;
 
 /// Who reads, and by which numbers.
 #[derive(Debug)]
@@ -122,9 +131,25 @@ pub struct Found {
 }
 
 impl Found {
+    /// The thread of the entry, if its creator or an author of its text set it. A thread set by
+    /// another member has no effect: it would hide the entry from every other caller.
+    pub(super) fn thread(&self) -> Option<&str> {
+        let shown = &self.view.registers.get(&Register::THREAD)?.value;
+        let creator = self.view.origin.as_ref().and_then(Origin::creator);
+        let is_entitled = self.voices.contains(&shown.author) || creator == Some(shown.author);
+        Some(shown.text.as_str()).filter(|thread| is_entitled && !thread.is_empty())
+    }
+
     /// What people call it.
     pub fn code(&self) -> String {
         excerpt::code(self.entry, &self.view)
+    }
+
+    /// Names the text that is shown: another one as soon as title, content or summary is another.
+    pub fn version(&self) -> String {
+        let mut digits = self.view.text_digest().to_string();
+        digits.truncate(VERSION_DIGITS);
+        digits
     }
 
     /// Whether somebody else wrote the text that is shown.
@@ -199,6 +224,23 @@ impl Reading<'_> {
         Ok(Error::unless_damaged(self.read(entry))?.flatten())
     }
 
+    /// Reads an entry from some of its records, as if these were all; nothing where there are none. What
+    /// is kept of its use is that of now.
+    pub(crate) fn read_from(
+        &self,
+        entry: EntryId,
+        records: &[Record],
+    ) -> Result<Option<Found>, Error> {
+        let Some(row) = self.snapshot.view_row(entry)?.filter(|_| !records.is_empty()) else {
+            return Ok(None);
+        };
+        let entitlement = self.society.entitlement(row.workspace);
+        let view = Entry::assemble(records.iter()).view(self.now, &entitlement);
+        let uses = self.snapshot.uses(entry)?;
+        let proven = uses.proven.map(|of| (entry, of)).into_iter().collect();
+        self.judged(Seen { entry, row, view, uses, proven, parts: Vec::new() }).map(Some)
+    }
+
     /// How far a task is.
     pub(crate) fn task_state(&self, task: &TaskRow) -> TaskState {
         task.state(self.now, self.reader.numbers.task_expires_after())
@@ -210,6 +252,17 @@ impl Reading<'_> {
         let entitlement = self.society.entitlement(row.workspace);
         let view = self.snapshot.entry(entry)?.to_entry().view(self.now, &entitlement);
         Ok(Some((row, view)))
+    }
+
+    /// When an entry last changed, by its authors' clocks; none where nobody entitled says anything.
+    pub fn updated(
+        &self,
+        entry: EntryId,
+        workspace: Option<WorkspaceId>,
+    ) -> Result<Option<WallTime>, Error> {
+        let entitlement = self.society.entitlement(workspace);
+        let view = self.snapshot.entry(entry)?.to_entry().view(self.now, &entitlement);
+        Ok(view.dates.map(|dates| dates.updated))
     }
 
     /// An entry as this person has it, whatever fellow members say.
@@ -267,6 +320,22 @@ impl Reading<'_> {
         let workspace = of.view.origin.as_ref().map(|origin| origin.workspace());
         let entitlement = self.society.entitlement(workspace);
         let held = self.snapshot.entry(of.entry)?.to_entry();
-        Ok(held.proposed_elements(&of.view, &entitlement))
+        let mut proposed = held.proposed_elements(&of.view, &entitlement);
+        // Accepting an anchor accepts its repository with it.
+        proposed.retain(|element| element.set != TextSet::ANCHOR_REPOSITORIES);
+        Ok(proposed)
+    }
+
+    /// The repositories that one such author recorded for the predicates it proposes.
+    pub fn proposed_bindings(&self, of: &Found, author: AuthorId) -> Result<Bindings, Error> {
+        let workspace = of.view.origin.as_ref().map(|origin| origin.workspace());
+        let entitlement = self.society.entitlement(workspace);
+        let held = self.snapshot.entry(of.entry)?.to_entry();
+        let proposed = held.proposed_elements(&of.view, &entitlement);
+        let is_meant = |element: &&ProposedElement| {
+            element.author == author && element.set == TextSet::ANCHOR_REPOSITORIES
+        };
+        let elements = proposed.iter().filter(is_meant).map(|element| element.text.as_str());
+        Ok(Bindings::read(elements))
     }
 }

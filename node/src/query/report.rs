@@ -35,6 +35,8 @@ pub struct TrustReport {
     pub recent_outcomes: usize,
     /// What time has taken from the evidence.
     pub fading: Fading,
+    /// The day of the operator's vouch, where one stands, and how many successes it counts as today.
+    pub vouched: Option<(Day, f64)>,
     /// Trust at the end of each of the last days, oldest first, today last.
     pub series: Vec<(Day, f64)>,
 }
@@ -70,9 +72,10 @@ impl Reading<'_> {
         let telling = outcomes.iter().filter(|row| row.is_telling()).cloned();
         let outcomes: Vec<OutcomeRow> = telling.collect();
         let observed = standing::observed(&outcomes);
-        let found = trust::trust(&observed, today, params);
+        let vouch = self.vouch(author)?;
+        let found = trust::trust_vouched(&observed, vouch, today, params);
         let unfading = trust::Params { fade_gamma: 1.0, ..*params };
-        let whole = trust::trust(&observed, today, &unfading).all.mass();
+        let whole = trust::trust_vouched(&observed, vouch, today, &unfading).all.mass();
         let prior = params.prior_alpha + params.prior_beta;
         let evidence = |mass: f64| mass - prior;
         let fading = Fading {
@@ -85,7 +88,9 @@ impl Reading<'_> {
         };
         let is_own = standing.is_own();
         let on = |day: Day| {
-            let trusted = trust::trust(&observed[..arrived(&outcomes, day)], day, params).value;
+            let (arrived, vouch) =
+                (arrived(&outcomes, day), vouch.filter(|vouched| *vouched <= day));
+            let trusted = trust::trust_vouched(&observed[..arrived], vouch, day, params).value;
             (day, if is_own { 1.0 } else { trusted })
         };
         let first = today.0.saturating_sub(SERIES_DAYS - 1);
@@ -99,6 +104,7 @@ impl Reading<'_> {
             of_recent: found.recent.quantile(params.quantile),
             recent_outcomes: params.window.min(outcomes.len()),
             fading,
+            vouched: vouch.map(|day| (day, trust::vouched_successes(day, today, params))),
             series: (first..=today.0).map(|day| on(Day(day))).collect(),
             standing,
         })

@@ -51,13 +51,21 @@ enum Told {
 /// What is known of a rival where the two are named to each other.
 pub(super) struct Named {
     code: String,
+    title: String,
+    /// The mean of its confidence.
+    mean: f64,
     /// Whether its text was seen to work here.
     is_tried: bool,
 }
 
 impl Named {
     pub(super) fn of(found: &Found) -> Self {
-        Self { code: found.code(), is_tried: found.judged.local_successes > 0 }
+        Self {
+            code: found.code(),
+            title: found.view.text(Register::TITLE).unwrap_or_default().to_owned(),
+            mean: found.judged.confidence.posterior.mean(),
+            is_tried: found.judged.local_successes > 0,
+        }
     }
 }
 
@@ -245,8 +253,11 @@ pub(super) fn caveats(
             let there = place(other).map(|there| there.cmp(&here));
             let is_first = there == Some(Ordering::Greater);
             let why = rivalry.why(entry, there, is_by_trial);
-            let code = named(other).map_or_else(|| kind::code_digits(other), |one| one.code);
-            let caveat = Caveat::CompetesWith { entry: other, code, is_first, why };
+            let (code, title, mean) = match named(other) {
+                Some(Named { code, title, mean, .. }) => (code, title, Some(mean)),
+                None => (kind::code_digits(other), String::new(), None),
+            };
+            let caveat = Caveat::CompetesWith { entry: other, code, title, mean, is_first, why };
             caveats.entry(entry).or_default().push(caveat);
         }
     }
@@ -316,7 +327,8 @@ mod tests {
     fn said(resolution: &Resolution, order: &[EntryId], tried: &[EntryId]) -> Vec<(bool, String)> {
         let rivalry = Rivalry { one: WINNER, two: LOSER, resolution: resolution.clone() };
         let named = |entry: EntryId| {
-            Some(Named { code: "L-7F3KQ2MX".to_owned(), is_tried: tried.contains(&entry) })
+            let (code, title) = ("L-7F3KQ2MX".to_owned(), "Other".to_owned());
+            Some(Named { code, title, mean: 0.5, is_tried: tried.contains(&entry) })
         };
         let caveats = caveats(order, &[rivalry], &named);
         let of = |entry: &EntryId| match &caveats[entry][..] {

@@ -1,15 +1,18 @@
 //! From a question to an answer: candidates, views, judgement, order; how much of it fits is for `fill`.
 
 use super::anchors::{self, Looked};
+use super::arrange::{self, Arranged, Movers};
 use super::candidates::{self, Candidate, Candidates, SearchError};
+use super::excerpt::Answering;
 use super::fill::{Beside, Bonus, NEAREST_MAX, nearest};
 use super::gate::Gate;
 use super::question::{Abstained, Answer, Audience, Hit, Question};
 use super::rivals;
+use super::sketch::sketch;
 use super::vouched::Vouched;
-use super::{Cancel, Found, GitCheckout, Reader, Reading};
+use super::{CallerCheckout, Cancel, Found, Reader, Reading};
 use crate::index::Index;
-use crate::index::document::{Scope, lineage};
+use crate::index::document::{Filter, Scope, lineage};
 use crate::index::meaning::Progress;
 use crate::store::{self, Snapshot};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
@@ -22,7 +25,8 @@ use klnode_scoring::rank::{self, Origin, Overlay, PerSignal, Ranking, Weights, s
 use klnode_scoring::relevance::{Relevance, judge};
 use klnode_scoring::role;
 use klnode_scoring::status::Status;
-use klnode_scoring::thompson;
+use klnode_scoring::thompson::sample;
+use klnode_scoring::weakness::Sketch;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +40,10 @@ const UNTRIED_MAX: usize = 24;
 const LOOKS_MAX: usize = 4;
 /// Entries of which it is looked up how strongly they belong together.
 const PAIRED_MAX: usize = 10;
+/// How often candidates are looked for again without the threads that crowded the others out.
+const THREAD_RETRIES_MAX: usize = 3;
+/// Threads that are left out then.
+const THREADS_EXCLUDED_MAX: usize = 256;
 /// A hit needs this share of the relevance that the best one needs.
 const HIT_SHARE: f64 = 0.6;
 /// What comes first and has less than this share of it is a weak match.
@@ -59,6 +67,21 @@ struct Part {
     joined: BTreeSet<EntryId>,
     /// How relevant those are that the gate alone keeps out.
     shut: Vec<f64>,
+    /// Entries that only their thread keeps out.
+    elsewhere: Vec<Elsewhere>,
+}
+
+/// An entry of a thread that is not the caller's.
+struct Elsewhere {
+    thread: String,
+    relevance: f64,
+}
+
+/// The candidates that were read, and those that were kept out.
+struct BestRead {
+    read: Vec<Read>,
+    shut: Vec<f64>,
+    elsewhere: Vec<Elsewhere>,
 }
 
 impl Reader {
@@ -87,24 +110,20 @@ impl Reading<'_> {
             answer.abstained = Some(Abstained::NotAsked);
             return Ok(answer);
         }
-        let is_shut = |entry| match question.audience {
-            Audience::Gated => self.is_surely_shut(entry),
-            Audience::All => Ok(false),
-        };
-        let from = (self.snapshot, &*self.society);
-        let found = candidates::find(index, from, question, self.now, &is_shut)?;
+        let (found, BestRead { read, shut, elsewhere }) =
+            self.find_and_read(index, question, cancel)?;
         (answer.index_lag, answer.fallback) = (found.tail_records, found.fallback.clone());
         if !found.has_words {
             answer.abstained = Some(Abstained::NoWords);
             return Ok(answer);
         }
         let fits_nothing = found.fits_nothing;
-        let (read, shut) = self.read_best(question, &found, cancel)?;
         let relevances: Vec<Relevance> = read.iter().map(|read| read.relevance).collect();
         let verdict = judge(&relevances, &found.asked, found.engines, &found.calibration);
         let (score, score_min, is_answer) = (verdict.best, verdict.answer_min, !verdict.abstains());
         let shut = shut.into_iter().chain(found.shut.iter().map(|one| one.relevance.value));
         answer.withheld = shut.filter(|relevance| *relevance >= score_min).count();
+        answer.other_threads = elsewhere.iter().filter(|of| of.relevance >= score_min).count();
         let hit_min = if is_answer { score_min * HIT_SHARE } else { f64::INFINITY };
         let (mut ranking, bonuses) = self.rank(question, &read, hit_min, &answer.weights)?;
         let mut read: BTreeMap<EntryId, Read> =
@@ -114,17 +133,19 @@ impl Reading<'_> {
         }
         let rivalries =
             rivals::find(&ranking.placed, &read, &found, &self.reader.numbers, self.now);
-        ranking.placed = rivals::order(ranking.placed, &rivalries);
+        let (terms, meaning) = (found.terms, found.meaning);
         let placed = ranking.placed.iter().map(|placed| placed.candidate.entry);
         let near = ranking.nearest.iter().take(NEAREST_MAX).map(|near| near.entry);
         let found = placed.chain(near).filter_map(|entry| read.get(&entry));
         let found: Vec<&Found> = found.map(|read| &read.found).collect();
         let successions = self.successions(found.iter().copied())?;
         let contradictions = self.contradictions(&found)?;
-        ranking.placed = successions.order(ranking.placed);
-        if question.audience == Audience::Gated {
-            put_untried_last(&mut ranking, &read);
-        }
+        answer.sketch = sketch(&question.text, index.shares());
+        let movers = Movers { read: &read, rivalries: &rivalries, successions: &successions };
+        let asked = (&answer.sketch, score_min);
+        let arranged = self.arrange(ranking.placed, &movers, question, asked);
+        let Arranged { chosen, listed, demotions } = arranged;
+        ranking.placed = chosen;
         if !is_answer {
             answer.abstained = Some(match fits_nothing {
                 true => Abstained::NothingFits,
@@ -135,12 +156,52 @@ impl Reading<'_> {
         if read.is_empty() && held()? == Some(0) {
             answer.abstained = Some(Abstained::Empty);
         }
-        let (successions, contradictions) = (&successions, &contradictions);
-        let beside = Beside { rivalries: &rivalries, successions, contradictions };
+        let beside = Beside {
+            rivalries: &rivalries,
+            successions: &successions,
+            contradictions: &contradictions,
+            listed: &listed,
+            demotions: &demotions,
+            answering: &Answering::new(&terms, meaning.as_ref()),
+        };
         answer.nearest = nearest(&ranking, &mut read, &beside);
         self.fill(&mut answer, question, &ranking, read, &bonuses, &beside);
         answer.is_weak = is_weak(&answer.hits, score_min);
         Ok(answer)
+    }
+
+    /// The candidates, and those of them that were read. Where entries of other threads crowd out the
+    /// others, candidates are looked for again without those threads.
+    fn find_and_read(
+        &self,
+        index: &Index,
+        question: &Question,
+        cancel: &Cancel,
+    ) -> Result<(Candidates, BestRead), SearchError> {
+        let is_shut = |entry| match question.audience {
+            Audience::Gated => self.is_surely_shut(entry),
+            Audience::All => Ok(false),
+        };
+        let from = (self.snapshot, &*self.society);
+        let find = |asked: &Question| candidates::find(index, from, asked, self.now, &is_shut);
+        let mut asked = question.clone();
+        let mut found = find(&asked)?;
+        let mut best = self.read_best(&asked, &found, cancel)?;
+        for _ in 0..THREAD_RETRIES_MAX {
+            let is_crowded = found.best_first.len() >= candidates::FOUND_MAX;
+            if !is_crowded || best.elsewhere.is_empty() || best.read.len() >= question.hits_max {
+                break;
+            }
+            exclude_threads(&mut asked.filter, &best.elsewhere);
+            found = find(&asked)?;
+            let again = self.read_best(&asked, &found, cancel)?;
+            (best.read, best.shut) = (again.read, again.shut);
+            if again.elsewhere.is_empty() {
+                break;
+            }
+            best.elsewhere.extend(again.elsewhere);
+        }
+        Ok((found, best))
     }
 
     /// The workspace that a question is asked in: the one it is about, else the current one.
@@ -160,6 +221,7 @@ impl Reading<'_> {
             nearest: Vec::new(),
             left_out: Vec::new(),
             withheld: 0,
+            other_threads: 0,
             fallback: None,
             weights,
             weights_from,
@@ -169,6 +231,7 @@ impl Reading<'_> {
             index_lag: 0,
             rebuild,
             is_weak: false,
+            sketch: Sketch::default(),
         }
     }
 
@@ -182,12 +245,13 @@ impl Reading<'_> {
         question: &Question,
         candidates: &Candidates,
         cancel: &Cancel,
-    ) -> Result<(Vec<Read>, Vec<f64>), SearchError> {
+    ) -> Result<BestRead, SearchError> {
         let enough = question.hits_max.max(READ_AT_A_TIME);
         let (checkout, mut looks) = (OnceCell::new(), LOOKS_MAX);
         let (mut read, mut shown) = (Vec::new(), BTreeSet::new());
         let (mut rest, mut untried) = (candidates.best_first.iter(), 0);
         let (mut joined, mut shut) = (BTreeSet::new(), Vec::new());
+        let mut elsewhere = Vec::new();
         for _ in 0..=READ_MAX / READ_AT_A_TIME {
             let batch = self.next_batch(&mut rest, &joined, untried >= UNTRIED_MAX)?;
             if batch.is_empty() {
@@ -204,13 +268,14 @@ impl Reading<'_> {
             found.append(&mut others.read);
             joined.extend(first.joined.into_iter().chain(others.joined));
             shut.extend(first.shut.into_iter().chain(others.shut));
+            elsewhere.extend(first.elsewhere.into_iter().chain(others.elsewhere));
             // Of those that say the same one answers for all, with the best of their relevances.
             found.retain(|read| shown.insert(read.found.entry));
-            let has_any = found.iter().any(|read| read.looked.check == signals::Check::Unchecked);
+            let has_any = found.iter().any(|read| read.looked.may_be_checked());
             if let Some(folder) = question.checkout.as_deref().filter(|_| has_any && looks > 0) {
                 looks -= 1;
-                // Where there is nothing to look at, the hits say that nothing was checked.
-                if let Some(checkout) = checkout.get_or_init(|| GitCheckout::open(folder).ok()) {
+                let open = || self.reader.caller_checkout(folder);
+                if let Some(checkout) = checkout.get_or_init(open) {
                     self.look_at(&mut found, checkout);
                 }
             }
@@ -229,7 +294,7 @@ impl Reading<'_> {
         if candidates.phrase.is_some() {
             read.sort_by(|a, b| b.relevance.value.total_cmp(&a.relevance.value));
         }
-        Ok((read, shut))
+        Ok(BestRead { read, shut, elsewhere })
     }
 
     /// What is read next, without what was read with another as one. Once there is enough that nobody
@@ -285,7 +350,7 @@ impl Reading<'_> {
             let found = store::Error::unless_damaged(self.read_whole(candidate.entry))?.flatten();
             let Some(found) = found else { continue };
             part.joined.extend(found.read_with());
-            if let Some(mut one) = self.admit(question, candidate, found, &mut part.shut)? {
+            if let Some(mut one) = self.admit(question, candidate, found, &mut part)? {
                 candidates.listen(&mut one);
                 part.read.push(one);
             }
@@ -293,15 +358,19 @@ impl Reading<'_> {
         Ok(part)
     }
 
-    /// A candidate that was read; nothing if it may not answer after all. If only the gate keeps it out,
-    /// it is noted how relevant it is.
+    /// A candidate that was read; nothing if it may not answer after all. If only the gate or its thread
+    /// keeps it out, its relevance is noted in `part`.
     fn admit(
         &self,
         question: &Question,
         candidate: &Candidate,
         found: Found,
-        shut: &mut Vec<f64>,
+        part: &mut Part,
     ) -> Result<Option<Read>, SearchError> {
+        let known = question.known.get(&found.entry);
+        if known.is_some_and(|version| *version == found.version()) {
+            return Ok(None);
+        }
         let status = found.judged.standing.status;
         // What has become stale is not, if a look shows that what it depends on holds.
         let may_be_shown = status == Status::Stale && question.checkout.is_some();
@@ -315,7 +384,12 @@ impl Reading<'_> {
             return Ok(None);
         }
         if is_kept_out {
-            shut.push(candidate.relevance.value);
+            part.shut.push(candidate.relevance.value);
+            return Ok(None);
+        }
+        if let Some(thread) = found.thread().filter(|thread| !question.serves_thread(thread)) {
+            let (thread, relevance) = (thread.to_owned(), candidate.relevance.value);
+            part.elsewhere.push(Elsewhere { thread, relevance });
             return Ok(None);
         }
         let vouched = self.vouched(&found)?;
@@ -336,7 +410,7 @@ impl Reading<'_> {
     }
 
     /// Looks at what entries depend on, in the caller's checkout.
-    fn look_at(&self, read: &mut [Read], checkout: &GitCheckout) {
+    fn look_at(&self, read: &mut [Read], checkout: &CallerCheckout) {
         let views: Vec<&View> = read.iter().map(|read| &read.found.view).collect();
         let whole = predicate::Params::default();
         let params = predicate::Params {
@@ -369,9 +443,10 @@ impl Reading<'_> {
             let posterior = &one.found.judged.confidence.posterior;
             let status = one.found.judged.standing.status;
             let numbers = &self.reader.numbers.signals;
+            let observations = one.found.judged.confidence.effective_observations;
             let signals = PerSignal {
                 semantic: one.relevance.value,
-                thompson: thompson::sample(posterior, one.found.entry, question.sampling),
+                thompson: sample(posterior, observations, one.found.entry, question.sampling),
                 freshness: one.freshness.value,
                 status: signals::status(status, numbers),
                 thread: signals::thread(one.scope.thread.as_ref(), question.thread.as_ref()),
@@ -399,21 +474,15 @@ impl Reading<'_> {
             candidates.push(rank::Candidate {
                 entry: one.found.entry,
                 signals,
+                confidence_mean: posterior.mean(),
+                bonus: bonus.sum(),
                 status,
                 origin,
                 overlay,
             });
         }
         let numbers = &self.reader.numbers;
-        let mut ranking = rank::rank(&candidates, relevance_min, weights, &numbers.rank);
-        let bonus = |placed: &rank::Placed| {
-            bonuses.get(&placed.candidate.entry).map(Bonus::sum).unwrap_or_default()
-        };
-        // A preference moves entries among their equals; sorting is stable for the rest.
-        if !bonuses.is_empty() {
-            ranking.placed.sort_by(|a, b| (b.score + bonus(b)).total_cmp(&(a.score + bonus(a))));
-            ranking.placed = rank::local_verified_first(ranking.placed);
-        }
+        let ranking = rank::rank(&candidates, relevance_min, weights, &numbers.rank);
         Ok((ranking, bonuses))
     }
 
@@ -427,8 +496,8 @@ impl Reading<'_> {
         let places_max = self.reader.numbers.gate.last_places_max;
         let (mut left_out, mut untried) = (Vec::new(), 0);
         let mut may_enter = |entry: EntryId| {
-            untried += usize::from(is_untried_in(read, entry));
-            !is_untried_in(read, entry) || untried <= places_max
+            untried += usize::from(arrange::is_untried(read, entry));
+            !arrange::is_untried(read, entry) || untried <= places_max
         };
         ranking.placed.retain(|placed| {
             let entry = placed.candidate.entry;
@@ -437,7 +506,7 @@ impl Reading<'_> {
             is_kept
         });
         ranking.nearest.retain(|near| may_enter(near.entry));
-        ranking.nearest.sort_by_key(|near| is_untried_in(read, near.entry));
+        ranking.nearest.sort_by_key(|near| arrange::is_untried(read, near.entry));
         left_out
     }
 
@@ -459,17 +528,15 @@ impl Reading<'_> {
     }
 }
 
+/// Leaves out the threads of these entries, as many as a filter takes.
+fn exclude_threads(filter: &mut Filter, elsewhere: &[Elsewhere]) {
+    let threads: BTreeSet<&String> = elsewhere.iter().map(|of| &of.thread).collect();
+    filter.threads_excluded = threads.into_iter().take(THREADS_EXCLUDED_MAX).cloned().collect();
+}
+
 /// Whether a text may enter in one of the last places only: nobody who counts has tried it.
 fn is_untried(found: &Found) -> bool {
     found.gate() == Gate::LastPlaces
-}
-
-fn is_untried_in(read: &BTreeMap<EntryId, Read>, entry: EntryId) -> bool {
-    read.get(&entry).is_some_and(|read| is_untried(&read.found))
-}
-
-fn put_untried_last(ranking: &mut Ranking, read: &BTreeMap<EntryId, Read>) {
-    ranking.placed.sort_by_key(|placed| is_untried_in(read, placed.candidate.entry));
 }
 
 /// Whether what comes first hardly answers. Where it comes first only because what nobody has tried

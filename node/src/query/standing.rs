@@ -6,10 +6,9 @@
 //! the newest tells whether they are those of the snapshot that is read.
 
 use super::Reading;
-use super::characters::is_seen;
+use super::names::name_of;
 use crate::store::Error;
-use crate::store::peers::Society;
-use crate::store::peers::rows::OutcomeRow;
+use crate::store::peers::rows::{OutcomeRow, PeerRow};
 use klnode_crdt::ids::{AuthorId, WorkspaceId};
 use klnode_crdt::time::Day;
 use klnode_scoring::confidence;
@@ -27,12 +26,6 @@ const KEPT_MAX: usize = 4_096;
 /// Outcomes that are kept of all authors together, less than 200 bytes each; when there are more, all
 /// are read again.
 const OUTCOMES_KEPT_MAX: usize = 50_000;
-/// Characters of a key that tell most people apart.
-const SHORT_KEY: usize = 8;
-/// Longer names are cut: a name is one word in a line.
-const NAME_CHARACTERS_MAX: usize = 40;
-/// What labels are made with: keys stand in parentheses, distance and trust after commas.
-const LABEL_MARKS: [char; 5] = ['(', ')', ',', ';', '"'];
 
 /// What an author is to this node, with what led to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +47,18 @@ pub struct Standing {
     pub evidence: Option<Trust>,
     /// What its word weighs, and why.
     pub weight: Weight,
+    /// Trust and weight without the operator's vouch: for gates, and for what an author may bring about
+    /// for others.
+    pub earned: Earned,
+}
+
+/// Trust and weight that an author's own texts have earned here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Earned {
+    /// How far it is trusted, in [0, 1].
+    pub trust: f64,
+    /// What its word weighs, in [0, 1].
+    pub weight: f64,
 }
 
 /// The paired peer through which an author is known, or whose workspace lists it.
@@ -126,7 +131,18 @@ impl Reading<'_> {
             let weight = Weight { value: 1.0, reason: Reason::Own };
             let (relation, hop) = (Relation::Own, Some(Hop::OWN));
             let (via, trust, evidence) = (None, 1.0, None);
-            return Ok(Standing { author, name, relation, hop, via, trust, evidence, weight });
+            let earned = Earned { trust, weight: weight.value };
+            return Ok(Standing {
+                author,
+                name,
+                relation,
+                hop,
+                via,
+                trust,
+                evidence,
+                weight,
+                earned,
+            });
         }
         let relation = self.relation(author);
         let claims = match relation {
@@ -135,18 +151,30 @@ impl Reading<'_> {
         };
         let distances: Vec<u8> = claims.iter().map(|via| via.claim).collect();
         let hop = hop::hop(relation, &distances, self.reader.numbers.trust.hop_max);
-        let (evidence, weight) = self.weigh(author, hop)?;
+        let (evidence, weight, earned) = self.weigh(author, hop)?;
         let via = match relation {
             Relation::Member => self.lister(author)?,
             _ => nearest(claims),
         };
         let (trust, evidence) = (evidence.value, Some(evidence));
-        Ok(Standing { author, name, relation, hop, via, trust, evidence, weight })
+        Ok(Standing { author, name, relation, hop, via, trust, evidence, weight, earned })
     }
 
-    /// How far somebody else is trusted, and what their word weighs at a distance.
-    fn weigh(&self, author: AuthorId, hop: Option<Hop>) -> Result<(Trust, Weight), Error> {
-        let evidence = self.trust(author)?;
+    /// The day of the operator's vouch for an author, where it stands.
+    pub(super) fn vouch(&self, author: AuthorId) -> Result<Option<Day>, Error> {
+        let vouch = self.society.peers.get(&author).and_then(PeerRow::standing_vouch);
+        match vouch {
+            Some(_) if self.snapshot.equivocation(author)?.is_some() => Ok(None),
+            vouch => Ok(vouch),
+        }
+    }
+
+    /// How far another author is trusted, and what their word weighs at a distance: with the operator's
+    /// vouch, and as far as it is earned.
+    fn weigh(&self, author: AuthorId, hop: Option<Hop>) -> Result<(Trust, Weight, Earned), Error> {
+        let vouch = self.vouch(author)?;
+        let earned = self.trust(author, None)?;
+        let evidence = if vouch.is_some() { self.trust(author, vouch)? } else { earned };
         let is_blocked = self.society.peers.get(&author).is_some_and(|row| row.is_blocked);
         let standing = if is_blocked {
             trust::Standing::Blocked
@@ -155,8 +183,10 @@ impl Reading<'_> {
         } else {
             hop.map_or(trust::Standing::Unknown, trust::Standing::At)
         };
-        let weight = trust::weight(evidence.value, standing, &self.reader.numbers.trust);
-        Ok((evidence, weight))
+        let weigh = |trust: f64| trust::weight(trust, standing, &self.reader.numbers.trust);
+        let weight = weigh(evidence.value);
+        let earned = Earned { trust: earned.value, weight: weigh(earned.value).value };
+        Ok((evidence, weight, earned))
     }
 
     fn relation(&self, author: AuthorId) -> Relation {
@@ -178,7 +208,8 @@ impl Reading<'_> {
                 continue;
             }
             let of = self.standing(peer)?;
-            claims.push(Via { peer, name: of.name.clone(), claim, weight: of.weight.value });
+            // The operator vouches for a peer, not for everyone whom the peer tells of.
+            claims.push(Via { peer, name: of.name.clone(), claim, weight: of.earned.weight });
         }
         Ok(claims)
     }
@@ -205,9 +236,9 @@ impl Reading<'_> {
             }
             for peer in speakers {
                 // Whoever lists members is one: it is near.
-                let (_, weight) = self.weigh(peer, Some(Hop::NEAR))?;
+                let (_, _, earned) = self.weigh(peer, Some(Hop::NEAR))?;
                 let (name, claim) = (name_of(&self.society, peer), Hop::NEAR.0);
-                listers.push(Via { peer, name, claim, weight: weight.value });
+                listers.push(Via { peer, name, claim, weight: earned.weight });
             }
         }
         Ok(nearest(listers))
@@ -237,7 +268,7 @@ impl Reading<'_> {
     }
 
     /// Whether an author belongs to a workspace that this node belongs to as well.
-    pub(super) fn is_fellow_in(&self, author: AuthorId, workspace: WorkspaceId) -> bool {
+    pub(crate) fn is_fellow_in(&self, author: AuthorId, workspace: WorkspaceId) -> bool {
         let society = &self.society;
         society.is_member(author, workspace)
             && society.mine.iter().any(|own| society.is_member(*own, workspace))
@@ -256,17 +287,17 @@ impl Reading<'_> {
         Ok(self.outcomes.keep(author, found))
     }
 
-    fn trust(&self, author: AuthorId) -> Result<Trust, Error> {
+    fn trust(&self, author: AuthorId, vouch: Option<Day>) -> Result<Trust, Error> {
         let (newest, today) = (self.snapshot.last_outcome(author)?, self.now.day());
         // Strangers have no history: one quantile serves them all.
-        let of = newest.map(|_| author);
+        let of = (newest.map(|_| author), vouch);
         if let Some((at, day, known)) = self.reader.kept.trusts().get(&of)
             && (*at, *day) == (newest, today)
         {
             return Ok(*known);
         }
         let observed = observed(&self.outcomes(author)?);
-        let found = trust::trust(&observed, today, &self.reader.numbers.trust);
+        let found = trust::trust_vouched(&observed, vouch, today, &self.reader.numbers.trust);
         keep(&mut self.reader.kept.trusts(), of, (newest, today, found));
         Ok(found)
     }
@@ -288,43 +319,8 @@ fn nearest(claims: Vec<Via>) -> Option<Via> {
     })
 }
 
-/// What an author is called here. A peer chooses its own name, so nobody is called `you`, two whose
-/// names look the same are told apart by their keys, and no name looks like a key or holds one.
-pub fn name_of(society: &Society, author: AuthorId) -> String {
-    if author == society.own {
-        return "you".to_owned();
-    }
-    let short = short_key(author);
-    let called = |row: &crate::store::peers::rows::PeerRow| cleaned(&row.name);
-    let Some(name) = society.peers.get(&author).map(called) else { return short };
-    let looks = name.to_lowercase();
-    let is_alike = |row| called(row).to_lowercase() == looks;
-    let is_taken = |(other, row): (&AuthorId, _)| *other != author && is_alike(row);
-    let is_like_key = looks.len() == SHORT_KEY && looks.chars().all(|one| one.is_ascii_hexdigit());
-    if looks.is_empty() || looks == "you" {
-        short
-    } else if is_like_key || society.peers.iter().any(is_taken) {
-        format!("{name} ({short})")
-    } else {
-        name
-    }
-}
-
-/// The beginning of a key, as it stands beside a name.
-pub fn short_key(author: AuthorId) -> String {
-    author.to_string()[..SHORT_KEY].to_owned()
-}
-
-/// A name as it is seen: nothing in it hides, and nothing ends the label that it stands in.
-pub fn cleaned(name: &str) -> String {
-    let plain = |one: char| if LABEL_MARKS.contains(&one) { '_' } else { one };
-    let plain: String = name.chars().filter(|one| is_seen(*one)).map(plain).collect();
-    let words: Vec<&str> = plain.split_whitespace().collect();
-    let cut: String = words.join(" ").chars().take(NAME_CHARACTERS_MAX).collect();
-    cut.trim_end().to_owned()
-}
-
-type KeptTrusts = BTreeMap<Option<AuthorId>, (Option<u64>, Day, Trust)>;
+/// By author, none for all who have no history, and by the day of the operator's vouch.
+type KeptTrusts = BTreeMap<(Option<AuthorId>, Option<Day>), (Option<u64>, Day, Trust)>;
 type KeptBounds = BTreeMap<(u64, u64), f64>;
 /// By author, with the number of the newest.
 type KeptOutcomes = BTreeMap<AuthorId, (u64, Arc<Vec<OutcomeRow>>)>;
@@ -402,7 +398,6 @@ mod tests {
     use super::*;
     use crate::engine::testing::{NOW, engine};
     use crate::query::{Numbers, Reader};
-    use crate::store::peers::rows::PeerRow;
     use crate::store::{Durability, Snapshot};
     use klnode_config::Config;
     use klnode_crdt::ids::{Digest, EntryId};
@@ -429,25 +424,6 @@ mod tests {
             let given = nearest(claims.clone()).map(|via| via.peer);
             assert_eq!(given, expect.map(author), "{claims:?}");
         }
-    }
-
-    #[test]
-    fn nobody_chooses_a_name_that_is_taken_or_means_the_reader() {
-        let called = |names: &[&str]| {
-            let row = |name: &&str| PeerRow { name: (*name).to_owned(), ..PeerRow::default() };
-            let peers = (2..).zip(names).map(|(byte, name)| (author(byte), row(name))).collect();
-            let society = Society { own: author(1), peers, ..Society::default() };
-            (1..=3).map(|byte| name_of(&society, author(byte))).collect::<Vec<_>>()
-        };
-        assert_eq!(called(&["alice"]), ["you", "alice", "03030303"]);
-        assert_eq!(called(&["ann", "ann"]), ["you", "ann (02020202)", "ann (03030303)"]);
-        assert_eq!(called(&[" YOU ", "\n"]), ["you", "02020202", "03030303"]);
-        assert_eq!(called(&[&"x".repeat(99), "a\t b"]), ["you", &"x".repeat(40), "a b"]);
-        assert_eq!(called(&["y\u{200B}ou", "Yo\u{2060}U\u{A0}"]), ["you", "02020202", "03030303"]);
-        let alike = ["you", "Ann (02020202)", "ann (03030303)"];
-        assert_eq!(called(&["Ann", "an\u{AD}n "]), alike);
-        assert_eq!(called(&["vm", "vm (02020202)"]), ["you", "vm", "vm _02020202_"]);
-        assert_eq!(called(&["vm, 1 hop", "0A0A0A0A"]), ["you", "vm_ 1 hop", "0A0A0A0A (03030303)"]);
     }
 
     #[test]
@@ -538,6 +514,7 @@ mod tests {
             trust: evidence.value,
             evidence: Some(evidence),
             weight,
+            earned: Earned { trust: evidence.value, weight: weight.value },
         };
         assert_eq!(
             of.why(),

@@ -9,7 +9,7 @@ use super::anchors::Looked;
 use super::caveats::contested;
 use super::gate::Gate;
 use super::opposites::Opposites;
-use super::{Cancel, Found, GitCheckout, Reading, cut, upkeep};
+use super::{CallerCheckout, Cancel, Found, Reading, cut, upkeep};
 use crate::store::Error;
 use crate::store::rows::ViewRow;
 use crate::store::tasks::TaskState;
@@ -86,7 +86,7 @@ impl Reading<'_> {
     pub fn survey(
         &self,
         asked: Asked,
-        checkout: Option<&GitCheckout>,
+        checkout: Option<&CallerCheckout>,
         cancel: &Cancel,
     ) -> Result<Survey, Error> {
         let mut survey = Survey::default();

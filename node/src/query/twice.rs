@@ -19,6 +19,7 @@ use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::view::{State, View};
+use klnode_scoring::statement::canonical;
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
@@ -38,7 +39,8 @@ const RECORDS_MAX: u64 = 256;
 /// Digests that are kept, the newest, while the index stands still.
 const DIGESTS_MAX: usize = 2_000;
 
-/// What is compared of an entry. Texts are [`plain`].
+/// What is compared of an entry. Texts are [`canonical`]: case, symbols and numbers count, so that
+/// `tar -x` is not told as the same as `tar -X`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Text {
     workspace: WorkspaceId,
@@ -52,7 +54,7 @@ impl Text {
     fn of(view: &View) -> Option<Self> {
         let origin = view.origin.as_ref().filter(|_| view.state == State::Live)?;
         let (workspace, memory) = (origin.workspace(), origin.memory());
-        let text = |register| plain(view.text(register).unwrap_or_default());
+        let text = |register| canonical(view.text(register).unwrap_or_default());
         let (title, content) = (text(Register::TITLE), text(Register::CONTENT));
         (memory != Memory::Episodic).then_some(Self { workspace, memory, title, content })
     }
@@ -228,14 +230,15 @@ mod tests {
 
     fn text(title: &str, content: &str) -> Text {
         let (workspace, memory) = (WorkspaceId::MAIN, Memory::Semantic);
-        Text { workspace, memory, title: plain(title), content: plain(content) }
+        Text { workspace, memory, title: canonical(title), content: canonical(content) }
     }
 
     #[test]
-    fn texts_are_the_same_whatever_their_case_and_spaces() {
+    fn texts_are_the_same_whatever_their_spaces_and_final_punctuation() {
         let twin = || text("Check ctx.Err()", "It swallows\ncancellation.");
         for (other, is_same) in [
-            (text(" check  CTX.err()", "it swallows cancellation.\n"), true),
+            (text(" Check  ctx.Err()", "It swallows cancellation\n"), true),
+            (text("check ctx.Err()", "It swallows\ncancellation."), false),
             (text("Check ctx.Err", "It swallows\ncancellation."), false),
             (text("Check", "ctx.Err() It swallows\ncancellation."), false),
             (text("Check ctx.Err()", "It swallows"), false),

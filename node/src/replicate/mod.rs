@@ -8,7 +8,7 @@
 //! - `view`: the store as the protocol reads it.
 //! - `placed`: what the other side holds of what was put aside here.
 //! - `deliver`: what a peer brought, on its way to the writer.
-//! - `pairing`: tickets and joining.
+//! - `pairing`: tickets, joining by address, offers of membership.
 //! - `policy`: what the operator decides.
 //! - `room`: what was refused for want of room.
 //! - `sweep`: who waits while everything is examined again.
@@ -27,7 +27,7 @@ mod sweep;
 mod view;
 mod workspaces;
 
-pub use pairing::{Joined, PairError};
+pub use pairing::{Join, JoinState, Joined, PairError, Side};
 pub use release::{Examiner, Held, Preview};
 pub use replica::{Action, Event, Moved, Replica, Setup, Traffic, Writer};
 pub use run::{Core, Handle, Live, Options, Running, start};

@@ -1,12 +1,19 @@
-//! Pairing: how two nodes come to know each other. One of them invites (`inviting`), the other
-//! joins (`joining`); here is what both need. What the operator decides about peers is in `policy`.
-//! Runs on the thread of replication, so that two who use one ticket at once meet one after the
-//! other.
+//! Pairing: how two nodes come to know each other. With a ticket one of them invites (`inviting`) and the
+//! other joins (`joining`); by address one asks (`asking`) and the other answers (`answering`). Paired
+//! nodes offer each other membership (`offers`). Here is what all of them need. What the operator decides
+//! about peers is in `policy`. Runs on the thread of replication, so that two nodes that use one ticket at
+//! once meet one after the other.
 
+mod answering;
+mod asking;
 mod inviting;
 mod joining;
+mod joins;
+mod offers;
 
 pub(super) use joining::Joining;
+pub(super) use joins::Joins;
+pub use joins::{Join, JoinState, Side};
 
 use super::run::Core;
 use crate::engine::Rejection;
@@ -15,6 +22,7 @@ use crate::store::peers::Society;
 use klnode_crdt::ids::{AuthorId, WorkspaceId};
 use klnode_federation::proto::limits::{ADDRESSES_MAX, NAME_CHARS_MAX};
 use klnode_federation::proto::pairing::Card;
+use klnode_federation::proto::sas::End;
 use klnode_federation::proto::ticket::{BadTicket, Offer};
 
 /// Why pairing, or a decision about a peer, did not come about. Messages fit after "cannot".
@@ -24,7 +32,7 @@ pub enum PairError {
     #[error("{0}")]
     Ticket(#[from] BadTicket),
     /// Neither a ticket nor an address.
-    #[error("join `{0}`: it is neither a ticket nor a multiaddr that ends in /p2p/…")]
+    #[error("join `{0}`: it is neither a ticket nor an address (host:port, or a multiaddr)")]
     NotATarget(String),
     /// The ticket is over.
     #[error("join: the ticket has expired; ask for a new one")]
@@ -33,8 +41,58 @@ pub enum PairError {
     #[error("{0}: that is this node itself")]
     Oneself(&'static str),
     /// One at a time.
-    #[error("join: another attempt to join that node is under way; wait for what it comes to")]
+    #[error(
+        "join: another attempt to join that node is under way; wait for its end, or end it with \
+         `klnode peer refuse`"
+    )]
     UnderWay,
+    /// An attempt to join by address is over.
+    #[error("join: {0}")]
+    Ended(End),
+    /// An operator typed other digits.
+    #[error("pair: the code is wrong, so this attempt is over on both sides")]
+    WrongCode,
+    /// The digits are not those of a node that came with a ticket.
+    #[error("approve it: the code is not the one that both nodes show")]
+    OtherCode,
+    /// Not six digits.
+    #[error("read `{0}` as a code: it has six digits")]
+    BadCode(String),
+    /// Digits are needed.
+    #[error("approve `{0}` without its code: a name proves nothing")]
+    CodeNeeded(String),
+    /// A node that sent no digits.
+    #[error("approve `{0}` by its name: it runs an older klnode and sent no code")]
+    KeyNeeded(String),
+    /// The other node cannot join by address.
+    #[error("join: the other node runs an older klnode that cannot join by address like this")]
+    Older,
+    /// A ticket says itself what it is good for.
+    #[error("ask for something with a ticket: the ticket says what it is good for")]
+    WantWithTicket,
+    /// What a request asks for is not there to be granted.
+    #[error("make it a member of `{0}`: this node has no workspace of that name")]
+    NoWorkspaceToGrant(String),
+    /// Only paired peers are offered membership.
+    #[error("offer membership to `{0}`: it is not paired with this node")]
+    NotPaired(String),
+    /// There is nothing to offer.
+    #[error("offer membership to `{0}`: it is a member already")]
+    AlreadyMember(String),
+    /// Too many offers wait.
+    #[error("offer membership to `{0}`: too many offers wait for its answer")]
+    TooManyOffers(String),
+    /// No such offer.
+    #[error("find an offer of workspace `{0}`; `klnode workspace list` shows offers")]
+    NoSuchOffer(String),
+    /// Several peers offer a workspace of one name.
+    #[error("tell which offer of workspace `{name}` is meant: {peers} offer one")]
+    SeveralOffers {
+        /// The workspace.
+        name: String,
+        /// The peers.
+        peers: String,
+    },
     /// Nobody answered.
     #[error("reach {name}: {reason}")]
     Unreachable {
@@ -71,6 +129,18 @@ pub enum PairError {
     /// There is nothing to lift.
     #[error("unblock `{0}`: it is not blocked")]
     NotBlocked(String),
+    /// The operator has not vouched for it.
+    #[error("take back the vouch for {0}: there is none")]
+    NotVouched(String),
+    /// A machine of the same person has full trust.
+    #[error("vouch for {0}: it is a machine of yours and has full trust already")]
+    VouchForOwn(String),
+    /// It may not talk, or is blocked.
+    #[error("vouch for {0}: it may not talk to this node, or is blocked")]
+    VouchForSilent(String),
+    /// It signed two different things as one.
+    #[error("vouch for {0}: it was convicted of signing two different things as one")]
+    VouchForConvicted(String),
     /// No such workspace.
     #[error("find workspace `{0}`; `klnode workspace list` shows those that are known")]
     NoSuchWorkspace(String),
@@ -141,7 +211,7 @@ impl Core {
         addresses
     }
 
-    fn card(&self) -> Card {
+    pub(super) fn card(&self) -> Card {
         Card { name: self.name.clone(), addresses: self.told_addresses() }.cut()
     }
 }

@@ -4,7 +4,7 @@ use super::pairing::PairError;
 use super::replica::Writer;
 use super::run::Core;
 use crate::engine::{Command, NewEntry, PeerAct, SourceKey};
-use crate::query::name_of;
+use crate::query::{cleaned, name_of};
 use crate::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
@@ -16,8 +16,12 @@ use klnode_federation::proto::filter::Filter;
 use klnode_federation::proto::ticket::{Offer, is_workspace_name};
 
 impl Core {
-    /// Lets a peer talk, and makes it what it was offered to be.
+    /// Lets a peer talk, and makes it what it was offered to be. A request to join by address needs its
+    /// code ([`Core::approve_with_code`]).
     pub fn approve(&mut self, peer: AuthorId) -> Result<(), PairError> {
+        if self.needs_code(peer) {
+            return Err(PairError::CodeNeeded(self.called(peer)?));
+        }
         let held = self.row(peer)?;
         let row = PeerRow { approval: Approval::Approved, ..held };
         self.settle(peer, row)
@@ -26,6 +30,10 @@ impl Core {
     /// Says no to a node that waits. One that may talk already goes on as it was, without what it was
     /// offered; one that waits for nothing is not sent away by a word that says no to nothing.
     pub fn refuse(&mut self, peer: AuthorId) -> Result<(), PairError> {
+        // A request to join by address ends, and so does an attempt of this node.
+        if self.refuse_request(peer) || self.cancel_join(peer) {
+            return Ok(());
+        }
         let held = self.row(peer)?;
         match (held.approval, held.offer.is_some()) {
             (Approval::Waiting | Approval::Refused, _) => self.remove(peer),
@@ -41,9 +49,9 @@ impl Core {
     pub fn remove(&mut self, peer: AuthorId) -> Result<(), PairError> {
         let held = self.row(peer)?;
         // Whoever comes back begins with nothing.
-        let (offer, egress, ingress) = (None, None, None);
+        let (offer, egress, ingress, offered) = (None, None, None, Vec::new());
         let approval = Approval::Refused;
-        let row = PeerRow { approval, is_mine: false, offer, egress, ingress, ..held };
+        let row = PeerRow { approval, is_mine: false, offer, egress, ingress, offered, ..held };
         self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
         self.net.forbid(peer);
         self.changed([peer].into());
@@ -60,6 +68,9 @@ impl Core {
             false if !was_blocked => return Err(PairError::NotBlocked(self.called(peer)?)),
             _ => {}
         }
+        if is_blocked {
+            self.refuse_request(peer);
+        }
         // A key may be blocked without ever having been met.
         let unmet = PeerRow { approval: Approval::Refused, since: now, ..PeerRow::default() };
         let row = PeerRow { is_blocked, ..held.unwrap_or(unmet) };
@@ -68,6 +79,27 @@ impl Core {
             acts.extend(self.readmit()?);
         }
         self.replica.note(acts)?;
+        self.changed([peer].into());
+        Ok(())
+    }
+
+    /// Vouches for a peer from today on, or takes that back. Vouching again renews it.
+    pub fn vouch(&mut self, peer: AuthorId, is_vouched: bool) -> Result<(), PairError> {
+        let held = self.row(peer)?;
+        let was_vouched = held.vouched.is_some();
+        let today = (self.now)().day();
+        let row = PeerRow { vouched: is_vouched.then_some(today), ..held };
+        let is_convicted = self.replica.writer().store().snapshot()?.equivocation(peer)?.is_some();
+        match is_vouched {
+            true if row.is_mine => return Err(PairError::VouchForOwn(self.called(peer)?)),
+            true if is_convicted => return Err(PairError::VouchForConvicted(self.called(peer)?)),
+            true if row.standing_vouch().is_none() => {
+                return Err(PairError::VouchForSilent(self.called(peer)?));
+            }
+            false if !was_vouched => return Err(PairError::NotVouched(self.called(peer)?)),
+            _ => {}
+        }
+        self.replica.note(vec![PeerAct::Put(peer, Box::new(row))])?;
         self.changed([peer].into());
         Ok(())
     }
@@ -136,7 +168,7 @@ impl Core {
     }
 
     /// What a node is called here.
-    fn called(&mut self, peer: AuthorId) -> Result<String, PairError> {
+    pub(super) fn called(&mut self, peer: AuthorId) -> Result<String, PairError> {
         let society = self.society()?;
         Ok(name_of(&society, peer))
     }
@@ -149,7 +181,9 @@ impl Core {
         match row.offer.take() {
             Some(Offer::Mine) => row.is_mine = true,
             Some(Offer::Member(id, _)) => {
-                let claims = vec![Claim::Add(TextSet::MEMBERS, peer.to_string())];
+                let mut claims = vec![Claim::Add(TextSet::MEMBERS, peer.to_string())];
+                // Members who are not paired with it learn its name from the charter.
+                claims.extend(self.charter(id)?.rename(peer, &cleaned(&row.name)));
                 commands.push(Command::Claim { entry: charter::entry(id), claims });
             }
             None => {}
@@ -218,7 +252,10 @@ impl Core {
             title: name.to_owned(),
             content: "# Settings of this workspace, as TOML.\n".to_owned(),
             registers: Vec::new(),
-            claims: vec![Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())],
+            claims: [Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())]
+                .into_iter()
+                .chain(charter::name_claim(self.own, &cleaned(&self.card().name)))
+                .collect(),
             citations: Vec::new(),
             source: Some(SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() }),
         };
@@ -256,11 +293,15 @@ impl Core {
         Ok(self.replica.note(acts.collect())?)
     }
 
-    /// Takes a member or admin out of a workspace.
+    /// Takes a member or admin out of a workspace, or takes back what a peer was offered there.
     pub fn remove_member(&mut self, id: WorkspaceId, who: AuthorId) -> Result<(), PairError> {
-        let claims = [TextSet::MEMBERS, TextSet::ADMINS]
-            .map(|set| Claim::Withdraw(set, who.to_string()))
-            .to_vec();
+        let charter = self.charter(id)?;
+        if self.withdraw_offer(id, who)? && !charter.members.contains(&who) {
+            return Ok(());
+        }
+        let lists = [TextSet::MEMBERS, TextSet::ADMINS];
+        let listed = lists.map(|set| Claim::Withdraw(set, who.to_string()));
+        let claims = listed.into_iter().chain(charter.unname(who)).collect();
         self.replica
             .writer()
             .write(vec![Command::Claim { entry: charter::entry(id), claims }])

@@ -247,7 +247,8 @@ pub(super) fn importers(held: &Entry) -> impl Iterator<Item = AuthorId> + '_ {
 }
 
 fn judged(subject: &mut Subject, found: &Found) {
-    subject.confidence = found.judged.confidence.posterior.mean();
+    // Without prior evidence from an import: that lets nothing go.
+    subject.confidence = found.judged.facts.posterior.mean();
     subject.status = found.judged.standing.status.name().to_owned();
 }
 

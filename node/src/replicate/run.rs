@@ -7,7 +7,7 @@
 mod learned;
 mod turn;
 
-use super::pairing::{Joined, Joining, PairError};
+use super::pairing::{Join, Joined, Joining, Joins, PairError};
 use super::release::Examiner;
 use super::replica::{Action, Event, Replica, Setup, Traffic};
 use crate::engine::{self, PeerAct};
@@ -18,6 +18,7 @@ use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
 use klnode_federation::net::{self, Protocol};
 use klnode_federation::proto::SyncState;
+use klnode_federation::proto::sas::Want;
 use learned::Learned;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,6 +42,8 @@ pub struct Options {
     pub note_port: Box<dyn FnMut(u16) + Send>,
     /// How long a ticket is good.
     pub ticket_lifetime: Duration,
+    /// How long an attempt to join by address may take.
+    pub join_lifetime: Duration,
     /// The clock.
     pub now: fn() -> WallTime,
     /// Random bytes.
@@ -65,6 +68,10 @@ pub struct Live {
     pub traffic: Traffic,
     /// Nodes that were turned away lately, and why.
     pub turned_away: Vec<(WallTime, AuthorId, String)>,
+    /// Joins by address that are under way, and this node's own that are over.
+    pub joins: Vec<Join>,
+    /// When this was so.
+    pub now: WallTime,
 }
 
 type Call = Box<dyn FnOnce(&mut Core) + Send>;
@@ -75,6 +82,7 @@ pub struct Handle {
     calls: mpsc::Sender<Call>,
     live: Arc<RwLock<Live>>,
     changed: watch::Receiver<u64>,
+    requests: watch::Receiver<u64>,
 }
 
 impl std::fmt::Debug for Handle {
@@ -94,6 +102,11 @@ impl Handle {
         self.changed.clone()
     }
 
+    /// The number of the newest request of another node to join by address.
+    pub fn requests(&self) -> watch::Receiver<u64> {
+        self.requests.clone()
+    }
+
     /// Does something on the thread of replication, and waits for it.
     pub async fn call<T: Send + 'static>(
         &self,
@@ -108,10 +121,17 @@ impl Handle {
         answer.await.map_err(|_| PairError::Stopping)
     }
 
-    /// Joins by a ticket or an address.
-    pub async fn join(&self, target: String) -> Result<Joined, PairError> {
+    /// Waits until [`Handle::live`] shows everything that was done before.
+    pub async fn published(&self) -> Result<(), PairError> {
+        // What there is to see is published at the end of each turn, before the next call.
+        self.call(|_| ()).await
+    }
+
+    /// Joins by a ticket, or by an address and what is asked for. By address it returns once the digits
+    /// are known.
+    pub async fn join(&self, target: String, want: Option<Want>) -> Result<Joined, PairError> {
         let (reply, answer) = oneshot::channel();
-        self.call(move |core| core.join(&target, reply)).await?;
+        self.call(move |core| core.join(&target, want, reply)).await?;
         answer.await.map_err(|_| PairError::Stopping)?
     }
 }
@@ -134,6 +154,10 @@ pub struct Core {
     pub(super) dials: BTreeMap<AuthorId, usize>,
     /// Joins that wait for an answer.
     pub(super) joining: BTreeMap<u64, Joining>,
+    /// Joins by address.
+    pub(super) joins: Joins,
+    /// Offers of membership that wait for a peer's answer: to whom, and the ticket's name.
+    pub(super) offers_asked: BTreeMap<u64, (AuthorId, [u8; 16])>,
     /// Peers to be read from the start.
     pub(super) again: BTreeSet<AuthorId>,
     learned: Learned,
@@ -168,16 +192,19 @@ pub fn start(options: Options, engine: engine::Handle) -> Result<Running, net::N
         .enable_all()
         .build()
         .expect("the system has room for one more thread");
+    let request_timeout = options.net.limits.request_timeout;
     let (net, events) = runtime.block_on(net::start(options.net))?;
     let (calls, inbox) = mpsc::channel(CALLS_MAX);
     let live = Arc::new(RwLock::new(Live::default()));
     let (publish, changed) = watch::channel(0);
     let (stop, stopped) = oneshot::channel();
+    let (to_requests, requests) = watch::channel(0);
     let own = options.replica.own;
     let shared = live.clone();
     let (name, ticket_lifetime) = (options.name, options.ticket_lifetime);
     let (now, entropy, setup) = (options.now, options.entropy, options.replica);
     let (announced, note_port) = (named(options.announced, own), options.note_port);
+    let joins = Joins::new(own, options.join_lifetime, request_timeout, to_requests);
     let thread = std::thread::Builder::new()
         .name("klnode-replicator".into())
         .spawn(move || {
@@ -196,6 +223,8 @@ pub fn start(options: Options, engine: engine::Handle) -> Result<Running, net::N
                 dialling: BTreeMap::new(),
                 dials: BTreeMap::new(),
                 joining: BTreeMap::new(),
+                joins,
+                offers_asked: BTreeMap::new(),
                 again: BTreeSet::new(),
                 learned: Learned::default(),
                 pair_id: PAIR_IDS,
@@ -206,7 +235,7 @@ pub fn start(options: Options, engine: engine::Handle) -> Result<Running, net::N
             serve(core, events, others, &runtime, &shared, &publish);
         })
         .expect("the system has room for one more thread");
-    let handle = Handle { calls, live, changed };
+    let handle = Handle { calls, live, changed, requests };
     Ok(Running { handle, stop, thread })
 }
 
@@ -257,12 +286,14 @@ fn serve(
                 Next::Tick => {
                     ticked_at = core.at();
                     core.step(Event::Tick);
+                    core.tick_joins();
                 }
             }
             core.keep_learned();
             core.read_again();
             let seen = core.look();
             *live.write().unwrap_or_else(PoisonError::into_inner) = seen;
+            core.joins.announce();
         });
         if catch_unwind(turn).is_err() {
             // A damaged page can make redb panic. Whoever waited is answered by what is dropped.
@@ -278,7 +309,8 @@ fn serve(
 }
 
 impl Core {
-    fn at(&self) -> u64 {
+    /// The time since the start, in milliseconds.
+    pub(super) fn at(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -385,11 +417,13 @@ impl Core {
             net::Event::ListeningEnded { address } => {
                 self.listening.remove(&address);
             }
-            net::Event::Connected { peer, address } => {
+            net::Event::Connected { peer, address, dialled } => {
                 let is_new = self.connected.insert(peer, address).is_none();
                 self.ask_to_pair(peer);
+                self.found(peer, dialled);
                 if is_new {
                     self.step(Event::Connected(peer));
+                    self.send_offers(peer);
                 }
             }
             net::Event::Disconnected { peer } => {
@@ -416,7 +450,10 @@ impl Core {
                 self.step(Event::Unoffered(peer, id));
             }
             net::Event::Failed { peer, id, .. } => self.step(Event::Lost(peer, id)),
-            net::Event::DialFailed { peer, reason } => self.dial_failed(peer, &reason),
+            net::Event::DialFailed { peer, dialled, reason } => {
+                self.dial_failed(peer, &reason);
+                self.not_found(dialled, &reason);
+            }
         }
     }
 
@@ -456,6 +493,8 @@ impl Core {
             addresses,
             connected: self.connected.clone(),
             turned_away: self.turned_away.clone(),
+            joins: self.joins.look(self.at(), (self.now)()),
+            now: (self.now)(),
             traffic: self.replica.traffic().clone(),
             ..Live::default()
         };

@@ -268,9 +268,14 @@ impl Batch {
         self.put_meta(META_ERASED, &[])
     }
 
-    /// Drops a live record and its place in the feed.
-    pub(crate) fn drop_record(&self, record: &Record) -> Result<(), Error> {
-        self.drop_held(&[held_key(record)])
+    /// Drops a live record and its place in the feed, and returns that place.
+    pub(crate) fn drop_record(&self, record: &Record) -> Result<Option<Seq>, Error> {
+        let key = held_key(record);
+        let held = self.transaction.open_table(HELD)?;
+        let seq = held.get(&key)?.map(|seq| Seq(u64::from_be_bytes(*seq.value())));
+        drop(held);
+        self.drop_held(&[key])?;
+        Ok(seq)
     }
 
     fn held_keys(&self, entry: EntryId) -> Result<Vec<HeldKey>, Error> {

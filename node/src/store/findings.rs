@@ -5,6 +5,7 @@
 //! are listed apart, so that whoever compares looks at nothing else.
 
 use super::batch::{Batch, blot};
+use super::client_process::SpeakerRow;
 use super::error::Error;
 use super::label::Label;
 use super::read;
@@ -59,6 +60,9 @@ pub struct FindingRow {
     /// Where it is seen.
     #[serde(rename = "n", default, skip_serializing_if = "Vec::is_empty")]
     pub anchors: Vec<String>,
+    /// The repositories of its anchors, as an entry made of it records them.
+    #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<String>,
     /// How to check that it still holds.
     #[serde(rename = "v", default, skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<String>,
@@ -80,6 +84,9 @@ pub struct FindingRow {
     /// The session it was recorded in: what was served there primes it.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Label>,
+    /// The caller that recorded it; unknown of rows of earlier versions.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<SpeakerRow>,
     /// Every entry that it went into or spoke for: forgetting one takes its texts along.
     #[serde(rename = "e", default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<EntryId>,
@@ -161,6 +168,7 @@ impl FindingRow {
         Self {
             text: String::new(),
             anchors: Vec::new(),
+            repositories: Vec::new(),
             verify: Vec::new(),
             dismissal: None,
             fate: Some(fate),
@@ -431,6 +439,7 @@ mod tests {
             severity: "high".into(),
             confidence: 0.8,
             anchors: Vec::new(),
+            repositories: Vec::new(),
             verify: Vec::new(),
             dismissal: None,
             workspace: WorkspaceId::MAIN,
@@ -438,6 +447,7 @@ mod tests {
             echoes: 0,
             fate,
             session: None,
+            speaker: None,
             entries: Vec::new(),
         }
     }

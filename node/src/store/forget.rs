@@ -80,6 +80,7 @@ mod tests {
     use super::*;
     use crate::store::label::Label;
     use crate::store::rows::{Seq, ViewRow};
+    use crate::store::sessions::Recipient;
     use crate::store::{Durability, Store};
     use klnode_crdt::holding::Holding;
     use klnode_crdt::ids::{Boot, Nonce, WorkspaceId};
@@ -115,7 +116,7 @@ mod tests {
             batch.put_view_row(*entry, &ViewRow::new(NOW)).unwrap();
             batch.put_successor(entries[0], *entry).unwrap();
         }
-        batch.prime(&session, entries, NOW).unwrap();
+        batch.prime(Recipient::session(&session), entries, NOW).unwrap();
         batch.commit().unwrap();
         store
     }
@@ -156,7 +157,11 @@ mod tests {
         }
         let session = Label::parse("session").unwrap();
         for (number, entry) in entries.iter().enumerate() {
-            assert_eq!(batch.is_primed(&session, *entry).unwrap(), number > 30, "{number}");
+            assert_eq!(
+                batch.is_primed(Recipient::session(&session), *entry).unwrap(),
+                number > 30,
+                "{number}"
+            );
         }
     }
 }

@@ -3,15 +3,18 @@
 //! A row is one byte of version and then MessagePack with one-letter names: a later version may add
 //! a field under the same version byte if an earlier one may skip it, and raises the byte if not.
 
+use super::client_process::ClientProcess;
 use super::error::Error;
 use super::findings::FindingRow;
 use super::label::Label;
 use super::peers::rows::{OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow};
 use super::places::{CheckoutRow, PromotionRow};
+use super::readers::{READERS_MAX, ReaderRow};
 use super::sessions::SessionRow;
 use super::tasks::{PartRow, TaskRow};
 use super::upkeep::{ServiceRow, UpkeepRow};
 use super::usage::UsageRow;
+use super::weak_answers::{WEAK_ANSWERS_MAX, WeakRow};
 use klnode_crdt::digest::{Context, Fields};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::header::SignedHeader;
@@ -23,6 +26,7 @@ use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::wire;
 use klnode_crdt::wire::bounded::Bounds;
 use klnode_federation::proto::pairing::Invitation;
+use klnode_scoring::weakness::Sketch;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_bytes::ByteArray;
 
@@ -239,6 +243,10 @@ pub struct ServedRow {
     /// What it cost. Counted when it is noted, and not kept here.
     #[serde(skip)]
     pub cost: Cost,
+    /// The telling words of what was asked. Kept with the entry where the answer was weak, and not
+    /// here.
+    #[serde(skip)]
+    pub question: Sketch,
 }
 
 /// What an answer cost.
@@ -263,7 +271,8 @@ pub struct HitCost {
     pub is_stale: bool,
 }
 
-/// How an entry was used here. Local: never sent, never part of confidence.
+/// How an entry was used here. Local: never sent. Of its fields only prior evidence adds to the
+/// confidence that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct UseRow {
     /// How often it was served.
@@ -272,7 +281,8 @@ pub struct UseRow {
     /// When last, not counting when it was stale; the beginning of time if never.
     #[serde(rename = "t")]
     pub last_served: WallTime,
-    /// How often it came first and was hardly relevant.
+    /// How often it came first and was hardly relevant, since it last helped: counted once for each
+    /// task or user and day. Rows of earlier versions counted every answer.
     #[serde(rename = "x", default)]
     pub prediction_errors: u32,
     /// How often it was confirmed by somebody who had been served it.
@@ -311,12 +321,32 @@ pub struct UseRow {
     /// What was said of it outside any task on the last day on which something was.
     #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
     pub voices: Option<VoicesRow>,
-    /// Who has read it lately, in whichever session.
+    /// The users who were served it lately.
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub readers: Option<[Option<ReaderRow>; READERS_MAX]>,
     /// What outcomes that are kept no longer said of the text that the last of them was of.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<ProvenRow>,
+    /// The newest of its prediction errors, with what was asked.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub weak: Option<[Option<WeakRow>; WEAK_ANSWERS_MAX]>,
+    /// What an import says was observed of it elsewhere.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<PriorRow>,
+}
+
+/// Prior evidence: what an import says was observed of an entry elsewhere, bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriorRow {
+    /// The day of the import, from which it fades.
+    #[serde(rename = "d")]
+    pub day: Day,
+    /// How often it helped, in thousandths.
+    #[serde(rename = "s")]
+    pub successes: u64,
+    /// How often it misled, in thousandths.
+    #[serde(rename = "f")]
+    pub failures: u64,
 }
 
 /// What was seen here of one text of an entry, as far as its outcomes are kept no longer.
@@ -336,35 +366,6 @@ pub struct ProvenRow {
     pub since: Day,
 }
 
-/// Users who have read one entry lately and are told apart; where there are more, all have.
-pub const READERS_MAX: usize = 4;
-
-/// A user who has read an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ReaderRow {
-    /// The user, unless it is unknown.
-    #[serde(rename = "u")]
-    pub uid: u32,
-    /// When last, give or take a few minutes.
-    #[serde(rename = "t")]
-    pub at: WallTime,
-    /// It came over TCP, and may be anybody.
-    #[serde(rename = "x", default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_unknown: bool,
-}
-
-impl ReaderRow {
-    /// That a user has read it, at a moment.
-    pub(crate) fn new(user: Option<u32>, at: WallTime) -> Self {
-        Self { uid: user.unwrap_or_default(), at, is_unknown: user.is_none() }
-    }
-
-    /// The user, where it is known.
-    pub(crate) fn user(&self) -> Option<u32> {
-        (!self.is_unknown).then_some(self.uid)
-    }
-}
-
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
@@ -373,7 +374,7 @@ fn is_zero(count: &u32) -> bool {
 /// to one user alone, so there are hardly ever two.
 pub const VOICES_MAX: usize = 4;
 
-/// What callers said of an entry outside any task, on one day.
+/// What callers said of an entry on one day: observations outside any task, and confirmations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct VoicesRow {
     /// On which.
@@ -396,6 +397,9 @@ pub struct VoiceRow {
     /// That it misled.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     pub failures: u32,
+    /// One of the user's agents confirmed it independently.
+    #[serde(rename = "c", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_confirmed: bool,
 }
 
 /// How strongly two entries belong together.
@@ -424,6 +428,9 @@ pub struct CallerRow {
     /// In which of its sessions.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Label>,
+    /// The client process above it. It outlives no restart, and is not kept with records.
+    #[serde(skip)]
+    pub client_process: ClientProcess,
 }
 
 /// A value of a table, read and written again: what tests hold the formats to. None if the bytes are

@@ -1,10 +1,12 @@
-//! Which entries were served to which session: what a confirmation from there is worth follows.
+//! Which entries were served to which session and client process: what a confirmation from there is
+//! worth follows.
 //!
-//! Local: nothing here is ever sent. A session is kept as a hash of the id it gave itself. Both
-//! tables are bounded: the sessions that were served longest ago go first, and one that was served
-//! too many entries counts as served them all.
+//! Local: nothing here is ever sent. A session is kept as a hash of the id it gave itself, a client
+//! process as a hash of its identity. Both tables are bounded: the recipients that were served longest
+//! ago go first, and one that was served too many entries counts as served them all.
 
 use super::batch::Batch;
+use super::client_process::ClientId;
 use super::error::Error;
 use super::label::Label;
 use super::read;
@@ -29,24 +31,43 @@ pub struct SessionRow {
     pub entries: u32,
 }
 
-/// Sessions are told apart by so much of a hash.
-fn hashed(session: &Label) -> [u8; 16] {
-    let hash = blake3::derive_key("klnode session v1", session.as_str().as_bytes());
-    part(&hash, 0)
+/// The key under which it is kept that a session, or a client process, was served entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Recipient([u8; 16]);
+
+impl Recipient {
+    /// A session, by the name it gave itself.
+    pub(crate) fn session(session: &Label) -> Self {
+        Self::hashed("klnode session v1", session.as_str().as_bytes())
+    }
+
+    /// A client process, for entries served to callers of which it is the nearest client.
+    pub(crate) fn client(client: ClientId) -> Self {
+        Self::hashed("klnode served client v1", client.as_bytes())
+    }
+
+    /// A client process, for entries served to any caller below it.
+    pub(crate) fn below_client(client: ClientId) -> Self {
+        Self::hashed("klnode served below client v1", client.as_bytes())
+    }
+
+    fn hashed(context: &str, bytes: &[u8]) -> Self {
+        Self(part(&blake3::derive_key(context, bytes), 0))
+    }
 }
 
 impl Batch {
-    /// Notes that a session was served these entries.
+    /// Notes that a recipient was served these entries.
     pub(crate) fn prime(
         &self,
-        session: &Label,
+        recipient: Recipient,
         entries: &[EntryId],
         now: WallTime,
     ) -> Result<(), Error> {
         if entries.is_empty() {
             return Ok(());
         }
-        let session = hashed(session);
+        let session = recipient.0;
         let mut row = self.session(&session)?.unwrap_or_default();
         row.at = row.at.max(now);
         let mut primed = self.transaction.open_table(PRIMED)?;
@@ -65,9 +86,9 @@ impl Batch {
         self.evict_sessions(SESSIONS_MAX, PRIMED_ROWS_MAX)
     }
 
-    /// Whether a session was served an entry; in doubt it was.
-    pub(crate) fn is_primed(&self, session: &Label, entry: EntryId) -> Result<bool, Error> {
-        let session = hashed(session);
+    /// Whether a recipient was served an entry; in doubt it was.
+    pub(crate) fn is_primed(&self, recipient: Recipient, entry: EntryId) -> Result<bool, Error> {
+        let session = recipient.0;
         let is_full = |row: SessionRow| row.entries >= SESSION_ENTRIES_MAX;
         if self.session(&session)?.is_some_and(is_full) {
             return Ok(true);
@@ -124,29 +145,30 @@ mod tests {
     fn the_sessions_that_were_served_longest_ago_go_first() {
         let store = Store::in_memory();
         let batch = store.batch(Durability::Durable).unwrap();
-        let session = |number: u64| Label::parse(&format!("session-{number}")).unwrap();
+        let session =
+            |number: u64| Recipient::session(&Label::parse(&format!("session-{number}")).unwrap());
         for number in 0..20 {
             let now = WallTime::from_millis(1_000 + number);
-            batch.prime(&session(number), &[entry(1), entry(2)], now).unwrap();
+            batch.prime(session(number), &[entry(1), entry(2)], now).unwrap();
         }
         batch.evict_sessions(18, 1_000).unwrap();
         for number in 0..20 {
-            let is_primed = batch.is_primed(&session(number), entry(1)).unwrap();
+            let is_primed = batch.is_primed(session(number), entry(1)).unwrap();
             assert_eq!(is_primed, number >= 2, "{number}");
         }
         batch.evict_sessions(1_000, 10).unwrap();
-        assert!(!batch.is_primed(&session(12), entry(2)).unwrap(), "rows are bounded, too");
-        assert!(batch.is_primed(&session(19), entry(2)).unwrap());
+        assert!(!batch.is_primed(session(12), entry(2)).unwrap(), "rows are bounded, too");
+        assert!(batch.is_primed(session(19), entry(2)).unwrap());
         batch.forget_primed(&[entry(2)].into()).unwrap();
-        assert!(!batch.is_primed(&session(19), entry(2)).unwrap());
-        assert!(batch.is_primed(&session(19), entry(1)).unwrap());
+        assert!(!batch.is_primed(session(19), entry(2)).unwrap());
+        assert!(batch.is_primed(session(19), entry(1)).unwrap());
     }
 
     #[test]
     fn a_session_that_was_served_too_much_counts_as_served_everything() {
         let store = Store::in_memory();
         let batch = store.batch(Durability::Durable).unwrap();
-        let session = Label::parse("greedy").unwrap();
+        let session = Recipient::session(&Label::parse("greedy").unwrap());
         let served: Vec<EntryId> = (0..SESSION_ENTRIES_MAX)
             .map(|number| {
                 let mut bytes = [0; 16];
@@ -154,9 +176,9 @@ mod tests {
                 EntryId::from_bytes(bytes)
             })
             .collect();
-        batch.prime(&session, &served[1..], WallTime::from_millis(1)).unwrap();
-        assert!(!batch.is_primed(&session, entry(0xEE)).unwrap());
-        batch.prime(&session, &served[..1], WallTime::from_millis(2)).unwrap();
-        assert!(batch.is_primed(&session, entry(0xEE)).unwrap());
+        batch.prime(session, &served[1..], WallTime::from_millis(1)).unwrap();
+        assert!(!batch.is_primed(session, entry(0xEE)).unwrap());
+        batch.prime(session, &served[..1], WallTime::from_millis(2)).unwrap();
+        assert!(batch.is_primed(session, entry(0xEE)).unwrap());
     }
 }

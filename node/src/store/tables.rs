@@ -32,7 +32,7 @@
 //! | `owed` | peer 32, entry 16 | 0: there is a receipt that the peer has not heard yet; goes when it has |
 //! | `overlays` | entry 16 | the operator's pin, mute, note |
 //! | `ledger` | moment 8, number 8 | what was served, to whom; the oldest rows go when there are too many |
-//! | `uses` | entry 16 | how often it was served, used and a weak answer; what speaks for it; the peak of its α |
+//! | `uses` | entry 16 | how often it was served, used and a weak answer; what speaks for it; the peak of its α; prior evidence from an import |
 //! | `pairs` | entry 16, entry 16 | how strongly two entries are served together; both ways round |
 //! | `tasks` | task 16: the moment it began 6, random 10 | a piece of work, and how it ended; the oldest go when there are too many |
 //! | `parts` | task 16, entry 16 | what the entry was in the task: served, with which text, observed, confirmed |

@@ -132,7 +132,7 @@ pub struct UpkeepRow {
     /// Which entries: of two that say the same the survivor first.
     #[serde(rename = "e")]
     pub entries: Vec<EntryId>,
-    /// Why, without a word of what they say.
+    /// Why. It quotes numbers and words of klnode's own lists, and nothing else of what they say.
     #[serde(rename = "y")]
     pub why: String,
     /// One of them is not this node's own.
@@ -176,6 +176,13 @@ pub struct ServiceRow {
     /// Rows it has written to the journal, ever.
     #[serde(rename = "c", default)]
     pub noted: u64,
+    /// The version of the rule that it has looked by; 0 where none was written down.
+    #[serde(rename = "r", default, skip_serializing_if = "is_zero")]
+    pub rule: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The key of a subject; none for a row whose entries are gone.
@@ -246,6 +253,11 @@ impl Snapshot {
             let (at, row) = row?;
             numbered(at.value(), row.value())
         }))
+    }
+
+    /// A row of the journal.
+    pub fn upkeep_row(&self, number: u64) -> Result<Option<UpkeepRow>, Error> {
+        read::row("upkeep", &self.transaction.open_table(UPKEEP)?, &number.to_be_bytes())
     }
 
     /// How far a service is.

@@ -86,7 +86,10 @@ pub(super) fn run(
     match waiting.recv_timeout(left) {
         Ok((name, said)) => {
             // A client that has gone away wants no answer.
-            let _ = io::stdout().lock().write_all(output(&name, &said).as_bytes());
+            let written = io::stdout().lock().write_all(output(&name, &said).as_bytes());
+            if written.is_ok() {
+                said.remember(SystemTime::now());
+            }
             note(&said.noted);
         }
         Err(mpsc::RecvTimeoutError::Timeout) => note("the deadline has passed"),
@@ -95,16 +98,15 @@ pub(super) fn run(
 }
 
 fn work(call: &Call, client: &Client) -> (String, Said) {
-    let said = |noted: &str| Said { context: None, noted: noted.to_owned() };
     let name = call.event.client_name().to_owned();
     let mut bytes = Vec::new();
     if io::stdin().lock().take(INPUT_BYTES_MAX).read_to_end(&mut bytes).is_err() {
-        return (name, said("standard input cannot be read"));
+        return (name, Said::nothing("standard input cannot be read"));
     }
     let Some(input) = Input::read(&bytes) else {
-        return (name, said("standard input is no JSON object"));
+        return (name, Said::nothing("standard input is no JSON object"));
     };
-    let Ok(runtime) = runtime() else { return (name, said("the hook cannot start")) };
+    let Ok(runtime) = runtime() else { return (name, Said::nothing("the hook cannot start")) };
     let said = runtime.block_on(call.run(client, &input));
     // Tools are told of by two names, of which the client wants back its own.
     let is_tool = |of: &String| call.event == Event::ToolError && of.starts_with("PostToolUse");

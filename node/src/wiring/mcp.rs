@@ -21,6 +21,8 @@ pub(super) fn mcp(
     global: &Global,
 ) -> Result<(), Failure> {
     let client = Client::new(&home.socket(config));
+    // Over HTTP the clients are elsewhere, and the process above this one is none of them.
+    let client = if args.http.is_some() { client.relaying() } else { client };
     let may_start = args.start || config.mcp.start_node.is_on();
     let starter = may_start.then(|| starter(home, global)).transpose()?;
     let around =

@@ -4,6 +4,7 @@
 //! are measured (`Instant`), and `add`, `import` and `export` use the standard streams.
 
 mod connect;
+mod editor;
 mod embedder;
 mod eval;
 mod findings;
@@ -21,10 +22,10 @@ mod settings;
 mod start_command;
 mod upkeep;
 
-use crate::api::{self, Client, ClientError};
+use crate::api::{self, COMMAND_LINE, Client, ClientError};
 use crate::cli::backup::BackupVerb;
 use crate::cli::watch::{Lines, Watch};
-use crate::cli::{self, Around, Cli, Global, Terminal, Verb, VerbError};
+use crate::cli::{self, Around, Cli, Editor, Global, Terminal, Verb, VerbError};
 use crate::index::IndexError;
 use crate::index::embed::EmbedError;
 use crate::store;
@@ -34,7 +35,7 @@ use klnode_config::{Layered, Layers};
 use progress::Bar;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use tokio::runtime::Runtime;
@@ -51,7 +52,9 @@ enum Failure {
     #[error("show `{0}`: there is no such key or section")]
     NoSuchKey(String),
     #[error("{0}")]
-    Verb(#[from] cli::VerbError),
+    Verb(cli::VerbError),
+    #[error("{failure}; {note}")]
+    Noted { failure: Box<Failure>, note: String },
     #[error("{0}")]
     Serve(#[from] api::ServeError),
     #[error("{0}")]
@@ -70,16 +73,32 @@ enum Failure {
     System { what: &'static str, source: io::Error },
 }
 
+impl From<VerbError> for Failure {
+    fn from(error: VerbError) -> Self {
+        match error {
+            VerbError::Noted { error, note } => {
+                Self::Noted { failure: Box::new(Self::from(*error)), note }
+            }
+            error => Self::Verb(error),
+        }
+    }
+}
+
 impl Failure {
     /// Whether a running node would have helped.
     fn wants_node(&self) -> bool {
-        let Self::Verb(VerbError::Client(error)) = self else { return false };
+        let error = match self {
+            Self::Noted { failure, .. } => return failure.wants_node(),
+            Self::Verb(VerbError::Client(error)) => error,
+            _ => return false,
+        };
         matches!(error, ClientError::NoNode { .. } | ClientError::Ended | ClientError::Stopped)
     }
 
     /// What kind it is, for programs: as the node has said, else after the exit code.
     fn kind(&self) -> serde_json::Value {
         match self {
+            Self::Noted { failure, .. } => failure.kind(),
             Self::Verb(VerbError::Client(ClientError::Refused(detail))) => {
                 serde_json::json!(detail.kind)
             }
@@ -90,6 +109,8 @@ impl Failure {
     /// The one table from kinds to exit codes and ways out.
     fn way_out(&self) -> (u8, Option<&str>) {
         match self {
+            Self::Noted { failure, .. } => failure.way_out(),
+            Self::Verb(VerbError::Noted { .. }) => unreachable!("it was made a failure of its own"),
             Self::Verb(VerbError::Client(error)) => {
                 let hint = match error {
                     ClientError::Refused(detail) => detail.hint.as_deref(),
@@ -255,33 +276,44 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, Failure> {
             note_unused(global);
             runtime()?.block_on(follow(watch, &client, lines)).map(|()| 0)
         }
-        mut verb => {
-            if let Verb::Usage(args) = &mut verb {
-                args.columns = columns();
-            }
-            let mut client = client(&layered, &home);
-            if verb.needs_person()
-                && let Some(key) = person::key(&home, global)?
-            {
-                client = client.signing(key, node::now);
-            }
-            let terminal =
-                if io::stdout().is_terminal() { Terminal::Person } else { Terminal::Pipe };
-            let (mut bar, mut ask) = (Bar::of(global), offline::ask);
-            let around = Around {
-                terminal,
-                ask: if offline::is_attended(global) { Some(&mut ask) } else { None },
-                program: start_command::program(global),
-                home: home.path(),
-                progress: &mut bar,
-            };
-            let reply = runtime()?.block_on(cli::run(verb, &client, around));
-            drop(bar);
-            let reply = reply?;
-            note_unused(global);
-            answer(reply, global)
-        }
+        verb => ask_node(verb, &layered, &home, global),
     }
+}
+
+/// Has the running node do what was asked, and returns how to end.
+fn ask_node(
+    mut verb: Verb,
+    layered: &Layered,
+    home: &Home,
+    global: &Global,
+) -> Result<u8, Failure> {
+    if let Verb::Usage(args) = &mut verb {
+        args.columns = columns();
+    }
+    let mut client = client(layered, home);
+    if verb.needs_person()
+        && let Some(key) = person::key(home, global)?
+    {
+        client = client.signing(key, node::now);
+    }
+    let terminal = if io::stdout().is_terminal() { Terminal::Person } else { Terminal::Pipe };
+    let (mut bar, mut ask) = (Bar::of(global), offline::ask);
+    let command = editor::command(global);
+    let mut open = command.map(|command| move |file: &Path| editor::open(&command, file));
+    let editor = open.as_mut().map(|open| Editor { open, folder: std::env::temp_dir() });
+    let around = Around {
+        terminal,
+        ask: if offline::is_attended(global) { Some(&mut ask) } else { None },
+        editor,
+        program: start_command::program(global),
+        home: home.path(),
+        progress: &mut bar,
+    };
+    let reply = runtime()?.block_on(cli::run(verb, &client, around));
+    drop(bar);
+    let reply = reply?;
+    note_unused(global);
+    answer(reply, global)
 }
 
 /// Does what looks neither at a home nor at what is set, and returns how to end if it was that.
@@ -299,7 +331,7 @@ fn homeless(verb: &Verb, global: &Global) -> Result<Option<u8>, Failure> {
 
 /// The command line as a client of the running node.
 fn client(layered: &Layered, home: &Home) -> Client {
-    Client::new(&home.socket(layered.config())).named("cli", None)
+    Client::new(&home.socket(layered.config())).named(COMMAND_LINE, None)
 }
 
 /// Says what was set for a verb of the running node, which keeps what it was started with. Where it

@@ -8,6 +8,7 @@ use super::findings;
 use super::home::{Home, entropy};
 use crate::api::person::Person;
 use crate::api::portable::marks::MarksKey;
+use crate::api::sampling::SampleKey;
 use crate::api::{Metrics, Service};
 use crate::engine::{self, Engine, Limits, Setup};
 use crate::index::{self, embed, vectors};
@@ -21,7 +22,6 @@ use klnode_crdt::ids::{AuthorId, StoreId};
 use klnode_crdt::time::WallTime;
 use klnode_federation::{net, proto};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Notify;
 
@@ -97,7 +97,7 @@ impl Node {
         let service = Service {
             engine: handle,
             index: index.index(),
-            seeds: Arc::new(AtomicU64::new(seed())),
+            samples: Arc::new(SampleKey::of(&home.key()?)),
             reader,
             author,
             home: Arc::new(home.path().to_owned()),
@@ -217,6 +217,7 @@ fn replication(
             move |port| home.note_port(port)
         }),
         ticket_lifetime: federation.ticket_lifetime.get(),
+        join_lifetime: federation.join_lifetime.get(),
         now,
         entropy,
     })
@@ -232,13 +233,6 @@ fn machine_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "a klnode".to_owned() } else { name.to_owned() }
-}
-
-/// Where the seeds of questions begin.
-fn seed() -> u64 {
-    let mut bytes = [0; 8];
-    entropy(&mut bytes);
-    u64::from_be_bytes(bytes)
 }
 
 fn limits(config: &Config) -> Limits {

@@ -69,6 +69,14 @@ impl Progress for Bar {
         // What comes next takes its own time.
         self.since = (self.now)();
     }
+
+    fn announce(&mut self, lines: &str) -> bool {
+        self.clear();
+        if !self.is_silent {
+            super::say(&crate::cli::harmless(lines.to_owned()));
+        }
+        !self.is_silent
+    }
 }
 
 impl Drop for Bar {

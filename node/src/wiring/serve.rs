@@ -9,6 +9,7 @@ use crate::cli::Global;
 use crate::index::IndexError;
 use crate::query::characters::harmless_json;
 use crate::query::count;
+use crate::query::doctor::close_key_command;
 use crate::store::OpenError;
 use crate::store::peers::Society;
 use klnode_config::Config;
@@ -34,6 +35,9 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
         .map_err(|source| Failure::System { what: "listen for signals", source })?;
     home.prepare()?;
     let _claimed = home.claim()?;
+    if let Some(command) = close_key_command(&home.layout()) {
+        tracing::warn!(run = command, "other users can get at the node's key");
+    }
     let node = guarded(home, || Node::open(home, config))?;
     let bound = runtime.block_on(bind(home, config))?;
     let lines = guarded(home, || Lines::of(home, &node))?;

@@ -2,16 +2,18 @@
 
 use super::Form::{Full, Line, Standard, Summary};
 use super::Reason::{TooLong, TooMany};
-use super::{Coverage, Fitted, Form, Item, Params, Reason, Shown, Tier, fit, form};
+use super::{Coverage, Fitted, Form, Item, Params, Reason, Shown, Tier, fit, form, lengthen};
 use crate::thompson::SplitMix64;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind::Kind;
+use quickcheck::QuickCheck;
 
 fn tokens(_: EntryId, form: Form) -> u32 {
     match form {
         Line => 10,
         Summary => 15,
         Standard => 75,
+        Form::Longer(steps) => 75 + 20 * u32::from(steps),
         Full => 200,
     }
 }
@@ -188,4 +190,59 @@ fn who_sees_one_of_two_rivals_sees_the_other() {
     assert_eq!(shown(&six, &[(1, 6)], 999, 1), [1], "there is room for one");
     // Too few tokens: what stands alone goes first.
     assert_eq!(shown(&[0.9, 0.2, 0.1], &[(2, 3)], 20, 5), [2, 3]);
+}
+
+#[test]
+fn what_is_left_of_the_budget_lengthens_the_first_entries() {
+    let grown = |tokens_max, may_grow: &[u8]| {
+        let fitted = fit(&lessons(&[0.9, 0.8]), &[], (Summary, 500), &Params::default(), tokens);
+        let may_grow = |entry: EntryId| may_grow.contains(&entry.as_bytes()[0]);
+        let given = lengthen(fitted, tokens_max, may_grow, tokens);
+        let forms: Vec<Form> = given.shown.iter().map(|shown| shown.form).collect();
+        (forms, given.tokens)
+    };
+    assert_eq!(grown(30, &[1, 2]), (vec![Summary, Summary], 30), "nothing is left");
+    assert_eq!(grown(89, &[1, 2]), (vec![Summary, Summary], 30), "too little is left");
+    assert_eq!(grown(90, &[1, 2]), (vec![Standard, Summary], 90));
+    assert_eq!(grown(130, &[1, 2]), (vec![Form::Longer(2), Summary], 130));
+    assert_eq!(grown(275, &[1, 2]), (vec![Full, Standard], 275));
+    assert_eq!(grown(1_000, &[1, 2]), (vec![Full, Full], 400));
+    assert_eq!(grown(1_000, &[2]), (vec![Summary, Full], 215), "the first may not grow");
+}
+
+#[test]
+fn a_lengthened_answer_keeps_to_its_budget_and_shows_no_less() {
+    #[expect(clippy::needless_pass_by_value, reason = "quickcheck hands values over")]
+    fn holds(prices: Vec<(u8, [u8; 9])>, tokens_max: u16, grows: u8) -> bool {
+        let items: Vec<Item> = (0..)
+            .zip(&prices)
+            .take(9)
+            .map(|(name, _)| item(name, Kind::Lesson, 1.0 / f64::from(name + 1)))
+            .collect();
+        // Longer forms may cost less: the price of a form is whatever it is.
+        let tokens = |entry: EntryId, form: Form| {
+            let (line, more) = &prices[usize::from(entry.as_bytes()[0])];
+            let at = match form {
+                Line => return u32::from(*line),
+                Summary => 0,
+                Standard => 1,
+                Form::Longer(steps) => 1 + usize::from(steps),
+                Full => 8,
+            };
+            u32::from(more[at])
+        };
+        let (params, tokens_max) = (Params::default(), u32::from(tokens_max % 1_500));
+        let fitted = fit(&items, &[], (Summary, tokens_max), &params, tokens);
+        let may_grow = |entry: EntryId| grows & (1 << (entry.as_bytes()[0] % 8)) != 0;
+        let given = lengthen(fitted.clone(), tokens_max, may_grow, tokens);
+        let sum: u64 = given.shown.iter().map(|one| u64::from(tokens(one.entry, one.form))).sum();
+        let pairs = given.shown.iter().zip(&fitted.shown);
+        let is_no_less = pairs.clone().all(|(one, before)| {
+            one.entry == before.entry
+                && one.form >= before.form
+                && (one.form == before.form || may_grow(one.entry))
+        });
+        sum == given.tokens && given.tokens <= u64::from(tokens_max) && is_no_less
+    }
+    QuickCheck::new().tests(3_000).quickcheck(holds as fn(Vec<(u8, [u8; 9])>, u16, u8) -> bool);
 }

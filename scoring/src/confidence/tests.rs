@@ -179,3 +179,21 @@ fn neither_parameter_falls_below_the_floor() {
     let given = confidence(&[], ageing, &params);
     assert_eq!((given.posterior.alpha(), given.posterior.beta()), (1.0, 1.0));
 }
+
+#[test]
+fn prior_evidence_adds_two_observations_at_most_and_leaves_the_own_posterior() {
+    let own = [cell(0, 1, 0)];
+    let (params, now) = (Params::default(), Day(NOW));
+    for (class, prior, alpha, beta) in [
+        (Class::Permanent, cell(0, 1, 1), 7.0, 6.0),
+        (Class::Permanent, cell(0, 40, 0), 8.0, 5.0),
+        (Class::Permanent, cell(0, 30, 10), 7.5, 5.5),
+        (Class::Permanent, cell(0, 0, 0), 6.0, 5.0),
+        (Class::Ephemeral, cell(34, 40, 0), 6.0 + 2.0 * 0.98_f64.powi(34), 5.0),
+    ] {
+        let ageing = Ageing { class, archived: None, now };
+        let given = judge(class, None, &[(OWN, &own)]).with_imported(&prior, ageing, &params);
+        expect(&given, alpha, beta);
+        assert!((given.own.alpha() - 6.0).abs() < 1e-9 && (given.own.beta() - 5.0).abs() < 1e-9);
+    }
+}

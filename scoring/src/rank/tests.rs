@@ -21,7 +21,14 @@ fn candidate(name: u8, semantic: f64, status: Status, origin: Origin) -> Candida
         cooccurrence: 0.0,
     };
     let entry = EntryId::from_bytes([name; 16]);
-    Candidate { entry, signals, status, origin, overlay: Overlay::None }
+    let (confidence_mean, bonus) = (signals.thompson, 0.0);
+    Candidate { entry, signals, confidence_mean, bonus, status, origin, overlay: Overlay::None }
+}
+
+/// A candidate of which the sample is the mean.
+fn certain(thompson: f64, one: Candidate) -> Candidate {
+    let signals = PerSignal { thompson, ..one.signals };
+    Candidate { signals, confidence_mean: thompson, ..one }
 }
 
 fn local(name: u8, semantic: f64, status: Status) -> Candidate {
@@ -94,6 +101,7 @@ fn a_foreign_candidate_goes_below_every_local_verified_entry_that_is_as_relevant
     let foreign = |semantic| Candidate {
         overlay: Overlay::Pinned,
         signals: PerSignal { thompson: 1.0, thread: 1.0, cooccurrence: 1.0, ..signals(semantic) },
+        confidence_mean: 1.0,
         ..candidate(
             9,
             semantic,
@@ -103,6 +111,7 @@ fn a_foreign_candidate_goes_below_every_local_verified_entry_that_is_as_relevant
     };
     let weak = Candidate {
         signals: PerSignal { thompson: 0.0, freshness: 0.0, status: 0.0, ..signals(0.6) },
+        confidence_mean: 0.0,
         ..local(1, 0.6, Status::Verified)
     };
     let ranking = check(&[foreign(0.6), weak], &[1, 9]);
@@ -132,9 +141,8 @@ fn equal_scores_are_ordered_by_entry() {
 fn evidence_changes_the_order() {
     let with = |name, alpha, beta| {
         let entry = EntryId::from_bytes([name; 16]);
-        let thompson = sample(&Posterior::new(alpha, beta), entry, Sampling::Mean);
-        let one = local(name, 0.5, Status::Active);
-        Candidate { signals: PerSignal { thompson, ..one.signals }, ..one }
+        let thompson = sample(&Posterior::new(alpha, beta), 4.0, entry, Sampling::Mean);
+        certain(thompson, local(name, 0.5, Status::Active))
     };
     check(&[with(1, 5.0, 5.0), with(2, 5.0, 5.0)], &[1, 2]);
     check(&[with(1, 5.0, 5.0), with(2, 9.0, 5.0)], &[2, 1]);
@@ -156,7 +164,7 @@ fn the_last_pass_holds_for_any_answer_and_moves_nothing_else() {
                 let one = candidate(name, semantic, status, origin);
                 let thompson = random.share();
                 let overlay = [Overlay::None, Overlay::Pinned][random.below(2) as usize];
-                Candidate { signals: PerSignal { thompson, ..one.signals }, overlay, ..one }
+                Candidate { overlay, ..certain(thompson, one) }
             })
             .collect();
         let placed = order(&candidates).placed;

@@ -1,8 +1,8 @@
 //! Vectors of status: what moves an own entry, what moves a foreign one, and what goes stale.
 
 use super::Reason::{
-    Finding, HeldBack, LocalSuccess, NotAdmitted, NotServed, PredictionErrors, Proven, PutAway,
-    SourceTaskSucceeded, TakenBack, Unproven,
+    Finding, HeldBack, LocalSuccess, NotAdmitted, NotServed, Proven, PutAway, SourceTaskSucceeded,
+    TakenBack, Unproven,
 };
 use super::Status::{Active, Archived, Candidate, Rejected, Retracted, Stale, Verified};
 use super::{Facts, Params, Reason, SourceTask, Status, Withdrawal, Writer, status};
@@ -30,8 +30,6 @@ fn fresh() -> Facts {
         created: Day(NOW),
         served: None,
         revived: None,
-        prediction_errors: 0,
-        uses: 0,
     }
 }
 
@@ -110,15 +108,6 @@ fn an_entry_not_served_for_ninety_days_is_stale_unless_its_predicates_hold() {
     check(Facts { served: Some(Day(NOW - 95)), ..old(300) }, Stale, NotServed { days: 95 });
     check(Facts { predicates: Check::Holds, ..old(300) }, Candidate, Unproven);
     check(Facts { predicates: Check::Unchecked, ..old(300) }, Stale, NotServed { days: 300 });
-}
-
-#[test]
-fn a_hardly_used_entry_with_five_prediction_errors_is_stale() {
-    let wrong = |prediction_errors, uses| Facts { prediction_errors, uses, ..fresh() };
-    check(wrong(4, 0), Candidate, Unproven);
-    check(wrong(5, 2), Stale, PredictionErrors { errors: 5 });
-    check(wrong(50, 3), Candidate, Unproven);
-    check(Facts { predicates: Check::Holds, ..wrong(5, 0) }, Stale, PredictionErrors { errors: 5 });
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Vectors of trust and weight, and the law that evidence never works against its own direction.
 
-use super::{Observed, Params, Reason, Standing, Trust, trust, weight};
+use super::{
+    Observed, Params, Reason, Standing, Trust, trust, trust_vouched, vouched_successes, weight,
+};
 use crate::hop::Hop;
 use crate::outcome::Verdict::{Failure, Success};
 use crate::posterior::Posterior;
@@ -180,4 +182,59 @@ fn whoever_weighs_just_the_most_is_not_cut() {
     let params = Params { hop_factor: 0.5, weight_max: 0.5, ..Params::default() };
     let given = weight(1.0, Standing::At(Hop(1)), &params);
     assert_eq!((given.value, given.reason), (0.5, Reason::Discounted));
+}
+
+fn judge_vouched(history: &[(u32, &str)], vouched_age: u32) -> Trust {
+    let vouched = Some(Day(NOW - vouched_age));
+    trust_vouched(&observed(history), vouched, Day(NOW), &Params::default())
+}
+
+#[test]
+fn a_vouch_counts_as_three_successes_that_fade() {
+    assert!((judge_vouched(&[], 0).value - q10(4.0, 1.0)).abs() < 1e-9);
+    assert!((judge_vouched(&[], 30).value - q10(4.0, 1.0)).abs() < 1e-9);
+    let left = 3.0 * 0.98_f64.powi(70);
+    assert!((judge_vouched(&[], 100).value - q10(1.0 + left, 1.0)).abs() < 1e-9);
+    let params = Params::default();
+    assert!((vouched_successes(Day(NOW - 100), Day(NOW), &params) - left).abs() < 1e-9);
+    assert!((judge_vouched(&[], 5_000).value - judge(&[]).value).abs() < 1e-6);
+}
+
+#[test]
+fn a_vouch_is_beside_the_daily_limit_and_ends_with_the_first_bad_outcomes() {
+    let five = judge_vouched(&[(0, "+++++")], 0);
+    assert_eq!((five.successes_ignored, five.all.alpha()), (0, 9.0));
+    // Six outcomes fill the window: the vouch has no part in it.
+    let misled = judge_vouched(&[(0, "------")], 0);
+    assert_eq!((misled.recent.alpha(), misled.recent.beta()), (1.0, 13.0));
+    assert!(misled.value < judge(&[]).value);
+}
+
+#[test]
+fn a_vouch_never_lowers_trust_and_the_law_of_outcomes_holds_beside_it() {
+    const NOISE: f64 = 1e-10;
+    let params = Params::default();
+    for seed in 0..200 {
+        let mut random = SplitMix64(seed);
+        let (mut day, mut history) = (NOW - 400, Vec::new());
+        for step in 0..20 {
+            day += random.below(25);
+            // The operator may vouch at any time up to now.
+            let vouched = Some(Day(day - random.below(60)));
+            let at =
+                |history: &[Observed]| trust_vouched(history, vouched, Day(day), &params).value;
+            let had = at(&history);
+            assert!(had >= trust(&history, Day(day), &params).value - NOISE, "{seed}, {step}");
+            for verdict in [Success, Failure] {
+                let longer = [history.as_slice(), &[Observed { day: Day(day), verdict }]].concat();
+                let holds = match verdict {
+                    Success => at(&longer) >= had - NOISE,
+                    Failure => at(&longer) <= had + NOISE,
+                };
+                assert!(holds, "seed {seed}, step {step}: {verdict:?}");
+            }
+            let verdict = if random.below(3) == 0 { Failure } else { Success };
+            history.push(Observed { day: Day(day), verdict });
+        }
+    }
 }

@@ -23,7 +23,7 @@ use klnode::store::usage::{Amount, UsageRow};
 use klnode_crdt::equivocation::{Proof, RawProof};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::holding::Holding;
-use klnode_crdt::ids::{Boot, Digest, EntryId, Nonce, StoreId, TaskId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Nonce, StoreId, TaskId, WorkspaceId};
 use klnode_crdt::key::{SecretKey, Signature};
 use klnode_crdt::origin::Memory;
 use klnode_crdt::record::{RawRecord, Record};
@@ -35,6 +35,7 @@ use klnode_crdt::writer::Writer;
 use klnode_federation::proto::filter::{Filter, Reach};
 use klnode_federation::proto::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
 use klnode_federation::proto::pairing::{self, Card, Invitation};
+use klnode_federation::proto::sas;
 use klnode_federation::proto::ticket::{Offer, Secret, Ticket};
 use std::collections::BTreeSet;
 
@@ -167,17 +168,30 @@ fn frames() -> Vec<Vec<u8>> {
     asks.iter().map(Ask::encode).chain(answers.iter().map(Answer::encode)).collect()
 }
 
+fn sas_begin() -> sas::Ask {
+    let [initiator, responder] = [1, 2].map(|byte| AuthorId::from_bytes([byte; 32]));
+    let want = sas::Want::Member("team".into());
+    let parties = sas::Parties { initiator, responder, want: want.clone() };
+    let card = Card { name: "here".into(), addresses: Vec::new() };
+    sas::Ask::Begin(parties.commitment(&[3; 32].into()), want, card)
+}
+
 fn exchanges() -> Vec<Vec<u8>> {
     let card = || Card { name: "here".into(), addresses: vec!["/ip4/192.0.2.1/tcp/1".into()] };
     let nonce = Nonce::from_bytes([2; 16]);
     let asks = [
         pairing::Ask::Join([1; 16].into(), nonce, [3; 32].into(), card()),
         pairing::Ask::Knock(card()),
+        pairing::Ask::Sas(1, sas_begin().encode().into()),
+        pairing::Ask::Offer(1, "klnode1".into()),
+        pairing::Ask::Decline(1, [1; 16].into()),
     ];
     let answers = [
         pairing::Answer::Welcome([4; 32].into(), card(), true),
         pairing::Answer::Wait(card()),
         pairing::Answer::No("no".into()),
+        pairing::Answer::Sas(sas::Answer::Ended(sas::End::Refused).encode().into()),
+        pairing::Answer::Heard,
     ];
     let asked = asks.iter().map(pairing::Ask::encode);
     asked.chain(answers.iter().map(pairing::Answer::encode)).collect()
@@ -251,7 +265,7 @@ fn stored() -> Vec<Vec<u8>> {
 }
 
 fn uses() -> UseRow {
-    let voice = VoiceRow { uid: Some(1_000), successes: 2, failures: 1 };
+    let voice = VoiceRow { uid: Some(1_000), successes: 2, failures: 1, is_confirmed: true };
     let day = Day(20_717);
     UseRow {
         served: 3,
@@ -310,6 +324,7 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         pid: Some(4_242),
         client: Label::parse("client"),
         session: Label::parse("session"),
+        ..CallerRow::default()
     };
     let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
     vec![
@@ -348,6 +363,7 @@ fn derived_rows() -> Vec<(&'static str, Vec<u8>)> {
         through: START,
         examined: 12,
         noted: 3,
+        rule: 0,
     };
     let checkout = CheckoutRow {
         workspace: WorkspaceId::MAIN,
@@ -381,6 +397,7 @@ fn found() -> FindingRow {
         severity: "high".into(),
         confidence: 0.75,
         anchors: vec!["path:src/lib.rs".into()],
+        repositories: vec!["9f86d081884c7d65 remote:example.org/acme/shop".into()],
         verify: vec!["look".into()],
         dismissal: Some(DismissalRow { reason: "reason".into(), is_operators: true }),
         workspace: WorkspaceId::MAIN,
@@ -388,6 +405,7 @@ fn found() -> FindingRow {
         echoes: 1,
         fate: Some(fate),
         session: Label::parse("session"),
+        speaker: None,
         entries: vec![origin(1).id()],
     }
 }
@@ -424,6 +442,7 @@ fn peer_rows() -> Vec<(&'static str, Vec<u8>)> {
         expires: START,
         must_confirm: false,
         used_by: Some(author().author()),
+        joiner: None,
     };
     let workspace =
         WorkspaceRow { name: "team".into(), since: START, is_current: true, owner: None };

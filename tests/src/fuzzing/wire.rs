@@ -10,7 +10,7 @@ use klnode_crdt::wire;
 use klnode_crdt::wire::bounded::{Bounds, Malformed};
 use klnode_federation::proto::limits::{ADDRESS_BYTES_MAX, ADDRESSES_MAX, NAME_CHARS_MAX};
 use klnode_federation::proto::ticket::{BadTicket, Ticket};
-use klnode_federation::proto::{message, pairing as exchange};
+use klnode_federation::proto::{message, pairing as exchange, sas};
 use std::fmt::Debug;
 
 /// The tables whose values are more than fixed-width numbers, in the order of their numbers here.
@@ -90,12 +90,23 @@ pub(super) fn frames(data: &[u8]) {
 pub(super) fn pairing(data: &[u8]) {
     let asked = check(data, exchange::Ask::decode, exchange::Ask::encode);
     let answered = check(data, exchange::Answer::decode, exchange::Answer::encode);
-    let asked = asked.map(|asked| match asked {
-        exchange::Ask::Join(_, _, _, card) | exchange::Ask::Knock(card) => card,
+    let asked = asked.and_then(|asked| match asked {
+        exchange::Ask::Join(_, _, _, card) | exchange::Ask::Knock(card) => Some(card),
+        exchange::Ask::Sas(_, bytes) => match check(&bytes, sas::Ask::decode, sas::Ask::encode) {
+            Some(sas::Ask::Begin(_, _, card)) => Some(card),
+            _ => None,
+        },
+        exchange::Ask::Offer(..) | exchange::Ask::Decline(..) => None,
     });
     let answered = answered.and_then(|answered| match answered {
         exchange::Answer::Welcome(_, card, _) | exchange::Answer::Wait(card) => Some(card),
-        exchange::Answer::No(_) => None,
+        exchange::Answer::Sas(bytes) => {
+            match check(&bytes, sas::Answer::decode, sas::Answer::encode) {
+                Some(sas::Answer::Joined(_, card)) => Some(card),
+                _ => None,
+            }
+        }
+        exchange::Answer::No(_) | exchange::Answer::Heard => None,
     });
     for card in asked.into_iter().chain(answered) {
         let cut = card.cut();

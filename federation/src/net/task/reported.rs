@@ -81,9 +81,9 @@ impl Task {
         };
         let line = Line { address, opened: Instant::now(), is_closing: false };
         self.book.connected(&peer, line.opened);
-        let is_single = self.dials.remove(&id);
-        if is_single || !self.lines.contains_key(&peer) {
-            self.outbox.push_back(line.connected(author));
+        let dialled = self.dials.remove(&id);
+        if dialled.is_some() || !self.lines.contains_key(&peer) {
+            self.outbox.push_back(line.connected(author, dialled));
         }
         self.lines.entry(peer).or_default().insert(id, line);
     }
@@ -103,16 +103,16 @@ impl Task {
     /// A dial failed: a single one, which is reported, or one of an approved peer, which is
     /// reported unless the peer came by itself in the meantime.
     pub(super) fn undialled(&mut self, peer: Option<PeerId>, id: ConnectionId, error: &DialError) {
-        let is_single = self.dials.remove(&id);
+        let dialled = self.dials.remove(&id);
         let is_connected = peer.is_some_and(|peer| self.lines.contains_key(&peer));
-        if let Some(peer) = peer.filter(|_| !is_single) {
+        if let Some(peer) = peer.filter(|_| dialled.is_none()) {
             self.book.failed(&peer, Instant::now());
             self.recall(&peer);
         }
-        if is_single || !is_connected {
+        if dialled.is_some() || !is_connected {
             let peer = peer.and_then(|peer| address::author(&peer));
             let reason = reason::of_dial(error);
-            self.outbox.push_back(Event::DialFailed { peer, reason });
+            self.outbox.push_back(Event::DialFailed { peer, dialled, reason });
         }
     }
 

@@ -12,6 +12,7 @@ use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::person::Approval;
+use crate::api::places::predicates;
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::api::translate;
@@ -19,7 +20,7 @@ use crate::engine::{
     Arrival, Command, Ingested, Marks, NewEntry, Receipt, Rejection, Source, SourceKey, Verdict,
     rehearse,
 };
-use crate::query::{complaint, inspect, is_only_proposed};
+use crate::query::{Bindings, Identity, complaint, inspect, is_only_proposed, recorded, tellable};
 use crate::store::peers::Society;
 use crate::store::rows::{CallerRow, OverlayRow};
 use crate::store::{Error, Snapshot};
@@ -27,6 +28,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, EntryId};
@@ -34,6 +36,7 @@ use klnode_crdt::lattice::Lattice;
 use klnode_crdt::origin::Origin;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
+use klnode_crdt::writer::Claim;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -393,7 +396,9 @@ impl Reader {
         number: u64,
     ) -> Result<Read, Unreadable> {
         let (said, context) = (line.clone(), self.context(number));
+        let prior = line.prior_evidence();
         let mut new = line.into_entry(self.author, self.now, &context).map_err(short)?;
+        self.leave_unknown_remotes(&mut new);
         let source = self.source(&new, format, key)?;
         let entry = id(&new, &source);
         let is_repeated = self.is_repeated(&said, entry, &source)?;
@@ -415,8 +420,26 @@ impl Reader {
             return Ok(Read::Rehearsed { is_taken, forgets: false, waits: false, is_proposed });
         }
         new.source = Some(source);
-        let commands = vec![Command::Create(Box::new(new))];
+        let mut commands = vec![Command::Create(Box::new(new))];
+        commands.extend(prior.map(|prior| Command::NotePrior { entry, prior }));
         Ok(Read::Wanted { commands, forgets: false, entry: None })
+    }
+
+    /// Records the repositories of predicates only as far as members of the workspace may learn of
+    /// them.
+    fn leave_unknown_remotes(&self, new: &mut NewEntry) {
+        let is_repository =
+            |claim: &Claim| matches!(claim, Claim::Add(TextSet::ANCHOR_REPOSITORIES, _));
+        let said = new.claims.iter().filter_map(|claim| match claim {
+            Claim::Add(TextSet::ANCHOR_REPOSITORIES, element) => Some(element.as_str()),
+            _ => None,
+        });
+        let told = |identity: &Identity| {
+            tellable(&self.snapshot, &self.society, identity, new.workspace).ok()?
+        };
+        let elements = Bindings::read(said).carried_over(predicates(&new.claims), told);
+        new.claims.retain(|claim| !is_repository(claim));
+        new.claims.extend(elements.into_iter().map(recorded));
     }
 
     /// Whether this node speaks of an entry already.
@@ -506,14 +529,13 @@ fn conclude(
             Ok(Receipt::Created(_)) => is_taken = true,
             Ok(Receipt::Known(_)) => {}
             // Marks are set on what is held already, too.
-            Ok(
-                Receipt::Done(_)
-                | Receipt::Task(_)
-                | Receipt::Finding(_)
-                | Receipt::Upkeep(_)
-                | Receipt::Noted,
-            ) => {
+            Ok(Receipt::Done(_) | Receipt::Task(_) | Receipt::Finding(_) | Receipt::Upkeep(_)) => {
                 is_taken = true;
+            }
+            // Prior evidence that was not there before.
+            Ok(Receipt::Noted) => {
+                is_taken = true;
+                imported.prior += 1;
             }
             Ok(Receipt::Ingested(ingested)) => {
                 for of in ingested {

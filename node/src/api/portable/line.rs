@@ -4,13 +4,15 @@
 //! that say it, for a node. A line without records is plain: whoever imports it is its author. The
 //! fields have the same names in both, so that an exported line without its records is a plain one.
 
+use crate::api::places::predicates;
 use crate::api::translate;
 use crate::api::types::NewEntry;
 use crate::engine::{self, Marks};
-use crate::query;
+use crate::query::{self, Identity};
 use crate::store::rows::OverlayRow;
 use data_encoding::BASE64;
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
+use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::key::Signature;
@@ -47,6 +49,17 @@ pub struct Head {
     pub node: String,
     /// Entries that follow, forgotten ones included.
     pub entries: u64,
+}
+
+/// A repository, and the predicates of the line that belong to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LineRepository {
+    /// `root:HEX` for each root commit, then `remote:HOST/PATH`; one of the two may be missing.
+    pub repository: String,
+    /// Which predicates; all of the line unless given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub predicates: Vec<String>,
 }
 
 /// What one line says. Only `title` and `content` are needed in a plain one.
@@ -116,6 +129,9 @@ pub struct Line {
     /// What must hold for it to be valid.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
+    /// The repositories in which anchors and `depends_on` were written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<LineRepository>,
     /// What other systems call it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub external_keys: Vec<String>,
@@ -131,7 +147,8 @@ pub struct Line {
     /// Whether it was put away.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
-    /// What was observed; travels in records alone.
+    /// What was observed. The records of an exported line say it; of a plain line it becomes prior
+    /// evidence here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
     /// The operator's marks.
@@ -299,6 +316,7 @@ impl Line {
             anchors: set(TextSet::ANCHORS),
             verify_steps: set(TextSet::VERIFY_STEPS),
             depends_on: set(TextSet::DEPENDS_ON),
+            repositories: repositories(view),
             external_keys: set(TextSet::EXTERNAL_KEYS),
             evidence: cited(false),
             context: cited(true),
@@ -360,6 +378,15 @@ impl Line {
         self.links.retain(|link| !parse_link(link).is_ok_and(|of| places.contains(&of.relation)));
     }
 
+    /// What a plain line says was observed elsewhere. Confirmations are none here: prior evidence
+    /// confirms nothing.
+    pub fn prior_evidence(&self) -> Option<engine::PriorEvidence> {
+        let Observed { successes, failures, .. } = self.observed?;
+        let (successes, failures) = (Thousandths(successes), Thousandths(failures));
+        let prior = engine::PriorEvidence { successes, failures };
+        Some(prior).filter(|prior| *prior != engine::PriorEvidence::default())
+    }
+
     /// The entry that a plain line stands for. What has no evidence cites `context`: the line.
     pub fn into_entry(
         self,
@@ -370,6 +397,7 @@ impl Line {
         let cited_by = cited_by.to_string();
         let failed_work = self.failed_work.map(|text| (Register::FAILED_WORK, text));
         let (links, external_keys) = (self.links, self.external_keys);
+        let repositories = self.repositories;
         let new = NewEntry {
             title: self.title.ok_or("title: it is missing")?,
             content: self.content.ok_or("content: it is missing")?,
@@ -384,6 +412,7 @@ impl Line {
             thread: self.thread,
             tags: self.tags,
             evidence: self.evidence,
+            source: None,
             anchors: self.anchors,
             verify_steps: self.verify_steps,
             depends_on: self.depends_on,
@@ -394,6 +423,18 @@ impl Line {
             .map_err(|error| error.message().to_owned())?;
         new.registers.extend(failed_work);
         new.claims.extend(external_keys.into_iter().map(|k| Claim::Add(TextSet::EXTERNAL_KEYS, k)));
+        for LineRepository { repository, predicates: of } in repositories {
+            let identity: Identity = repository.parse().map_err(|()| {
+                format!(
+                    "repositories: `{repository}` is no repository; write it as root:HEX, \
+                     remote:HOST/PATH, or both"
+                )
+            })?;
+            let said = predicates(&new.claims);
+            let meant = said.filter(|text| of.is_empty() || of.iter().any(|one| one == text));
+            let elements = query::bind(&identity, meant);
+            new.claims.extend(elements.into_iter().map(query::recorded));
+        }
         for link in links {
             new.claims.push(Claim::Link(parse_link(&link)?));
         }
@@ -415,6 +456,19 @@ impl Line {
         }
         Ok(new)
     }
+}
+
+/// The repositories of a view's predicates.
+fn repositories(view: &View) -> Vec<LineRepository> {
+    let sets = [TextSet::ANCHORS, TextSet::DEPENDS_ON];
+    let texts = sets.iter().filter_map(|set| view.texts.get(set)).flat_map(|of| of.keys());
+    let bindings = query::Bindings::of(view);
+    let grouped = bindings.by_repository(texts.map(String::as_str)).into_iter();
+    let line = |(identity, predicates): (&Identity, Vec<&str>)| LineRepository {
+        repository: identity.to_string(),
+        predicates: predicates.into_iter().map(str::to_owned).collect(),
+    };
+    grouped.map(line).collect()
 }
 
 fn observed(view: &View) -> Option<Observed> {

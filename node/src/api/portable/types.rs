@@ -92,6 +92,9 @@ pub struct Imported {
     /// proposals until somebody accepts them.
     #[serde(default)]
     pub proposed: u64,
+    /// Lines that brought prior evidence, which this node keeps for itself.
+    #[serde(default)]
+    pub prior: u64,
     /// Lines of which something waits for the operator; what only waits is neither taken nor known.
     pub quarantined: u64,
     /// Lines whose marks were left out: this node did not export them.
@@ -133,6 +136,7 @@ impl Imported {
         self.refused += other.refused;
         self.forgotten += other.forgotten;
         self.proposed += other.proposed;
+        self.prior += other.prior;
         self.quarantined += other.quarantined;
         self.unmarked += other.unmarked;
         let room = PROBLEMS_MAX.saturating_sub(self.problems.len());

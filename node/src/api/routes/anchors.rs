@@ -4,14 +4,20 @@ use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::places::predicates;
 use crate::api::server::Service;
-use crate::api::types::{AnchorsCheck, AnchorsChecked, FlaggedAtom};
+use crate::api::types::{AnchoredPredicate, AnchorsCheck, AnchorsChecked, FlaggedAtom};
 use crate::engine::{Command, Looks};
-use crate::query::{Cancel, Found, Gate, GitCheckout, Looked};
+use crate::query::{
+    CallerCheckout, Cancel, Found, Gate, Identity, Looked, Reading, Skipped, bind, recorded, unbind,
+};
+use crate::store::Error;
 use axum::extract::State;
 use klnode_crdt::charter;
+use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::lww::Register;
+use klnode_crdt::writer::Claim;
 use klnode_scoring::rank::signals::Check;
 use klnode_scoring::status::Status;
 use std::path::{Path, PathBuf};
@@ -121,8 +127,10 @@ fn page(
     looks: &mut Looks,
     cancel: &Cancel,
 ) -> Result<AnchorsChecked, ApiError> {
-    let checkout = GitCheckout::open(folder)
-        .map_err(|error| ApiError::new(Kind::Invalid, error.to_string(), None))?;
+    let checkout = service.reader.open_checkout(folder);
+    let checkout =
+        checkout.map_err(|error| ApiError::new(Kind::Invalid, error.to_string(), None))?;
+    let root = checkout.files().map(|files| files.path().display().to_string());
     let snapshot = service.snapshot()?;
     let reading = service.reader.at(&snapshot, (service.now)())?;
     let first = after.map_or([0; 16], |after| {
@@ -146,11 +154,13 @@ fn page(
     }
     let looked = reading.look_at_all(&found, &checkout);
     let mut answer = AnchorsChecked {
-        root: checkout.path().display().to_string(),
+        root: root.unwrap_or_default(),
         entries: 0,
         predicates: 0,
         broken: Vec::new(),
         unknown: Vec::new(),
+        skipped_elsewhere: 0,
+        skipped_unrecorded: 0,
         next: next.map(|last: EntryId| last.to_string()),
     };
     for (found, looked) in found.iter().zip(&looked) {
@@ -177,10 +187,14 @@ fn add(answer: &mut AnchorsChecked, found: &Found, looked: &Looked) {
         atom: atom.to_owned(),
         reason,
     };
+    let count = |of: usize| u64::try_from(of).unwrap_or(u64::MAX);
+    let Skipped { elsewhere, unrecorded } = looked.skipped;
+    answer.skipped_elsewhere += count(elsewhere);
+    answer.skipped_unrecorded += count(unrecorded);
     let findings = looked.findings.iter().map(|one| &one.finding);
     let findings = findings.map(|finding| flagged(&finding.atom, finding.reason.to_string()));
-    answer.entries += 1;
-    answer.predicates += u64::try_from(looked.predicates).unwrap_or(u64::MAX);
+    answer.entries += u64::from(looked.predicates > 0);
+    answer.predicates += count(looked.predicates);
     match looked.check {
         Check::Holds | Check::Nothing => {}
         Check::Broken => answer.broken.extend(findings),
@@ -189,6 +203,60 @@ fn add(answer: &mut AnchorsChecked, found: &Found, looked: &Looked) {
         }
         Check::Unchecked => answer.unknown.extend(findings),
     }
+}
+
+/// The predicates of an entry that its author and this person's nodes say, with the repositories that
+/// each was written in.
+pub(super) fn anchored(
+    found: &Found,
+    reading: &Reading<'_>,
+    checkout: Option<&CallerCheckout>,
+) -> Result<Vec<AnchoredPredicate>, Error> {
+    let mut anchored = Vec::new();
+    for (predicate, identities) in found.predicates() {
+        let is_same = |of: &Identity| checkout.is_some_and(|c| of.is_same_repository(c.identity()));
+        let here = identities.iter().any(is_same);
+        let names: Result<Vec<String>, _> =
+            identities.iter().map(|identity| reading.repository_name(identity)).collect();
+        let (predicate, repositories) = (predicate.to_owned(), names?);
+        anchored.push(AnchoredPredicate { predicate, repositories, here });
+    }
+    Ok(anchored)
+}
+
+/// The claims that record a repository with the predicates that an edit adds, and that drop it from
+/// those it withdraws; and whether predicates are added for which there is none to record.
+pub(super) fn rebound(
+    service: &Service,
+    entry: EntryId,
+    claims: &[Claim],
+    folder: Option<&Path>,
+) -> Result<(Vec<Claim>, bool), ApiError> {
+    let sets = [TextSet::ANCHORS, TextSet::DEPENDS_ON];
+    let snapshot = service.snapshot()?;
+    let held = snapshot.entry(entry)?.to_entry();
+    let own = held.claims.get(&service.author);
+    let is_kept = |of: TextSet, text: &String| {
+        let others = sets.iter().filter(|set| **set != of);
+        let mut others = others.filter_map(|set| own?.texts.get(set));
+        others.any(|set| set.present().any(|one| one == text))
+    };
+    let withdrawn = claims.iter().filter_map(|claim| match claim {
+        Claim::Withdraw(set, text) if sets.contains(set) && !is_kept(*set, text) => Some(text),
+        _ => None,
+    });
+    let recorded_here = own.and_then(|own| own.texts.get(&TextSet::ANCHOR_REPOSITORIES));
+    let elements = recorded_here.into_iter().flat_map(|set| set.present().cloned()).collect();
+    let mut more = unbind(&elements, withdrawn.map(String::as_str));
+    let workspace = held.origin.as_ref().map(|origin| origin.workspace());
+    let (Some(workspace), Some(_)) = (workspace, predicates(claims).next()) else {
+        return Ok((more, false));
+    };
+    let society = service.society(&snapshot)?;
+    let identity = service.reader.written_in(&snapshot, &society, folder, workspace)?;
+    let Some(identity) = identity else { return Ok((more, true)) };
+    more.extend(bind(&identity, predicates(claims)).into_iter().map(recorded));
+    Ok((more, false))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Briefings: what of a workspace matters now, without a question.
 
 use super::anchors;
+use super::tasks::task_named;
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
@@ -23,7 +24,7 @@ pub(super) async fn briefing(
     caller: Caller,
     Params(asked): Params<BriefingQuery>,
 ) -> Answered<Briefing> {
-    let BriefingQuery { workspace, thread, budget_tokens: tokens_max, checkout } = asked;
+    let BriefingQuery { workspace, thread, task, budget_tokens: tokens_max, checkout } = asked;
     if let Some(tokens) = tokens_max.filter(|tokens| !BRIEFING_TOKENS.contains(tokens)) {
         let (least, most) = (BRIEFING_TOKENS.start(), BRIEFING_TOKENS.end());
         let message =
@@ -33,14 +34,19 @@ pub(super) async fn briefing(
     let is_named = workspace.is_some();
     let workspace = service.workspace_for(workspace.as_deref())?;
     let checkout = anchors::permitted(caller, checkout.as_deref())?;
-    let mut question = BriefingQuestion { workspace, thread, tokens_max, checkout };
+    let task = task.as_deref().map(task_named).transpose()?;
+    let task_thread = None;
+    let mut question = BriefingQuestion { workspace, thread, task_thread, tokens_max, checkout };
     let (start, working) = (Instant::now(), service.clone());
     let told = apart(move |cancel| {
         let (snapshot, now) = (working.snapshot()?, (working.now)());
-        if let Some(folder) = question.checkout.as_deref().filter(|_| !is_named) {
+        if question.checkout.is_some() || task.is_some() {
             let society = working.society(&snapshot)?;
-            let here = working.reader.here(&snapshot, &society, Some(folder))?;
-            question.workspace = here.workspace.unwrap_or(question.workspace);
+            let here = working.reader.here(&snapshot, &society, question.checkout.as_deref())?;
+            question.task_thread = working.served_thread(&snapshot, task, &here)?;
+            if !is_named && question.checkout.is_some() {
+                question.workspace = here.workspace.unwrap_or(question.workspace);
+            }
         }
         Ok(working.reader.briefing(&snapshot, &question, now, cancel)?)
     })
@@ -86,6 +92,7 @@ fn entry(one: &Briefed) -> BriefingEntry {
     BriefingEntry {
         code: one.code.clone(),
         id: found.entry.to_string(),
+        version: found.version(),
         title: one.title().to_owned(),
         line: one.line.clone(),
         status: found.judged.standing.status.name().to_owned(),
@@ -102,6 +109,7 @@ fn task((name, row): &(TaskId, TaskRow)) -> BriefingEntry {
     BriefingEntry {
         code: name.to_string(),
         id: name.to_string(),
+        version: String::new(),
         title: row.goal.clone(),
         line: String::new(),
         status: "open".to_owned(),

@@ -7,7 +7,7 @@ use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::person::Approval;
-use crate::api::places::Settled;
+use crate::api::places::{Settled, predicates};
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{
@@ -15,7 +15,7 @@ use crate::api::types::{
     Observe, Observed, Outcome, Overlay, ShareFlag, ShowQuery,
 };
 use crate::engine::{Command, Confirmation, Marks, Receipt, Rejection, TaskAct, TaskDone, edited};
-use crate::query::{Found, Gate, Reading, complaint};
+use crate::query::{Found, Gate, Reading, complaint, shell};
 use crate::store::Error;
 use axum::extract::State;
 use klnode_crdt::claims::Claims;
@@ -23,6 +23,7 @@ use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::tally::Observation;
+use klnode_crdt::view;
 use klnode_crdt::writer::Claim;
 use klnode_scoring::outcome;
 use klnode_scoring::status::Status;
@@ -35,6 +36,10 @@ const FAULT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Why an observation does not count.
 const NOTED: &str = "noted, not counted: you said the same of it today; in a task each counts, and \
                      `klnode task begin` begins one";
+
+/// What to do where a confirmation needs a person's key and there is none.
+const NO_PERSON_HINT: &str = "run that in a terminal, where it asks you for a passphrase; then confirm \
+                              again with --as-person";
 
 /// Writes an entry; a procedural one only where this node has no person's key.
 #[utoipa::path(post, path = "/v1/entries", request_body = NewEntry,
@@ -74,7 +79,9 @@ async fn created(
         Ok(settled)
     });
     let settled = settled.await?;
-    let Settled { new, workspace, is_current, thread, cited, offered } = settled;
+    let Settled { new, workspace, is_current, thread, cited, offered, repository } = settled;
+    let is_unanchored = repository.is_none() && predicates(&new.claims).next().is_some();
+    let repository = repository.map(|identity| identity.in_words());
     let is_shared = !new.workspace.is_personal();
     let (kind, new) = (new.kind, Box::new(new));
     let command = match task {
@@ -90,8 +97,19 @@ async fn created(
     service.note_read(caller, same.iter().map(|(other, _)| *other).collect()).await;
     let same = same.map(|(other, code)| Named { id: other.to_string(), code });
     let (id, code) = (entry.to_string(), kind.code(entry));
-    let current = is_current;
-    Ok(Answer(Added { id, code, workspace, current, thread, cited, offered, flags, same }))
+    Ok(Answer(Added {
+        id,
+        code,
+        workspace,
+        current: is_current,
+        thread,
+        cited,
+        offered,
+        repository,
+        unanchored: is_unanchored,
+        flags,
+        same,
+    }))
 }
 
 /// What there is to say beside an entry that was just written.
@@ -171,17 +189,21 @@ async fn changed(
     edit: Edit,
     approval: Approval,
 ) -> Answered<Edited> {
+    let folder = anchors::permitted(caller, edit.checkout.as_deref())?;
     let claims = translate::edit(edit, &service.author.to_string(), (service.now)())?;
     let entry = resolve_for_change(&service, entry).await?;
     let working = service.clone();
     let claims = apart(move |_| {
+        let mut claims = claims;
         check_edit(&working, entry, &claims, approval)?;
-        Ok(claims)
+        let (more, is_unanchored) = anchors::rebound(&working, entry, &claims, folder.as_deref())?;
+        claims.extend(more);
+        Ok((claims, is_unanchored))
     });
-    let claims = claims.await?;
+    let (claims, unanchored) = claims.await?;
     service.submit(caller, Command::Claim { entry, claims }).await?;
     let Answer(Named { id, code }) = named(&service, entry).await?;
-    Ok(Answer(Edited { id, code, flags: flagged(service, entry).await }))
+    Ok(Answer(Edited { id, code, unanchored, flags: flagged(service, entry).await }))
 }
 
 /// What to look at before others have an entry.
@@ -191,7 +213,7 @@ fn flags(reading: &Reading<'_>, entry: EntryId) -> Result<Vec<ShareFlag>, Error>
 }
 
 /// The same of one that was changed. It is, whatever can be told of it.
-async fn flagged(service: Service, entry: EntryId) -> Vec<ShareFlag> {
+pub(super) async fn flagged(service: Service, entry: EntryId) -> Vec<ShareFlag> {
     let told = apart(move |_| {
         let snapshot = service.snapshot()?;
         let reading = service.reader.at(&snapshot, (service.now)())?;
@@ -341,9 +363,12 @@ pub(super) async fn confirm_as_person(
 ) -> Answered<Confirmed> {
     let entry = resolve(&service.snapshot()?, &entry)?;
     if service.person.is_absent() {
-        let message = "confirm as the person behind this node: there is no person's key";
-        let hint = "`klnode person new` makes one";
-        return Err(ApiError::new(Kind::Refused, message, Some(hint)));
+        let message = format!(
+            "confirm as the person behind this node: there is no person's key; `klnode --home {} \
+             person new` makes one",
+            shell::path(&service.home)
+        );
+        return Err(ApiError::new(Kind::Refused, message, Some(NO_PERSON_HINT)));
     }
     match service.submit(caller, Command::ConfirmAsPerson { entry }).await? {
         Receipt::Task(TaskDone::Confirmed(as_what)) => {
@@ -369,9 +394,19 @@ async fn confirmed(
             let reason = "it was served to this session, or to one that began a task of the chain";
             ("primed", reason.to_owned())
         }
+        Some(Confirmation::ServedToClient) => {
+            let reason = "it was served to the same client: to this caller, or to another below the \
+                          same client process";
+            ("primed", reason.to_owned())
+        }
         Some(Confirmation::ServedToUser) => {
-            let reason = "the same user was served it lately, and nothing tells that session from \
+            let reason = "the same user was served it lately, and nothing tells that caller from \
                           this one";
+            ("primed", reason.to_owned())
+        }
+        Some(Confirmation::UserAgain) => {
+            let reason =
+                "an agent of the same user confirmed it earlier today, and one a day counts";
             ("primed", reason.to_owned())
         }
         Some(Confirmation::Written(by)) => ("primed", format!("it was written in task {by}")),
@@ -432,7 +467,20 @@ pub(super) async fn retract(
     Path(entry): Path<String>,
 ) -> Answered<Done> {
     let entry = resolve_for_change(&service, &entry).await?;
-    done(&service, caller, entry, Command::Retract { entry }).await
+    let Answer(done) = done(&service, caller, entry, Command::Retract { entry }).await?;
+    Ok(Answer(Done { remains_by: remaining_author(service, entry).await, ..done }))
+}
+
+/// The author of the text that is still shown after this node withdrew its own statements.
+async fn remaining_author(service: Service, entry: EntryId) -> Option<String> {
+    let read = apart(move |_| {
+        let snapshot = service.snapshot()?;
+        let found = service.reader.read(&snapshot, entry, (service.now)())?;
+        let live = found.filter(|found| found.view.state == view::State::Live);
+        Ok(live.and_then(|found| found.author.map(|by| by.name.clone())))
+    });
+    // The statements are withdrawn, whether or not the rest can be read.
+    read.await.unwrap_or_default()
 }
 
 /// Forgets an entry for good.
@@ -538,5 +586,5 @@ async fn title(service: Service, entry: EntryId) -> Option<String> {
 
 fn told(service: &Service, entry: EntryId, code: String, title: Option<String>) -> Answered<Done> {
     let (id, head) = (entry.to_string(), service.snapshot()?.head().0);
-    Ok(Answer(Done { id, code, title, head, before: false }))
+    Ok(Answer(Done { id, code, title, head, before: false, remains_by: None }))
 }

@@ -1,5 +1,6 @@
 //! Findings: recorded in a task, listed, handed down, dismissed, kept.
 
+use super::anchors::permitted;
 use super::tasks::{find, open_task, task_named};
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
@@ -8,7 +9,7 @@ use crate::api::exchange::{Answer, Answered, Body, Params, Path};
 use crate::api::server::Service;
 use crate::api::types::{Dismiss, Findings, FindingsQuery, NewFinding, TaskFinding};
 use crate::engine::{self, CHAIN_TASKS_MAX, Command, FindingAct, FindingDone, Receipt};
-use crate::query::{Found, Reading, complaint, entry_like};
+use crate::query::{Found, Reading, bind, complaint, entry_like};
 use crate::store::Snapshot;
 use crate::store::findings::{Became, FindingKey, FindingRow};
 use crate::store::tasks::TaskState;
@@ -27,7 +28,8 @@ pub(super) async fn record(
     Body(new): Body<NewFinding>,
 ) -> Answered<TaskFinding> {
     let task = task_named(&task)?;
-    let NewFinding { text, severity, confidence, anchors, verify, dismiss, workspace } = new;
+    let folder = permitted(caller, new.checkout.as_deref())?;
+    let NewFinding { text, severity, confidence, anchors, verify, dismiss, workspace, .. } = new;
     clean("text", &text)?;
     for anchor in &anchors {
         clean("anchors", anchor)?;
@@ -37,11 +39,20 @@ pub(super) async fn record(
     }
     clean("dismiss", dismiss.as_deref().unwrap_or_default())?;
     let workspace = service.workspace_for(workspace.as_deref())?;
+    let working = service.clone();
+    let written_in = apart(move |_| {
+        let snapshot = working.snapshot()?;
+        let society = working.society(&snapshot)?;
+        Ok(working.reader.written_in(&snapshot, &society, folder.as_deref(), workspace)?)
+    });
+    let identity = written_in.await?.unwrap_or_default();
+    let repositories = bind(&identity, anchors.iter().map(String::as_str));
     let new = engine::NewFinding {
         text,
         severity,
         confidence,
         anchors,
+        repositories,
         verify,
         dismissal: dismiss,
         workspace,

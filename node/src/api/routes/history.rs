@@ -9,6 +9,7 @@ use crate::api::history;
 use crate::api::server::Service;
 use crate::api::translate;
 use crate::api::types::{Entry, History, HistoryRecord};
+use crate::query::name_of;
 use axum::extract::State;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::kind;
@@ -44,7 +45,9 @@ fn told(service: &Service, name: &str) -> Result<(EntryId, History), ApiError> {
     let mut records = Vec::with_capacity(places.len());
     for (seq, record) in &places {
         let told = history::record(*seq, record, snapshot.caller(*seq)?, service.author);
-        records.push(HistoryRecord { heard: is_heard(record.header().author), ..told });
+        let author = record.header().author;
+        let author_name = name_of(&reading.society, author);
+        records.push(HistoryRecord { heard: is_heard(author), author_name, ..told });
     }
     let id = entry.to_string();
     let Some(shown) = found.as_ref().map(translate::entry) else {

@@ -7,6 +7,7 @@ use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body, Path};
+use crate::api::places::predicates;
 use crate::api::server::Service;
 use crate::api::sharing::{find_peer, find_workspace};
 use crate::api::translate;
@@ -14,7 +15,7 @@ use crate::api::types::{
     Accept, Accepted, ArchiveThread, ArchivedThread, Proposed, Supersede, Superseded,
 };
 use crate::engine::Command;
-use crate::query::{Cancel, Found, ProposedCitation, Reading, SuccessionError};
+use crate::query::{Cancel, Found, ProposedCitation, Reading, SuccessionError, recorded};
 use axum::extract::State;
 use futures_util::future::try_join_all;
 use klnode_crdt::charter;
@@ -189,6 +190,9 @@ fn taken(
         });
         claims.push(offer.claim);
     }
+    let bindings = reading.proposed_bindings(&found, first)?;
+    let elements = bindings.carried_over(predicates(&claims), |identity| Some(identity.clone()));
+    claims.extend(elements.into_iter().map(recorded));
     Ok((code, accepted, claims))
 }
 

@@ -10,20 +10,23 @@ use crate::api::translate;
 use crate::api::types::{Entry, List, ListQuery};
 use crate::query::{Cancel, Found};
 use crate::store::peers::Society;
+use crate::store::rows::ViewRow;
+use crate::store::{Error, Snapshot};
 use axum::extract::State;
 use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::ids::WorkspaceId;
+use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::kind::Kind as EntryKind;
 use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
+use klnode_crdt::time::WallTime;
 use klnode_crdt::view::State as Shown;
 use klnode_federation::proto::filter::{STATUSES, covers};
 
 /// Entries in one page of a listing.
 const LIST_LIMIT_DEFAULT: usize = 50;
 
-/// Lists entries, by id.
+/// Lists entries, by id, or the newest change first.
 #[utoipa::path(get, path = "/v1/entries", params(ListQuery),
     responses((status = 200, body = List)))]
 pub(super) async fn list(
@@ -38,6 +41,9 @@ fn page(service: &Service, query: &ListQuery, cancel: &Cancel) -> Result<List, A
     let hint = "the rest is on the next pages: `--after`, or `after` over the API";
     let limit = how_many(query.limit, LIST_LIMIT_DEFAULT, "entries", Some(hint))?;
     let snapshot = service.snapshot()?;
+    if query.recent {
+        return recent_page(service, &snapshot, query, limit, cancel);
+    }
     let first = match &query.after {
         None => [0; 16],
         Some(after) => {
@@ -51,16 +57,59 @@ fn page(service: &Service, query: &ListQuery, cancel: &Cancel) -> Result<List, A
     let wanted = Wanted::of(query, &reading.society)?;
     for row in snapshot.entries_between(first, [0xFF; 16])? {
         let (entry, row) = row?;
-        let is_charter = row.workspace.is_some_and(|id| charter::entry(id) == entry);
-        let is_elsewhere = wanted.workspace.is_some_and(|id| row.workspace != Some(id));
-        let is_other = wanted.memory.is_some_and(|of| row.memory() != Some(of));
-        if row.is_forgotten || row.is_parked() || is_charter || is_elsewhere || is_other {
+        if !wanted.may_be_met_by(entry, &row) {
             continue;
         }
         if cancel.is_cancelled() {
             break;
         }
         let found = reading.read_sound(entry)?.filter(|found| wanted.is_met_by(found));
+        let Some(found) = found else { continue };
+        if entries.len() == limit {
+            next = entries.last().map(|last: &Entry| last.id.clone());
+            break;
+        }
+        entries.push(translate::listed(&found, &reading)?);
+    }
+    Ok(List { entries, next })
+}
+
+/// One page of a listing, newest change first. The day of a change is in the records, so all of them
+/// are read; only the entries of the page are judged, unless a filter needs to.
+fn recent_page(
+    service: &Service,
+    snapshot: &Snapshot,
+    query: &ListQuery,
+    limit: usize,
+    cancel: &Cancel,
+) -> Result<List, ApiError> {
+    let reading = service.reader.at(snapshot, (service.now)())?;
+    let wanted = Wanted::of(query, &reading.society)?;
+    let mut all: Vec<(Option<WallTime>, EntryId)> = Vec::new();
+    for row in snapshot.entries_between([0; 16], [0xFF; 16])? {
+        let (entry, row) = row?;
+        if !wanted.may_be_met_by(entry, &row) {
+            continue;
+        }
+        if cancel.is_cancelled() {
+            return Ok(List { entries: Vec::new(), next: None });
+        }
+        let updated = Error::unless_damaged(reading.updated(entry, row.workspace))?;
+        all.extend(updated.map(|updated| (updated, entry)));
+    }
+    all.sort_by(|one, two| two.cmp(one));
+    let first = match query.after.as_deref().map(|after| resolve(snapshot, after)).transpose()? {
+        None => 0,
+        Some(after) => {
+            // By its date, since the entry itself may be filtered out by now.
+            let row = snapshot.view_row(after)?;
+            let updated = reading.updated(after, row.and_then(|row| row.workspace))?;
+            all.partition_point(|one| *one >= (updated, after))
+        }
+    };
+    let (mut entries, mut next) = (Vec::new(), None);
+    for (_, entry) in &all[first..] {
+        let found = reading.read_sound(*entry)?.filter(|found| wanted.is_met_by(found));
         let Some(found) = found else { continue };
         if entries.len() == limit {
             next = entries.last().map(|last: &Entry| last.id.clone());
@@ -117,6 +166,14 @@ impl<'a> Wanted<'a> {
         let (is_proposed, is_hidden) = (query.proposed, query.hidden);
         let thread = query.thread.as_deref();
         Ok(Self { workspace, kind, sub_type, memory, tag, thread, status, is_proposed, is_hidden })
+    }
+
+    /// Whether an entry can be listed, as far as its row says; `is_met_by` looks at the rest.
+    fn may_be_met_by(&self, entry: EntryId, row: &ViewRow) -> bool {
+        let is_charter = row.workspace.is_some_and(|id| charter::entry(id) == entry);
+        let is_elsewhere = self.workspace.is_some_and(|id| row.workspace != Some(id));
+        let is_other = self.memory.is_some_and(|of| row.memory() != Some(of));
+        !(row.is_forgotten || row.is_parked() || is_charter || is_elsewhere || is_other)
     }
 
     fn is_met_by(&self, found: &Found) -> bool {

@@ -7,10 +7,12 @@
 mod anchors;
 mod briefing;
 mod checkouts;
+mod conflicts;
 mod entries;
 mod events;
 mod findings;
 mod history;
+mod joins;
 mod lifecycle;
 mod listing;
 mod metrics;
@@ -35,7 +37,7 @@ use super::translate;
 use super::types::{Entry, Named, PromotionOf};
 use super::{description, person, portable};
 use crate::engine::Looks;
-use crate::query::{GitCheckout, Reference, ReferenceError};
+use crate::query::{Reference, ReferenceError};
 use crate::store::Snapshot;
 use axum::extract::DefaultBodyLimit;
 use axum::{Router, middleware};
@@ -63,9 +65,11 @@ fn operator() -> OpenApiRouter<Service> {
         .routes(routes!(entries::confirm_as_person))
         .routes(routes!(entries::create_as_person))
         .routes(routes!(entries::edit_as_person))
+        .routes(routes!(conflicts::resolve_as_person))
         .merge(portable::guarded())
         .routes(routes!(peers::invite))
-        .routes(routes!(peers::join))
+        .routes(routes!(joins::join))
+        .routes(routes!(joins::decide_offer))
         .routes(routes!(peers::decide))
         .routes(routes!(peers::set_filter))
         .routes(routes!(findings::dismiss))
@@ -102,6 +106,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(promotion::promote))
         .routes(routes!(lifecycle::supersede))
         .routes(routes!(lifecycle::accept))
+        .routes(routes!(conflicts::resolve))
         .routes(routes!(lifecycle::archive_thread))
         .routes(routes!(tasks::list, tasks::begin))
         .routes(routes!(tasks::show))
@@ -117,6 +122,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(peers::show))
         .routes(routes!(peers::preview_filter))
         .routes(routes!(peers::sync))
+        .routes(routes!(joins::decision))
         .routes(routes!(peers::receipts))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::show))
@@ -247,10 +253,11 @@ impl Service {
             format!("show entry {code}: it was forgotten")
         })?;
         let checkout = checkout.filter(|_| found.has_predicates());
-        let checkout = checkout.and_then(|folder| GitCheckout::open(folder).ok());
-        let looked = checkout.map(|checkout| reading.look(&mut found, &checkout));
+        let checkout = checkout.and_then(|folder| self.reader.caller_checkout(folder));
+        let looked = checkout.as_ref().map(|checkout| reading.look(&mut found, checkout));
         anchors::add_look(looks, entry, looked.as_ref().map_or(Check::Nothing, |one| one.check));
         let mut read = translate::whole_entry(&found, &reading, looked.as_ref())?;
+        read.anchored = anchors::anchored(&found, &reading, checkout.as_ref())?;
         read.flags = translate::flags(reading.share_flags(&found)?);
         read.confirmed_days_ago = reading.confirmed_days_ago(&found)?;
         // The rule counts for each entry apart, whatever it is read as one with.

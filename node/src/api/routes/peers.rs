@@ -1,23 +1,25 @@
-//! Other nodes: inviting, joining, deciding, what passes, and replicating now.
+//! Other nodes: inviting, deciding, what passes, and replicating now.
 
 use crate::api::apart::apart;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body, Path};
 use crate::api::filters::{Change, change, filter, preview, taking, unjudged};
+use crate::api::joining::{open_request, with_requests};
 use crate::api::server::Service;
 use crate::api::sharing::{find_peer, peer, refused_for, trust};
 use crate::api::translate;
 use crate::api::types::peers::{
-    Decide, Decision, Filters, Invite, Invited, Join, Joined, Peer, Peers, Preview, ReceiptOf,
-    Receipts, SetFilters, Sync, Synced, TurnedAway,
+    Decide, Decision, Filters, Invite, Invited, Peer, Peers, Preview, ReceiptOf, Receipts,
+    SetFilters, Sync, Synced, TurnedAway,
 };
 use crate::engine::{hears, is_apart, place};
 use crate::query::{Reference, cleaned};
-use crate::replicate::{Handle, Live, Moved, PairError};
-use crate::store::peers::rows::PeerRow;
+use crate::replicate::{self, Handle, Live, Moved, PairError, Side};
+use crate::store::peers::rows::{Approval, PeerRow};
 use axum::extract::State;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
+use klnode_federation::net;
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::ticket::Offer;
 use std::sync::Arc;
@@ -67,34 +69,6 @@ pub(super) async fn invite(
     }))
 }
 
-/// Joins another node, by a ticket or an address.
-#[utoipa::path(post, path = "/v1/join", request_body = Join,
-    responses((status = 200, body = Joined)))]
-pub(super) async fn join(
-    State(service): State<Service>,
-    Body(join): Body<Join>,
-) -> Answered<Joined> {
-    let joined = service.replication()?.join(join.target).await?;
-    let snapshot = service.snapshot()?;
-    let society = service.society(&snapshot)?;
-    let is_mine = society.peers.get(&joined.peer).is_some_and(|row| row.is_mine);
-    let (mine, workspace) = match joined.offer {
-        Some(Offer::Mine) => (true, None),
-        Some(Offer::Member(id, _)) => (false, Some(society.name(id))),
-        // Whoever was asked for nothing is what it was.
-        None => (is_mine && !joined.is_waiting, None),
-    };
-    let (peer, name) = (joined.peer.to_string(), cleaned(&joined.name));
-    Ok(Answer(Joined {
-        peer,
-        name,
-        mine,
-        workspace,
-        code: joined.code,
-        waiting: joined.is_waiting,
-    }))
-}
-
 fn live_of(service: &Service) -> Live {
     service.peers.as_ref().map(|peers| peers.live()).unwrap_or_default()
 }
@@ -107,7 +81,7 @@ fn seen(
     is_meant: impl Fn(&AuthorId) -> bool,
 ) -> Result<Vec<Peer>, ApiError> {
     let snapshot = service.snapshot()?;
-    let society = service.society(&snapshot)?;
+    let society = with_requests(service.society(&snapshot)?, live);
     let meant = society.peers.iter().filter(|(key, _)| is_meant(key));
     meant.map(|(key, row)| peer(&snapshot, &society, live, *key, row)).collect()
 }
@@ -149,7 +123,8 @@ pub(super) async fn list(State(service): State<Service>) -> Answered<Peers> {
 
 fn find(service: &Service, name: &str) -> Result<AuthorId, ApiError> {
     let snapshot = service.snapshot()?;
-    Ok(find_peer(&service.society(&snapshot)?, name)?)
+    let society = with_requests(service.society(&snapshot)?, &live_of(service));
+    Ok(find_peer(&society, name)?)
 }
 
 fn unknown(key: AuthorId) -> ApiError {
@@ -192,15 +167,61 @@ pub(super) async fn decide(
     Body(decide): Body<Decide>,
 ) -> Answered<Peer> {
     let key = find(&service, &name)?;
+    if decide.decision == Decision::Approve && decide.code.is_none() {
+        check_named_by_key(&service, key, &name)?;
+    }
+    let before = open_request(&live_of(&service), key).cloned();
     let decided = service.replication()?.call(move |core| match decide.decision {
-        Decision::Approve => core.approve(key),
+        Decision::Approve => match &decide.code {
+            Some(code) => core.approve_with_code(key, code),
+            None => core.approve(key),
+        },
         Decision::Refuse => core.refuse(key),
         Decision::Remove => core.remove(key),
         Decision::Block => core.block(key, true),
         Decision::Unblock => core.block(key, false),
+        Decision::Vouch => core.vouch(key, true),
+        Decision::Unvouch => core.vouch(key, false),
     });
     decided.await??;
-    apart(move |_| one(&service, key)).await.map(Answer)
+    service.replication()?.published().await?;
+    apart(move |_| decided_about(&service, key, before)).await.map(Answer)
+}
+
+/// A node after a decision. One whose request was refused, or that was asked no longer, may have left no
+/// row behind.
+fn decided_about(
+    service: &Service,
+    key: AuthorId,
+    before: Option<replicate::Join>,
+) -> Result<Peer, ApiError> {
+    let found = seen(service, &live_of(service), |peer| *peer == key)?.pop();
+    match found {
+        Some(peer) => Ok(peer),
+        None => {
+            let snapshot = service.snapshot()?;
+            let society = service.society(&snapshot)?;
+            let is_asked = before.as_ref().is_some_and(|join| join.side == Side::Ours);
+            let name = before.map(|join| join.name).unwrap_or_default();
+            let approval = Approval::Refused;
+            let row = PeerRow { name, approval, is_asked, ..PeerRow::default() };
+            peer(&snapshot, &society, &live_of(service), key, &row)
+        }
+    }
+}
+
+/// An older node knocks without a code, so only its key tells it apart from another of its name.
+fn check_named_by_key(service: &Service, key: AuthorId, name: &str) -> Result<(), ApiError> {
+    let snapshot = service.snapshot()?;
+    let row = service.society(&snapshot)?.peers.get(&key).cloned();
+    let is_bare = |row: PeerRow| {
+        row.approval == Approval::Waiting && row.offer.is_none() && row.code.is_none()
+    };
+    let is_key = net::author_of(name).or_else(|| AuthorId::from_hex(name)).is_some();
+    match row.is_some_and(is_bare) && !is_key {
+        true => Err(PairError::KeyNeeded(name.to_owned()).into()),
+        false => Ok(()),
+    }
 }
 
 /// Sets what passes between this node and another, and says what changes by it.

@@ -9,12 +9,13 @@ use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body, Path};
 use crate::api::person::Approval;
+use crate::api::places::predicates;
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::api::translate;
 use crate::api::types::{Promote, Promoted};
 use crate::engine::{self, Command, NewEntry, Receipt, Rejection, SourceKey};
-use crate::query::{Found, Reading};
+use crate::query::{Bindings, Found, Identity, Reading, recorded, tellable};
 use axum::extract::State;
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::entry::Entry;
@@ -199,6 +200,12 @@ fn remade(
         let elements = elements.take(SET_ELEMENTS_MAX);
         claims.extend(elements.map(|element| Claim::Add(set, element.clone())));
     }
+    // Predicates keep their repositories, as far as the target workspace may learn of them.
+    let (snapshot, texts) = (service.snapshot()?, predicates(&claims));
+    let society = service.society(&snapshot)?;
+    let carried = |identity: &Identity| tellable(&snapshot, &society, identity, workspace).ok()?;
+    let elements = Bindings::of(view).carried_over(texts, carried);
+    claims.extend(elements.into_iter().take(SET_ELEMENTS_MAX).map(recorded));
     claims.push(Claim::Link(Link { relation: Relation::DERIVED_FROM, to: found.entry }));
     let given = translate::citations(&ask.evidence, &by, now)?;
     let held = view.citations.keys().cloned();

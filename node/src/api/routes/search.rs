@@ -5,15 +5,17 @@ use super::tasks::open_task;
 use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::exchange::{Answer, Answered, Body};
+use crate::api::sampling::{Scope, root_task};
 use crate::api::search::{self, Search, SearchAnswer};
 use crate::api::served::{Given, given, served};
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::engine::Command;
 use crate::index;
-use crate::query::{TAIL_RECORDS_MAX, redacted};
+use crate::query::{self, Caveat, TAIL_RECORDS_MAX, redacted};
 use crate::store::rows::{Seq, ServedRow};
 use axum::extract::State;
+use klnode_crdt::ids::EntryId;
 use std::time::{Duration, Instant};
 
 /// A question waits so long for an index that is further behind than it reads itself, and then answers
@@ -40,7 +42,11 @@ pub(super) async fn search(
         search.workspaces.dedup();
     }
     let task = search.task.as_deref().map(|name| open_task(&service, name)).transpose()?;
-    let mut question = search.question(service.seed(), &service.reader.numbers)?;
+    let scope = match task {
+        Some(task) => Scope::Task(root_task(&service.snapshot()?, task)?),
+        None => Scope::Outside(caller, (service.now)().day()),
+    };
+    let mut question = search.question(service.samples.seed(&scope), &service.reader.numbers)?;
     question.checkout = anchors::permitted(caller, search.checkout.as_deref())?;
     let start = Instant::now();
     wait_for_index(&service).await;
@@ -53,7 +59,7 @@ pub(super) async fn search(
             let here = working.reader.here(&snapshot, &society, folder)?;
             question.workspace = here.workspace;
             if question.thread.is_none() {
-                question.thread = working.thread_in(&snapshot, task, &here)?;
+                question.thread = working.served_thread(&snapshot, task, &here)?;
             }
         }
         Ok(working.reader.search(&working.index, &snapshot, &question, now, cancel)?)
@@ -82,14 +88,27 @@ pub(super) async fn search(
             task: task.map(|task| task.to_string()),
             query: kept(&search.query),
             is_weak: answered.is_weak,
+            question: answered.sketch,
             ..row
         };
         service.note_served(caller, row).await?;
     }
     let hits = answered.hits.iter().filter(|_| !is_recorded);
     let read = hits.chain(answered.nearest.iter().filter(|_| search.nearest));
-    service.note_read(caller, read.map(|hit| hit.found.entry).collect()).await;
+    let read = read.map(|hit| hit.found.entry).chain(unlisted_rivals(&answered));
+    service.note_read(caller, read.collect()).await;
     Ok(Answer(search::answer(&search, &answered, &service.reader.numbers)))
+}
+
+/// Rivals of hits that are no hits themselves: the caller reads their titles.
+fn unlisted_rivals(answer: &query::Answer) -> Vec<EntryId> {
+    let caveats = answer.hits.iter().flat_map(|hit| &hit.caveats);
+    let rivals = caveats.filter_map(|caveat| match caveat {
+        Caveat::CompetesWith { entry, .. } => Some(*entry),
+        _ => None,
+    });
+    let is_hit = |entry: &EntryId| answer.hits.iter().any(|hit| hit.found.entry == *entry);
+    rivals.filter(|entry| !is_hit(entry)).collect()
 }
 
 /// What the ledger keeps of a text. Secrets go before it is cut: half of one no longer looks like one.

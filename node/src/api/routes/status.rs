@@ -8,9 +8,10 @@ use crate::api::types::{IndexStatus, Rebuild, Status, Stopping};
 use crate::engine::Handle;
 use crate::query::cleaned;
 use crate::query::count::records;
+use crate::query::doctor::close_key_command;
 use crate::store::peers::Society;
 use crate::store::rows::Seq;
-use crate::store::{Error, Snapshot};
+use crate::store::{Error, Layout, Snapshot};
 use axum::extract::State;
 use klnode_crdt::time::FUTURE_SKEW_MAX;
 
@@ -71,6 +72,9 @@ fn attention(status: &Status, society: &Society, disk: Disk) -> Vec<String> {
         let until = "until there is room for a copy";
         wants.push(format!("what was forgotten stays in the file of the store {until}"));
     }
+    if let Some(command) = &status.close_key {
+        wants.push(format!("others can get at the node's key: run `{command}`"));
+    }
     if status.quarantined > 0 {
         wants.push(format!("{} in quarantine", records(status.quarantined)));
     }
@@ -79,11 +83,20 @@ fn attention(status: &Status, society: &Society, disk: Disk) -> Vec<String> {
     let waiting: Vec<&Peer> = status.peers.iter().filter(is_waiting).collect();
     match waiting.as_slice() {
         [] => {}
+        [one] if one.request.is_some() => {
+            let name = if one.name.is_empty() { "a node" } else { one.name.as_str() };
+            let key = &one.peer[..8];
+            wants.push(format!("{name} ({key}) asks to join: see `klnode peer list`"));
+        }
         [one] => {
             let name = if one.name.is_empty() { "a node" } else { one.name.as_str() };
             wants.push(format!("{name} ({}) waits for `klnode peer approve`", &one.peer[..8]));
         }
         many => wants.push(format!("{} nodes wait for `klnode peer approve`", many.len())),
+    }
+    for offer in status.peers.iter().flat_map(|peer| &peer.offers) {
+        let (from, name) = (&offer.peer_name, &offer.name);
+        wants.push(format!("{from} offers membership: `klnode workspace accept {name}`"));
     }
     if let Some(fault) = &status.index.fault {
         wants.push(format!("the index stands still: it cannot {fault}"));
@@ -118,6 +131,7 @@ pub(super) async fn status(State(service): State<Service>) -> Answered<Status> {
             clocks_ahead: most_ahead(peers.iter().filter_map(|peer| peer.clock_ahead).collect()),
             peers,
             is_unprotected: service.person.is_absent(),
+            close_key: close_key_command(&Layout::new(service.home.as_path())),
             attention: Vec::new(),
             as_of: (service.now)().as_millis(),
         };

@@ -7,7 +7,7 @@ use crate::api::exchange::{Answer, Answered, Params};
 use crate::api::server::Service;
 use crate::api::sharing::find_workspace;
 use crate::api::types::{Marked, SurveyCounts, SurveyLimits, SurveyPage, SurveyQuery};
-use crate::query::{GitCheckout, survey};
+use crate::query::survey;
 use axum::extract::State;
 
 /// Tells which entries break a rule, which have drifted, and what there is of everything.
@@ -21,7 +21,8 @@ pub(super) async fn survey(
     let after = page_after(asked.after.as_deref())?;
     let folder = permitted(caller, asked.checkout.as_deref())?;
     let page = apart(move |cancel| {
-        let opened = folder.as_deref().map(GitCheckout::open).transpose();
+        let open = |folder| service.reader.open_checkout(folder);
+        let opened = folder.as_deref().map(open).transpose();
         let (checkout, unlooked) = match (opened, &asked.checkout) {
             (Err(error), _) => (None, Some(error.to_string())),
             (Ok(None), Some(path)) => {

@@ -5,6 +5,7 @@ use crate::api::apart::apart;
 use crate::api::caller::Caller;
 use crate::api::errors::{ApiError, Kind};
 use crate::api::exchange::{Answer, Answered, Body, Params, Path};
+use crate::api::joining::offers;
 use crate::api::server::Service;
 use crate::api::sharing::{find_peer, find_workspace, workspace};
 use crate::api::types::WorkspacesQuery;
@@ -38,7 +39,9 @@ pub(super) async fn list(
             let one = workspace(&snapshot, &society, &service.reader.numbers, id);
             one.map(|one| Workspace { here: mapped == Some(id), ..one })
         });
-        Ok(Workspaces { workspaces: workspaces.collect::<Result<_, ApiError>>()? })
+        let offers = offers(&society, (service.now)()).into_iter().map(|(_, offer)| offer);
+        let offers = offers.collect();
+        Ok(Workspaces { workspaces: workspaces.collect::<Result<_, ApiError>>()?, offers })
     })
     .await
     .map(Answer)
@@ -108,6 +111,10 @@ pub(super) async fn change(
     // What is wrong with any of it is found before anything is written.
     let offered = offered(&service, caller, &change).await?;
     let settings = settings(&service, &name, change.settings)?;
+    let addition = match &change.add {
+        Some(who) => Some((service.replication()?, find_peer(&society, who)?)),
+        None => None,
+    };
     let removal = match &change.remove {
         Some(who) => Some((service.replication()?, leaving(&society, id, who)?)),
         None => None,
@@ -115,6 +122,9 @@ pub(super) async fn change(
     let claims: Vec<Claim> = offered.into_iter().chain(settings).collect();
     if !claims.is_empty() {
         service.submit(caller, Command::Claim { entry: charter::entry(id), claims }).await?;
+    }
+    if let Some((peers, who)) = addition {
+        peers.call(move |core| core.offer_membership(id, who)).await??;
     }
     if let Some((peers, who)) = removal {
         peers.call(move |core| core.remove_member(id, who)).await??;

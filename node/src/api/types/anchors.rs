@@ -23,6 +23,18 @@ pub struct Checked {
     pub findings: Vec<AtomFinding>,
 }
 
+/// One predicate of an entry, and where it is evaluated.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct AnchoredPredicate {
+    /// The predicate.
+    pub predicate: String,
+    /// The repositories in which it was written, in words: the remote, else a root commit. Empty if
+    /// none is recorded; then it is evaluated nowhere.
+    pub repositories: Vec<String>,
+    /// Whether the caller's checkout is of one of them.
+    pub here: bool,
+}
+
 /// One atom of a predicate, and why it does not hold here.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AtomFinding {
@@ -51,14 +63,21 @@ pub struct AnchorsCheck {
 pub struct AnchorsChecked {
     /// The root of the checkout.
     pub root: String,
-    /// Entries with predicates that were looked at.
+    /// Entries with predicates of this repository.
     pub entries: u64,
-    /// Their predicates.
+    /// Those predicates.
     pub predicates: u64,
     /// Atoms that make a predicate broken.
     pub broken: Vec<FlaggedAtom>,
     /// Atoms that could not be told, of entries of which nothing is broken.
     pub unknown: Vec<FlaggedAtom>,
+    /// Predicates that were skipped because they were written in another repository.
+    #[serde(default)]
+    pub skipped_elsewhere: u64,
+    /// Predicates that were skipped because no repository is recorded with them: they were written
+    /// outside of any, or before repositories were recorded.
+    #[serde(default)]
+    pub skipped_unrecorded: u64,
     /// Where the next page begins; absent on the last.
     pub next: Option<String>,
 }

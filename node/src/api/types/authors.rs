@@ -28,6 +28,16 @@ pub struct Contribution {
     pub reason: String,
 }
 
+/// What prior evidence from an import adds to an entry's confidence: at most two observations, and
+/// nothing to its status.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Prior {
+    /// What it adds to α, faded.
+    pub alpha: f64,
+    /// What it adds to β, faded.
+    pub beta: f64,
+}
+
 /// What somebody else than the author of an entry's text has put beside it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OfOther {
@@ -63,6 +73,12 @@ pub struct Rival {
     pub id: String,
     /// Its citation code.
     pub code: String,
+    /// Its title.
+    #[serde(default)]
+    pub title: String,
+    /// Its confidence: α / (α + β).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
     /// Whether it is listed after this one.
     pub listed_after: bool,
     /// Why the two are listed in this order.

@@ -15,9 +15,13 @@ pub struct BriefingQuery {
     /// Of which workspace; that of the checkout unless given, else the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// The caller's thread: its entries come first, and of tasks only its own are told.
+    /// The caller's thread: its entries come first, and of tasks only its own are told. Entries of
+    /// other threads are not told, but for the thread of the task and of the branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
+    /// The task it is asked in: entries of its thread are told. One that is unknown counts as none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// Tokens that it may take, 100 to 20,000; as many as the configuration says unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
@@ -62,6 +66,9 @@ pub struct BriefingEntry {
     pub code: String,
     /// Its id; of a task its name.
     pub id: String,
+    /// Names its text: another one as soon as title, content or summary changes; absent for a task.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
     /// One line; of a task its goal.
     pub title: String,
     /// One sentence; empty where there was room for the title alone.

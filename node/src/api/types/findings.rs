@@ -23,6 +23,10 @@ pub struct NewFinding {
     /// The workspace that an entry made of it goes to, by name or id; the current one unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// Where the finder is: the absolute path of a git checkout, or of a folder in one. Its repository
+    /// is recorded with the anchors. Refused to callers over TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<String>,
 }
 
 /// A finding, and what became of it.

@@ -38,6 +38,9 @@ pub struct HistoryRecord {
     pub facet: String,
     /// Who wrote it.
     pub author: String,
+    /// What the author is called here: `you`, a peer's name, or the beginning of the key.
+    #[serde(default)]
+    pub author_name: String,
     /// Whether this node did.
     pub own: bool,
     /// Whether its author's word is shown here: this person's, the creator's, a member's.

@@ -1,6 +1,7 @@
 //! Other nodes, workspaces, and what passes between them.
 
 use super::MappedCheckout;
+use super::joins::{JoinRequest, WorkspaceOffer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -34,33 +35,6 @@ pub struct Invited {
     pub entries: u64,
     /// Whether nothing but the user's account protects this node: no person's key exists.
     pub is_unprotected: bool,
-}
-
-/// Joins another node.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Join {
-    /// A ticket, or a multiaddr that ends in `/p2p/…`.
-    pub target: String,
-}
-
-/// How joining went.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Joined {
-    /// The other node's key.
-    pub peer: String,
-    /// What it calls itself.
-    pub name: String,
-    /// Whether it is another node of the same person.
-    pub mine: bool,
-    /// The workspace this node belongs to now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workspace: Option<String>,
-    /// Six digits that both operators see.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-    /// Whether the operator there still has to decide.
-    pub waiting: bool,
 }
 
 /// Another node.
@@ -110,6 +84,12 @@ pub struct Peer {
     /// Six digits that both operators see.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The request to join by address that waits for an operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<JoinRequest>,
+    /// Workspaces in which it offers this node membership.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<WorkspaceOffer>,
     /// How far its clock was ahead of this one's when it greeted, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_ahead: Option<i64>,
@@ -160,8 +140,23 @@ pub struct Trust {
     pub recent_outcomes: u64,
     /// The share of the evidence that time has left, in [0, 1].
     pub left: f64,
+    /// The trust without the operator's vouch; gates look at this one.
+    #[serde(default)]
+    pub earned: f64,
+    /// The operator's vouch for it, if one stands. It is known to this node alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vouched: Option<Vouched>,
     /// Trust at the end of each of the last days, oldest first, today last.
     pub series: Vec<f64>,
+}
+
+/// A vouch of the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Vouched {
+    /// The day on which the operator vouched, in milliseconds since 1970.
+    pub since: u64,
+    /// How many successes it counts as today: at most three, fewer as it fades.
+    pub successes: f64,
 }
 
 /// All other nodes.
@@ -200,6 +195,10 @@ pub enum Decision {
     Unblock,
     /// It may not talk any more.
     Remove,
+    /// The operator vouches for it: that counts as at most three successes here, which fade.
+    Vouch,
+    /// The operator vouches for it no longer.
+    Unvouch,
 }
 
 /// Decides about a node.
@@ -208,6 +207,9 @@ pub enum Decision {
 pub struct Decide {
     /// What.
     pub decision: Decision,
+    /// The six digits that the other machine shows: needed to approve a request to join by address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// What passes. Absent fields stay as they are.
@@ -360,6 +362,9 @@ pub struct Workspace {
     /// Checkouts that owner or admins say belong to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offered: Vec<MappedCheckout>,
+    /// Peers that were offered membership from here and have not answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub invited: Vec<Member>,
 }
 
 /// Who belongs to a workspace.
@@ -369,7 +374,7 @@ pub struct Member {
     pub key: String,
     /// What it calls itself, as far as it is known.
     pub name: String,
-    /// `owner`, `admin` or `member`.
+    /// `owner`, `admin` or `member`; `invited` if the peer has not accepted yet.
     pub role: String,
 }
 
@@ -378,6 +383,9 @@ pub struct Member {
 pub struct Workspaces {
     /// By name.
     pub workspaces: Vec<Workspace>,
+    /// Workspaces in which peers offer this node membership.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<WorkspaceOffer>,
 }
 
 /// Makes a workspace.
@@ -392,6 +400,9 @@ pub struct NewWorkspace {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeWorkspace {
+    /// Offers this paired peer membership; it is a member once its operator accepts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub add: Option<String>,
     /// Takes this member or admin out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remove: Option<String>,

@@ -25,6 +25,12 @@ pub struct Added {
     /// A workspace that offers itself for the caller's checkout, to which none is mapped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<String>,
+    /// The repository that was recorded with its predicates, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    /// It has predicates and no repository was recorded with them, so that they are checked nowhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanchored: bool,
     /// What to look at before others have it, in a workspace that is shared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<ShareFlag>,
@@ -41,6 +47,10 @@ pub struct Edited {
     pub id: String,
     /// Its citation code.
     pub code: String,
+    /// Predicates were added and no repository was recorded with them, so that they are checked
+    /// nowhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanchored: bool,
     /// What to look at before others have it, in a workspace that is shared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<ShareFlag>,

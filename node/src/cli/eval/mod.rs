@@ -4,6 +4,7 @@
 //! one with queries alone is asked of the running node. Either way the questions go through the
 //! socket like anybody's.
 
+mod exploration;
 mod file;
 mod metrics;
 
@@ -14,6 +15,7 @@ use super::{Progress, Reply, VerbError};
 use crate::api::search::{Search, SearchAnswer};
 use crate::api::types::{Named, NewEntry, Status};
 use crate::api::{Client, ClientError};
+use exploration::Exploration;
 use hyper::Method;
 use metrics::{Outcome, interval, mean, percentile};
 use serde::Serialize;
@@ -37,10 +39,20 @@ pub struct Args {
     /// Only the first so many queries.
     #[arg(long, value_name = "COUNT")]
     pub queries: Option<usize>,
+    /// Compare ranking by samples, averaged over so many seeds, with `--deterministic`: without
+    /// observations, and after simulated ones on 30 % of the entries.
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["engine", "compare"])]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub seeds: Option<u16>,
 }
+
+/// What the node calls the entries of a set, by what the set calls them.
+type Names = BTreeMap<String, String>;
 
 /// Entries are written so many at a time.
 const WRITERS: usize = 32;
+/// Entries are observed so many at a time.
+const OBSERVERS: usize = 8;
 /// The index has so long to take the entries in.
 const INDEX_TIME_MAX: Duration = Duration::from_secs(600);
 /// Of entries that the node does not take, or does not hold, so many are named.
@@ -82,6 +94,9 @@ struct Evaluation {
     unknown: Vec<String>,
     reports: Vec<Report>,
     differences: Vec<Difference>,
+    /// Ranking by samples against ranking by means.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    explorations: Vec<Exploration>,
 }
 
 impl Args {
@@ -103,7 +118,7 @@ impl Args {
         };
         let mut outcomes = Vec::new();
         for engine in &engines {
-            outcomes.push(ask_all(&set, &names, engine, client, progress).await?);
+            outcomes.push(ask_all(&set, &names, (engine, true), client, progress).await?);
         }
         let reports: Vec<Report> =
             engines.iter().zip(&outcomes).map(|(name, of)| report(name, &set, of)).collect();
@@ -118,7 +133,14 @@ impl Args {
         let unknown = wanted.filter(|name| !set.has_entries() && !names.contains_key(*name));
         let unknown: BTreeSet<String> = unknown.cloned().collect();
         let unknown = unknown.into_iter().collect();
-        let evaluation = Evaluation { file, entries, refused, unknown, reports, differences };
+        let explorations = match self.seeds {
+            Some(seeds) => {
+                exploration::compare(&set, &names, seeds.into(), client, progress).await?
+            }
+            None => Vec::new(),
+        };
+        let evaluation =
+            Evaluation { file, entries, refused, unknown, reports, differences, explorations };
         let text = text(&evaluation);
         Ok(Reply::new(&evaluation, text))
     }
@@ -126,7 +148,7 @@ impl Args {
 
 /// The ids of right answers that the running node holds, by what the set calls them. What was said of
 /// them is asked for: that reads no text, and so counts for nothing.
-async fn known(set: &Set, client: &Client) -> Result<BTreeMap<String, String>, VerbError> {
+async fn known(set: &Set, client: &Client) -> Result<Names, VerbError> {
     let mut names = BTreeMap::new();
     let wanted: BTreeSet<&String> = set.queries.iter().flat_map(|query| &query.relevant).collect();
     for name in wanted {
@@ -144,7 +166,7 @@ async fn write(
     set: &Set,
     client: &Client,
     progress: &mut dyn Progress,
-) -> Result<BTreeMap<String, String>, VerbError> {
+) -> Result<Names, VerbError> {
     let mut names = BTreeMap::new();
     for batch in set.entries.chunks(WRITERS) {
         let mut writing = tokio::task::JoinSet::new();
@@ -194,8 +216,8 @@ async fn wait_for_index(client: &Client) -> Result<(), VerbError> {
 
 async fn ask_all(
     set: &Set,
-    names: &BTreeMap<String, String>,
-    engine: &str,
+    names: &Names,
+    (engine, deterministic): (&str, bool),
     client: &Client,
     progress: &mut dyn Progress,
 ) -> Result<Vec<Outcome>, VerbError> {
@@ -206,7 +228,7 @@ async fn ask_all(
             limit: Some(10),
             tier: Some("summary".into()),
             all: true,
-            deterministic: true,
+            deterministic,
             nearest: true,
             unrecorded: true,
             engine: Some(engine.to_owned()),
@@ -320,6 +342,7 @@ fn text(evaluation: &Evaluation) -> String {
             of.than, of.figure, of.mean, of.low, of.high
         );
     }
+    text.push_str(&exploration::text(&evaluation.explorations));
     if let Some(of) = evaluation.reports.first() {
         let of = |name: &str| of.latency_micros.get(name).copied().unwrap_or_default() as f64 / 1e3;
         let (p50, p95, p99) = (of("p50"), of("p95"), of("p99"));

@@ -1,9 +1,11 @@
 //! What is said of other nodes: who they are, how far they are in sync, how far they are trusted.
 
 use super::super::harmless::printable;
-use super::super::when::moment;
+use super::super::join::wanted;
+use super::super::when::{day, moment};
 use super::filter::rows;
-use crate::api::types::peers::{Peer, Peers, Trust};
+use crate::api::types::joins::JoinRequest;
+use crate::api::types::peers::{Peer, Peers, Trust, Vouched};
 use crate::query::count::{counted, entries, records};
 use std::fmt::Write;
 
@@ -53,8 +55,27 @@ pub(super) fn state(peer: &Peer) -> String {
     format!("{connected}, {known}{refused}")
 }
 
+/// What a request to join by address waits for.
+fn requested(request: &JoinRequest) -> String {
+    let code = request.code.as_deref().unwrap_or("not known yet");
+    let what = wanted(request);
+    let is_ours = request.from == "here";
+    let next = match (request.confirmed, is_ours && request.wants != "mine") {
+        (true, _) => "confirmed here, the other side has to type the code",
+        (false, true) => "its operator decides",
+        (false, false) => "`klnode peer approve NAME --code DIGITS`, with the digits shown there",
+    };
+    match is_ours {
+        true => format!("asked to be {what}, code {code}: {next}"),
+        false => format!("asks to be {what}, code {code}: {next}"),
+    }
+}
+
 /// What a peer waits for, if it waits, and how far it is in sync, as far as anybody has looked.
 pub(in crate::cli) fn standing(peer: &Peer) -> String {
+    if let Some(request) = &peer.request {
+        return requested(request);
+    }
     let waits = match peer.state.as_str() {
         "waiting" => WAITS,
         _ if peer.asked => ASKED,
@@ -82,9 +103,18 @@ pub(super) fn list(peers: &Peers) -> String {
             (_, false, []) => "paired".to_owned(),
             (_, false, shared) => format!("member of {}", shared.join(", ")),
         };
-        let code = peer.code.as_ref().map(|code| format!(", code {code}")).unwrap_or_default();
         let blocked = if peer.blocked { ", blocked" } else { "" };
+        if let Some(request) = &peer.request {
+            let _ = writeln!(text, "{}  {}{blocked}", called(peer), requested(request));
+            continue;
+        }
+        let code = peer.code.as_ref().map(|code| format!(", code {code}")).unwrap_or_default();
         let _ = writeln!(text, "{}  {what}{blocked}{code}; {}", called(peer), state(peer));
+        for offer in &peer.offers {
+            let name = printable(&offer.name);
+            let _ =
+                writeln!(text, "  offers membership of `{name}`: `klnode workspace accept {name}`");
+        }
     }
     if peers.peers.is_empty() {
         text.push_str("Nobody yet. `klnode invite --help` shows how to pair.\n");
@@ -119,7 +149,11 @@ pub(super) fn whole(peer: &Peer) -> String {
         state => state,
     };
     put("state", format!("{kind}{}", if peer.blocked { ", blocked" } else { "" }));
+    put("request", peer.request.as_ref().map(requested).unwrap_or_default());
     put("workspaces", peer.workspaces.join(", "));
+    for offer in &peer.offers {
+        put("offers", format!("membership of `{0}`: `klnode workspace accept {0}`", offer.name));
+    }
     put("sync", state(peer));
     for refused in &peer.refused_for {
         put("refused", format!("{}: {}", records(refused.records), refused.reason));
@@ -135,6 +169,7 @@ pub(super) fn whole(peer: &Peer) -> String {
     put("known since", format!("{} UTC", moment(peer.since)));
     if let Some(trust) = &peer.trust {
         put("trust", trusted(trust));
+        put("vouched", trust.vouched.map(|of| vouched(&of, trust)).unwrap_or_default());
         put("weight", weighed(trust));
         put("last 60 days", format!("{}  (full height is 1)", plot(&trust.series)));
     }
@@ -173,6 +208,16 @@ fn trusted(trust: &Trust) -> String {
         let _ = write!(text, ", {:.0} % of it has not faded", trust.left * 100.0);
     }
     text
+}
+
+/// Since when the operator vouches for it, and what that does.
+fn vouched(of: &Vouched, trust: &Trust) -> String {
+    format!(
+        "by you since {}: counts as {:.1} successes today, on this node alone; trust without it {:.2}",
+        day(of.since),
+        of.successes,
+        trust.earned
+    )
 }
 
 fn weighed(trust: &Trust) -> String {

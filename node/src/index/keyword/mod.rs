@@ -7,10 +7,12 @@
 mod find;
 mod order;
 mod question;
+mod terms;
 mod tokens;
 mod writer;
 
 pub use question::{Counted, Question};
+pub use terms::Terms;
 pub use writer::Writer;
 
 use super::document::{Document, Filter, lineage};
@@ -339,6 +341,11 @@ impl Look {
             // Filters decide and weigh nothing.
             let any = BoostQuery::new(Box::new(ConstScoreQuery::new(Box::new(any), 0.0)), 0.0);
             parts.push((Occur::Must, Box::new(any)));
+        }
+        for thread in &filter.threads_excluded {
+            let term = Term::from_field_text(self.fields.scope, &format!("h:{thread}"));
+            let of_thread = TermQuery::new(term, IndexRecordOption::Basic);
+            parts.push((Occur::MustNot, Box::new(of_thread)));
         }
         parts
     }

@@ -5,6 +5,7 @@
 //! a store of three.
 
 use super::order::Order;
+use super::terms::Terms;
 use crate::index::document::Document;
 use crate::index::spelling::NEIGHBOUR_WEIGHT;
 use crate::index::words::each_word;
@@ -73,6 +74,11 @@ impl Question {
     /// The share of it that stands in an entry word for word.
     pub fn phrase_in(&self, title: &str, content: &str) -> f64 {
         self.order.phrase_in(title, content)
+    }
+
+    /// Its words, to score passages by.
+    pub fn terms(&self) -> Terms {
+        Terms::new(&self.words)
     }
 
     /// What a form that occurs so often in a text of that length weighs.

@@ -91,6 +91,7 @@ impl TagSignature {
 pub struct Filter {
     workspaces: Option<Vec<u32>>,
     threads: Option<Vec<u32>>,
+    threads_excluded: Vec<u32>,
     kinds: Option<u128>,
     sub_types: Option<Vec<u8>>,
     memories: Option<u128>,
@@ -114,6 +115,13 @@ impl Filter {
     #[must_use]
     pub fn threads<'t>(mut self, of: impl IntoIterator<Item = &'t str>) -> Self {
         self.threads = Some(of.into_iter().map(thread_hash).collect());
+        self
+    }
+
+    /// Wants no entries of these threads. An entry of another thread with the same hash is lost, too.
+    #[must_use]
+    pub fn threads_excluded<'t>(mut self, of: impl IntoIterator<Item = &'t str>) -> Self {
+        self.threads_excluded = of.into_iter().map(thread_hash).collect();
         self
     }
 
@@ -161,6 +169,7 @@ impl Filter {
             && self.memories.is_none_or(|memories| memories & bit(facts.memory) != 0)
             && within(&self.workspaces, facts.workspace)
             && within(&self.threads, facts.thread)
+            && !self.threads_excluded.contains(&facts.thread)
     }
 }
 
@@ -265,6 +274,8 @@ mod tests {
             assert!(!filter.admits(&entry), "{filter:?}");
         }
         assert!(Filter::all().threads(["", "other"]).admits(&wide));
+        assert!(Filter::all().threads_excluded(["other"]).admits(&wide));
+        assert!(!Filter::all().threads_excluded(["other"]).admits(&facts("other", None, &[])));
         assert!(!Filter::all().kinds(Kind::ALL.map(|row| row.0)).admits(&wide));
         assert!(Filter::all().sub_types(["risk", "bug"]).admits(&bug));
         assert!(!Filter::all().sub_types(["decision"]).admits(&bug));

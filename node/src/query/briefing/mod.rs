@@ -18,7 +18,7 @@ use super::question::Caveat;
 use super::rivals::{self, Named, Rivalry, Sided};
 use super::survey::is_surveyed;
 use super::vouched::Vouched;
-use super::{Cancel, Found, GitCheckout, Reader, Reading, SearchError, excerpt};
+use super::{Cancel, Found, Reader, Reading, SearchError, excerpt};
 use crate::index::document::Scope;
 use crate::index::embed;
 use crate::store::tasks::{TaskRow, TaskState};
@@ -32,7 +32,7 @@ use klnode_crdt::view::State;
 use klnode_scoring::briefing::{self, Access, Facts, Placed, Section};
 use klnode_scoring::budget::{self, Form, Item};
 use klnode_scoring::predicate;
-use klnode_scoring::rank::signals::{Check, Freshness};
+use klnode_scoring::rank::signals::Freshness;
 use klnode_scoring::relevance::Calibration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -56,10 +56,19 @@ pub struct BriefingQuestion {
     pub workspace: WorkspaceId,
     /// The caller's thread: its entries come first, and of tasks only its own are told.
     pub thread: Option<String>,
+    /// The thread of the caller's task or branch: its entries are told, too.
+    pub task_thread: Option<String>,
     /// Tokens it may take; as many as the configuration says unless given.
     pub tokens_max: Option<u32>,
     /// Where the caller is: what entries depend on is looked at in the checkout there.
     pub checkout: Option<PathBuf>,
+}
+
+impl BriefingQuestion {
+    /// Whether the caller is in this thread.
+    fn is_in(&self, thread: &str) -> bool {
+        [&self.thread, &self.task_thread].iter().any(|own| own.as_deref() == Some(thread))
+    }
 }
 
 /// What matters now.
@@ -136,12 +145,12 @@ impl Reading<'_> {
     ) -> Result<Briefing, SearchError> {
         let chosen = gather::choose(self, question.workspace)?;
         let mut read = self.read_chosen(&chosen.into_iter().collect::<Vec<_>>(), cancel)?;
+        read.retain(|_, read| read.found.thread().is_none_or(|thread| question.is_in(thread)));
         self.look_for_briefing(&mut read, question);
         let rivalries = self.rivalries(&read);
         let disputed: BTreeSet<EntryId> =
             rivalries.iter().flat_map(|rivalry| [rivalry.one, rivalry.two]).collect();
-        let facts: Vec<Facts> =
-            read.values().map(|read| self.facts(read, question, &disputed)).collect();
+        let facts: Vec<Facts> = read.values().map(|read| self.facts(read, &disputed)).collect();
         let mut briefing = briefing::brief(&facts, &self.reader.numbers.briefing);
         put_winners_first(&mut briefing.placed, &rivalries, &read);
         let order: Vec<EntryId> = briefing.placed.iter().map(|placed| placed.entry).collect();
@@ -214,13 +223,12 @@ impl Reading<'_> {
     /// Looks at what entries depend on, in the caller's checkout.
     fn look_for_briefing(&self, read: &mut BTreeMap<EntryId, Read>, question: &BriefingQuestion) {
         let Some(folder) = question.checkout.as_deref() else { return };
-        let unchecked = read.values_mut().filter(|read| read.looked.check == Check::Unchecked);
+        let unchecked = read.values_mut().filter(|read| read.looked.may_be_checked());
         let mut unchecked: Vec<&mut Read> = unchecked.take(LOOKED_MAX).collect();
         if unchecked.is_empty() {
             return;
         }
-        // Where there is nothing to look at, the entries say that nothing was checked.
-        let Ok(checkout) = GitCheckout::open(folder) else { return };
+        let Some(checkout) = self.reader.caller_checkout(folder) else { return };
         let views: Vec<_> = unchecked.iter().map(|read| &read.found.view).collect();
         let looked = anchors::look(&views, &checkout, &predicate::Params::default());
         for (read, looked) in unchecked.iter_mut().zip(looked) {
@@ -241,15 +249,9 @@ impl Reading<'_> {
         rivals::among(&sided, embedder, &Calibration::BUILT_IN, numbers, self.now)
     }
 
-    fn facts(
-        &self,
-        read: &Read,
-        question: &BriefingQuestion,
-        disputed: &BTreeSet<EntryId>,
-    ) -> Facts {
+    fn facts(&self, read: &Read, disputed: &BTreeSet<EntryId>) -> Facts {
         let found = &read.found;
         let confidence = &found.judged.confidence;
-        let thread = question.thread.as_ref();
         Facts {
             entry: found.entry,
             status: found.judged.standing.status,
@@ -258,7 +260,7 @@ impl Reading<'_> {
             mean: confidence.posterior.mean(),
             observations: confidence.effective_observations,
             is_disputed: !contested(&found.view).is_empty() || disputed.contains(&found.entry),
-            is_in_thread: thread.is_some() && read.scope.thread.as_ref() == thread,
+            is_in_thread: read.scope.thread.is_some(),
             is_pinned: found.overlay.is_pinned,
             access: match found.gate() {
                 Gate::Open => Access::Open,

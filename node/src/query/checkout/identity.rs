@@ -2,8 +2,8 @@
 //! it.
 //!
 //! Worktrees, clones and moved folders have the same; a fork has the root and another remote. It is
-//! no proof of anything: whoever can write the checkout can make it look like any other. It decides
-//! where an entry goes if nobody says so, and nothing else.
+//! no proof of anything: a user who can write a checkout can make it look like any other. It decides
+//! where an entry goes by default, and in which checkouts the anchors of an entry are evaluated.
 
 use super::objects::{Objects, file, is_name};
 use super::{CheckoutError, GitCheckout, bounded, git_folder, plain, remotes};
@@ -28,6 +28,9 @@ const REFS_MAX: usize = 5;
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Ways from a commit to its root that are remembered.
 const KNOWN_MAX: usize = 1_024;
+
+/// Digits of a root commit that name a repository without a remote.
+const ROOT_DIGITS_SHOWN: usize = 12;
 
 /// Which repository a checkout is of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +79,33 @@ impl Identity {
             (Some(_), Some(_)) => Likeness::SameRemote,
             _ if is_one_root => Likeness::SameRoot,
             _ => Likeness::Other,
+        }
+    }
+
+    /// Whether two checkouts are of one repository as far as its files go: worktrees, clones and forks
+    /// share a root commit. Where one of them shows no root, as a shallow clone, the remote decides.
+    pub fn is_same_repository(&self, other: &Self) -> bool {
+        match self.roots.is_empty() || other.roots.is_empty() {
+            false => !self.roots.is_disjoint(&other.roots),
+            true => self.remote.is_some() && self.remote == other.remote,
+        }
+    }
+
+    /// The same without the remote, which may name a host that others should not learn of.
+    #[must_use]
+    pub fn without_remote(self) -> Self {
+        Self { remote: None, ..self }
+    }
+
+    /// How people call it: the remote, else the beginning of a root commit.
+    pub fn in_words(&self) -> String {
+        match (&self.remote, self.roots.first()) {
+            (Some(remote), _) => remote.clone(),
+            (None, Some(root)) => {
+                let beginning: String = root.chars().take(ROOT_DIGITS_SHOWN).collect();
+                format!("the repository with root commit {beginning}")
+            }
+            (None, None) => "an unknown repository".to_owned(),
         }
     }
 
@@ -297,6 +327,17 @@ mod tests {
         ] {
             assert_eq!(both.likeness(&of(&line)), likeness, "{line}");
             assert_eq!(of(&line).likeness(&both), likeness, "{line}");
+        }
+        // Anchors are checked in a fork as well: its files come from the same history.
+        for (line, expected) in [
+            (format!("root:{a} remote:h/two"), true),
+            (format!("root:{a}"), true),
+            ("remote:h/one".to_owned(), true),
+            (format!("root:{b} remote:h/one"), false),
+            ("remote:h/two".to_owned(), false),
+        ] {
+            assert_eq!(both.is_same_repository(&of(&line)), expected, "{line}");
+            assert_eq!(of(&line).is_same_repository(&both), expected, "{line}");
         }
         assert_eq!(of(&format!("root:{a}")).likeness(&of("remote:h/one")), Likeness::Other);
     }

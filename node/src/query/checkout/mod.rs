@@ -3,11 +3,13 @@
 //! Git is not run. Paths come from git's index and from nowhere else; a file is reached folder by
 //! folder from the open root, and no link is followed on the way. Nothing is written.
 
+mod caller;
 mod identity;
 mod objects;
 mod remotes;
 mod tracked;
 
+pub use caller::CallerCheckout;
 pub use identity::{Identity, Likeness, Repository, Roots};
 pub use tracked::Misread;
 

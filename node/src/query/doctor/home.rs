@@ -88,6 +88,14 @@ fn closed(check: &str, path: &Path, metadata: &Metadata) -> Finding {
     Finding::fail(check, says, format!("chmod {wanted} {}", shell::path(path)))
 }
 
+/// The command that closes the node's key to others, where others can get at it: anyone who reads the
+/// key can sign as this node.
+pub fn close_key_command(layout: &Layout) -> Option<String> {
+    let path = layout.key_file();
+    let mode = fs::metadata(&path).ok()?.permissions().mode();
+    (mode & 0o077 != 0).then(|| format!("chmod 600 {}", shell::path(&path)))
+}
+
 fn key(layout: &Layout) -> Finding {
     let path = layout.key_file();
     let restore = "put the file back from a backup: a new key would be another author";

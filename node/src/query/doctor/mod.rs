@@ -6,7 +6,7 @@
 mod home;
 mod store;
 
-pub use home::{home, is_open, socket};
+pub use home::{close_key_command, home, is_open, socket};
 pub use store::{store, store_file};
 
 use serde::{Deserialize, Serialize};

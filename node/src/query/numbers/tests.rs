@@ -82,6 +82,7 @@ const ROWS: &[Row] = &[
         read.numbers.task_expires_after().as_secs().to_string()
     }),
     row!("provenance.outside_observations_per_day_max=2", tasks.outside_per_day_max),
+    ("provenance.user_primed_for=1803 s", |read| read.tasks.user_primed_for.as_secs().to_string()),
     ("provenance.findings_compared_after=33 s", |read| {
         read.numbers.findings_compared_after().as_secs().to_string()
     }),
@@ -90,8 +91,6 @@ const ROWS: &[Row] = &[
     row!("status.verified_alpha_min=9.5", numbers.status.verified_alpha_min),
     row!("status.verified_mean_min=0.61", numbers.status.verified_mean_min),
     row!("status.stale_after=91 days", numbers.status.stale_after_days),
-    row!("status.stale_prediction_errors_min=7", numbers.status.prediction_errors_min),
-    row!("status.stale_uses_below=8", numbers.status.uses_min),
     row!("admission.reject_below=0.26", numbers.admission.reject_below),
     row!("admission.candidate_below=0.37", numbers.admission.candidate_below),
     row!("admission.foreign_candidate_below=0.41", numbers.admission.foreign_candidate_below),

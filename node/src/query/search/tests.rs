@@ -4,6 +4,7 @@
 use super::*;
 use crate::engine::Command;
 use crate::engine::testing::{NOW, create, engine, lesson};
+use crate::index::keyword::Terms;
 use crate::query::Numbers;
 use klnode_config::Config;
 use klnode_crdt::claims::{Link, Relation};
@@ -28,8 +29,17 @@ fn placed(entry: EntryId, value: f64) -> rank::Placed {
     let (origin, overlay) = (Origin::Local, Overlay::None);
     let status = Status::Candidate;
     rank::Placed {
-        candidate: rank::Candidate { entry, signals, status, origin, overlay },
+        candidate: rank::Candidate {
+            entry,
+            signals,
+            confidence_mean: signals.thompson,
+            bonus: 0.0,
+            status,
+            origin,
+            overlay,
+        },
         score: SCORE,
+        score_expected: SCORE,
         composite: SCORE,
         foreign_factor: None,
         pin_bonus: 0.0,
@@ -46,7 +56,9 @@ fn hit(found: Found, value: f64) -> Hit {
         relevance: relevance(value),
         role_bonus: 0.0,
         place_bonus: 0.0,
+        demotion: 0.0,
         form: Form::Line,
+        body: String::new(),
         tokens: 0,
         confirmed: None,
         caveats: Vec::new(),
@@ -104,6 +116,7 @@ fn those_that_are_the_same_are_read_once_for_all_of_them() {
         has_words: true,
         fits_nothing: false,
         phrase: None,
+        terms: Terms::default(),
     };
     let (question, cancel) = (Question::new("one", 5), Cancel::default());
     let part = reading.read_part(&question, &candidates, &some, &cancel).unwrap();
@@ -115,7 +128,7 @@ fn those_that_are_the_same_are_read_once_for_all_of_them() {
     assert_eq!(part.joined, BTreeSet::from([one, two, three, other]));
     let mut rest = candidates.best_first.iter();
     assert!(reading.next_batch(&mut rest, &part.joined, false).unwrap().is_empty(), "nor later on");
-    let (read, _) = reading.read_best(&question, &candidates, &cancel).unwrap();
+    let read = reading.read_best(&question, &candidates, &cancel).unwrap().read;
     assert_eq!(shown(&read), expected, "whatever is read beside it");
 }
 
@@ -132,16 +145,24 @@ fn answered(
     for entry in order {
         let found = reading.read(*entry).unwrap().unwrap();
         let candidate = Candidate { entry: *entry, relevance: relevance(0.5) };
-        let admitted = reading.admit(question, &candidate, found, &mut Vec::new()).unwrap();
+        let admitted = reading.admit(question, &candidate, found, &mut Part::default()).unwrap();
         read.insert(*entry, admitted.unwrap());
     }
     read.get_mut(&order[0]).unwrap().found.judged.gate = Gate::LastPlaces;
-    let placed = order.iter().map(|entry| placed(*entry, 0.5)).collect();
+    let bonus = |entry: &EntryId| bonuses.get(entry).map(Bonus::sum).unwrap_or_default();
+    let with_bonus = |entry: &EntryId| {
+        let one = placed(*entry, 0.5);
+        rank::Placed { score: one.score + bonus(entry), ..one }
+    };
+    let placed = order.iter().map(with_bonus).collect();
     let ranking = Ranking { placed, nearest: Vec::new(), weights: answer.weights };
     let successions = reading.successions(std::iter::empty()).unwrap();
     let contradictions = reading.contradictions(&[]).unwrap();
     let (successions, contradictions) = (&successions, &contradictions);
-    let beside = Beside { rivalries, successions, contradictions };
+    let (terms, demotions) = (Terms::default(), BTreeMap::new());
+    let answering = &Answering::new(&terms, None);
+    let (listed, demotions) = (order, &demotions);
+    let beside = Beside { rivalries, successions, contradictions, listed, demotions, answering };
     reading.fill(&mut answer, question, &ranking, read, bonuses, &beside);
     answer
 }
@@ -177,7 +198,6 @@ fn how_much_is_shown_goes_by_the_score_that_is_told() {
         let bonuses = BTreeMap::from([(entry, Bonus { role: bonus, place: 0.0 })]);
         let question = Question::new("one", 5);
         let hits = answered(&reading, &question, &[entry], &[], &bonuses).hits;
-        let told = hits[0].placed.score + hits[0].role_bonus + hits[0].place_bonus;
-        assert_eq!((hits[0].form, told), (expect, SCORE + bonus));
+        assert_eq!((hits[0].form, hits[0].placed.score), (expect, SCORE + bonus));
     }
 }

@@ -1,6 +1,8 @@
-//! Entries that say the opposite about the same, found before anybody asks.
+//! Entries that may contradict each other, found before a question is asked.
 //!
-//! The rule is that of an answer; nothing is decided here, and neither of the two is hidden.
+//! Two rules: opposite polarities on shared tags, as in an answer, and the texts themselves, compared
+//! word by word. Texts are compared within one workspace only, because a statement about one
+//! repository says nothing about another. Neither of the two entries is hidden.
 
 use super::Work;
 use crate::engine::Note;
@@ -8,11 +10,12 @@ use crate::index::document::Scope;
 use crate::index::meaning::Meaning;
 use crate::index::vectors::Filter;
 use crate::query::rivals::{RELATED_MIN, polarity};
+use crate::query::statement::contradiction as textual;
 use crate::store::Error;
 use crate::store::rows::Seq;
 use crate::store::upkeep::{Matter, ServiceRow, Stage};
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::view::State;
+use klnode_crdt::view::{State, View};
 use klnode_scoring::conflict::{self, Contradiction, Polarity, Subject};
 use std::collections::BTreeSet;
 
@@ -21,8 +24,9 @@ const NEIGHBOURS: usize = 20;
 /// Among how many those are looked for that are not shut, where strangers crowd around an entry.
 const CROWDED_MAX: usize = 1_600;
 
-/// An entry that speaks for or against something.
+/// An entry that is compared.
 struct Sided {
+    view: View,
     polarity: Polarity,
     tags: BTreeSet<String>,
     seq: Seq,
@@ -43,7 +47,7 @@ impl Work<'_> {
         let (polarity, is_own) = (polarity(&view), self.is_own(&view));
         let tags = scope.tags.into_iter().collect();
         let seq = self.reading.snapshot.text_seq(entry)?;
-        Ok(Some(Sided { polarity, tags, seq, is_own }))
+        Ok(Some(Sided { view, polarity, tags, seq, is_own }))
     }
 
     /// What is about the same as an entry, the nearest first, each with how alike the two are. What is
@@ -53,7 +57,6 @@ impl Work<'_> {
         &self,
         meaning: &Meaning,
         entry: EntryId,
-        of: &Sided,
     ) -> Result<Option<Vec<(EntryId, f64)>>, Error> {
         let related = |count| {
             let near = meaning.vectors.nearest_to(entry, count, &Filter::all())?.into_iter();
@@ -62,8 +65,7 @@ impl Work<'_> {
             Some(near.take_while(|(_, similarity)| *similarity > RELATED_MIN).collect::<Vec<_>>())
         };
         let Some(mut near) = related(NEIGHBOURS) else { return Ok(None) };
-        let is_all = near.len() < NEIGHBOURS || of.polarity == Polarity::Neutral;
-        if is_all || self.reading.is_surely_shut(entry)? {
+        if near.len() < NEIGHBOURS || self.reading.is_surely_shut(entry)? {
             return Ok(Some(near));
         }
         let mut open = 0;
@@ -88,37 +90,39 @@ impl Work<'_> {
 
     fn find_opposites(&mut self, meaning: &Meaning, entry: EntryId) -> Result<(), Error> {
         let Some(one) = self.sided(entry)? else { return Ok(()) };
-        // One that was changed to speak neither way may have been noted before.
-        let Some(near) = self.neighbours(meaning, entry, &one)? else { return Ok(()) };
+        let Some(near) = self.neighbours(meaning, entry)? else { return Ok(()) };
         let mut met = BTreeSet::new();
         for (other, similarity) in near {
             met.insert(other);
             let noted = self.reading.snapshot.noted(Matter::Contradiction, &[entry, other])?;
-            if one.polarity == Polarity::Neutral && noted.is_none() {
-                continue;
-            }
             let Some(two) = self.sided(other)? else { continue };
-            let a = Subject { polarity: one.polarity, tags: &one.tags };
-            let b = Subject { polarity: two.polarity, tags: &two.tags };
-            let params = &self.reading.reader.numbers.conflict;
-            let found = conflict::contradiction(a, b, similarity, RELATED_MIN, params);
-            match (found, noted) {
-                (Contradiction::Found { overlap, similarity }, None)
-                    if !self.is_noted_now(entry, other) =>
-                {
-                    let why = format!("opposite, tags shared {overlap:.2}, alike {similarity:.2}");
+            match (self.contradiction(&one, &two, similarity), noted) {
+                (Some(why), None) if !self.is_noted_now(entry, other) => {
                     let entries = vec![(entry, one.seq), (other, two.seq)];
                     let is_foreign = !(one.is_own && two.is_own);
                     let (matter, stage) = (Matter::Contradiction, Stage::Open);
                     self.note(Note { matter, stage, entries, why, is_foreign })?;
                 }
-                (Contradiction::Found { .. }, _) => {}
-                (_, Some((Stage::Open, number))) => self.found.over.push(number),
+                (None, Some((Stage::Open, number))) => self.found.over.push(number),
                 _ => {}
             }
         }
         // Where there are more neighbours than were looked at, the other may be one of them.
         if met.len() < NEIGHBOURS { self.end_what_is_far(entry, &met) } else { Ok(()) }
+    }
+
+    /// Why two entries contradict each other, if they do.
+    fn contradiction(&self, one: &Sided, two: &Sided, similarity: f64) -> Option<String> {
+        let a = Subject { polarity: one.polarity, tags: &one.tags };
+        let b = Subject { polarity: two.polarity, tags: &two.tags };
+        let params = &self.reading.reader.numbers.conflict;
+        match conflict::contradiction(a, b, similarity, RELATED_MIN, params) {
+            Contradiction::Found { overlap, similarity } => {
+                Some(format!("opposite, tags shared {overlap:.2}, alike {similarity:.2}"))
+            }
+            _ => textual(&one.view, &two.view)
+                .map(|reason| format!("possible contradiction: {reason}, alike {similarity:.2}")),
+        }
     }
 
     /// What was noted against an entry that is about something else by now is over.

@@ -1,8 +1,9 @@
-//! Entries that say the same: the nearest by meaning, compared word by word where it matters.
+//! Entries that say the same: equal texts are merged, and near ones that no rule tells apart are
+//! proposed.
 //!
-//! Only what this node wrote itself is merged unasked; of everything else a person decides. So
-//! whoever writes something near to an entry of this node can at most put a line into the
-//! operator's list.
+//! Only entries that this node wrote itself are merged unasked; a person decides about all others. A
+//! merge that was made unasked is withdrawn when its texts are not equal: those of an older version,
+//! which merged by nearness, and those of which a text was edited.
 
 use super::Work;
 use crate::engine::Note;
@@ -17,7 +18,8 @@ use crate::store::upkeep::{Matter, ServiceRow, Stage};
 use klnode_crdt::claims::Relation;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::view::View;
-use klnode_scoring::duplicates::{Doubt, Text, Thresholds, Verdict, Whose, compare};
+use klnode_scoring::duplicates::{Doubt, Text, Thresholds, Verdict, Whose, are_equal, compare};
+use std::collections::BTreeSet;
 
 /// The nearest that an entry is compared with.
 const NEIGHBOURS: usize = 8;
@@ -42,7 +44,7 @@ impl Subject {
     }
 }
 
-/// From which cosines on a model's texts say the same; none of a model that nobody measured.
+/// From which cosines on a model's texts may say the same; none for a model that was not measured.
 fn thresholds(meaning: &Meaning) -> Option<Thresholds> {
     meaning.embedder.weights().map(|_| Thresholds::BUILT_IN)
 }
@@ -72,25 +74,53 @@ impl Work<'_> {
         if self.own_edges(&one.view).any(|to| !group.contains(&to)) {
             self.found.edges.push(entry);
         }
+        let withdrawn = self.withdraw_unequal(&one, &group)?;
         let thresholds = thresholds(meaning);
         for (other, cosine) in near {
             let cosine = f64::from(cosine);
-            if thresholds.is_some_and(|of| cosine < of.propose) {
-                break;
-            }
-            let is_noted = self.is_noted_now(entry, other);
-            let noted = self.reading.snapshot.noted(Matter::Sameness, &[entry, other])?;
-            if group.contains(&other) || is_noted || noted.is_some() {
+            let is_held = group.contains(&other) && !withdrawn.contains(&other);
+            if is_held || self.is_noted_now(entry, other) {
                 continue;
             }
+            let noted = self.reading.snapshot.noted(Matter::Sameness, &[entry, other])?;
+            let proposal = match noted {
+                None => None,
+                Some(_) if withdrawn.contains(&other) => None,
+                Some((Stage::Proposed, number)) => Some(number),
+                Some(_) => continue,
+            };
             let Some(two) = self.subject(other)? else { continue };
             let place = |of: &Subject| (of.document.scope.workspace, of.document.scope.memory);
             if place(&one) != place(&two) || self.is_hidden(other, &two)? {
                 continue;
             }
-            self.judge_pair(&one, &two, cosine, thresholds)?;
+            self.judge_pair(&one, &two, cosine, thresholds, proposal)?;
         }
         Ok(())
+    }
+
+    /// Ends the merges of an entry that were made unasked and whose texts are not equal; returns the
+    /// other entry of each.
+    fn withdraw_unequal(
+        &mut self,
+        one: &Subject,
+        group: &BTreeSet<EntryId>,
+    ) -> Result<BTreeSet<EntryId>, Error> {
+        let (mut withdrawn, entry) = (BTreeSet::new(), one.document.entry);
+        for other in group.iter().copied().filter(|other| *other != entry) {
+            let noted = self.reading.snapshot.noted(Matter::Sameness, &[entry, other])?;
+            let Some((Stage::Made, number)) = noted else { continue };
+            let row = self.reading.snapshot.upkeep_row(number)?;
+            let is_unasked = row.is_some_and(|row| row.decided.is_none());
+            let Some(two) = self.subject(other)?.filter(|_| is_unasked) else { continue };
+            if !are_equal(&one.text(), &two.text()) {
+                withdrawn.insert(other);
+                if !self.found.over.contains(&number) {
+                    self.found.over.push(number);
+                }
+            }
+        }
+        Ok(withdrawn)
     }
 
     /// What is hidden stands for nothing that is written anew.
@@ -106,24 +136,31 @@ impl Work<'_> {
         own.filter(|(link, _)| link.relation == Relation::SAME_AS).map(|(link, _)| link.to)
     }
 
+    /// Notes what becomes of a pair, or ends its proposal where the texts no longer allow it.
     fn judge_pair(
         &mut self,
         one: &Subject,
         two: &Subject,
         cosine: f64,
         of: Option<Thresholds>,
+        proposal: Option<u64>,
     ) -> Result<(), Error> {
         let is_own = self.is_own(&one.view) && self.is_own(&two.view);
         let whose = if is_own { Whose::Own } else { Whose::Foreign };
-        let (stage, why) = match compare(&one.text(), &two.text(), whose, cosine, of) {
-            Verdict::Different => return Ok(()),
-            Verdict::Merge => (Stage::Made, format!("nearness {cosine:.3}, and nothing differs")),
-            Verdict::Propose(Doubt::Unmeasured) => {
-                (Stage::Proposed, Doubt::Unmeasured.words().to_owned())
+        let verdict = compare(&one.text(), &two.text(), whose, cosine, of);
+        if let Some(number) = proposal {
+            if verdict == Verdict::Different {
+                self.found.over.push(number);
             }
-            Verdict::Propose(doubt) => {
+            return Ok(());
+        }
+        let (stage, why) = match verdict {
+            Verdict::Different => return Ok(()),
+            Verdict::Merge => (Stage::Made, "the texts are equal".to_owned()),
+            Verdict::Propose(doubt @ Doubt::Wording) => {
                 (Stage::Proposed, format!("nearness {cosine:.3}: {}", doubt.words()))
             }
+            Verdict::Propose(doubt) => (Stage::Proposed, doubt.words().to_owned()),
         };
         let entries = [one, two].map(|of| (of.document.entry, of.seq)).to_vec();
         let matter = Matter::Sameness;

@@ -38,6 +38,10 @@ const SHUT_WAITING_MAX: usize = 50;
 /// Entries that are noted as stale at a time: nobody reads more, and the journal is for other things too.
 const STALE_ENTRIES_MAX: usize = 1_000;
 
+/// The version of the rule by which entries are called the same or contradictory. A service that has
+/// looked by an older one looks at everything again.
+pub const RULE: u32 = 1;
+
 /// When a service begins, and how much it does at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
@@ -192,6 +196,11 @@ impl Upkeep {
         from: ServiceRow,
     ) -> Result<Pass, Error> {
         let reading = self.reader.at(snapshot, now)?;
+        let compares = matches!(service, Service::Duplicates | Service::Contradictions);
+        let from = match compares && from.rule < RULE {
+            true => ServiceRow { position: Seq(0), rule: RULE, ..from },
+            false => from,
+        };
         let ([foreign_left, shut_left], stale_left) = match service {
             Service::Duplicates | Service::Contradictions => (foreign_left(&reading)?, 0),
             Service::Stale => ([0, 0], stale_left(snapshot)?),
@@ -240,6 +249,9 @@ impl Upkeep {
                 Ok(row.walk.is_some() || (is_long_ago && snapshot.head() > Seq(0)))
             }
             Service::Duplicates | Service::Contradictions => {
+                if row.rule < RULE && row.position > Seq(0) {
+                    return Ok(true);
+                }
                 if row.position >= snapshot.head() {
                     return Ok(false);
                 }

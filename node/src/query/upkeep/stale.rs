@@ -72,13 +72,12 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// What is needed for either reason: the rest is for the rule to say.
+    /// Whether the dates of the row allow it to be stale; the rule decides.
     fn may_be_stale(&self, row: &ViewRow, uses: &UseRow) -> bool {
         let params = &self.reading.reader.numbers.status;
         let is_served = uses.last_served > WallTime::default();
         let since = if is_served { uses.last_served } else { row.first_seen };
         self.reading.now.day().days_since(since.day()) >= params.stale_after_days
-            || uses.prediction_errors >= params.prediction_errors_min
     }
 }
 
@@ -86,9 +85,6 @@ impl Work<'_> {
 pub(in crate::query) fn why(reason: Reason) -> String {
     match reason {
         Reason::NotServed { days } => format!("not served for {days} days"),
-        Reason::PredictionErrors { errors } => {
-            format!("a weak answer {errors} times, and hardly used")
-        }
         _ => "stale".to_owned(),
     }
 }

@@ -23,8 +23,8 @@ const KNOCK_KEPT: Duration = Duration::from_secs(60);
 
 /// What a node is told that the operator has refused or blocked, and what one is that comes too
 /// late.
-const REFUSED: &str = "its operator has refused yours";
-const BLOCKED: &str = "its operator has blocked yours";
+pub(super) const REFUSED: &str = "its operator has refused yours";
+pub(super) const BLOCKED: &str = "its operator has blocked yours";
 const TOO_MANY: &str = "too many nodes wait for its operator";
 
 /// Why a node was turned away, for the operator here: the other one is told by [`Answer::No`].
@@ -69,8 +69,14 @@ impl Core {
         (self.entropy)(&mut bytes);
         let secret = Secret::from_bytes(bytes);
         let expires = (self.now)().plus(self.ticket_lifetime);
-        let (used_by, kept) = (None, secret.clone());
-        let row = Invitation { secret: kept, offer: offer.clone(), expires, must_confirm, used_by };
+        let row = Invitation {
+            secret: secret.clone(),
+            offer: offer.clone(),
+            expires,
+            must_confirm,
+            used_by: None,
+            joiner: None,
+        };
         self.replica.note(vec![PeerAct::Invite(Box::new(row))])?;
         let addresses = self.told_addresses();
         Ok(Ticket::new(self.own, &addresses, offer, expires, secret))
@@ -84,6 +90,12 @@ impl Core {
             Ok(Ask::Join(name, nonce, proof, card)) => {
                 self.joined(peer, name.into_array(), nonce, &proof, card.cut())
             }
+            Ok(Ask::Sas(version, bytes)) => match self.sas_asked(peer, exchange, version, &bytes) {
+                Some(answer) => answer,
+                None => return,
+            },
+            Ok(Ask::Offer(version, ticket)) => self.offer_heard(peer, version, &ticket),
+            Ok(Ask::Decline(version, name)) => self.decline_heard(peer, version, name.into_array()),
         };
         if let Answer::No(reason) = &answer {
             let reason = said_here(reason);

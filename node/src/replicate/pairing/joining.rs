@@ -1,7 +1,8 @@
-//! The side that joins: dials whom a ticket or an address names, says who it is, and believes a
-//! welcome only of who knows the ticket's secret.
+//! The side that joins with a ticket: dials the node that the ticket names, says who it is, and believes
+//! a welcome only of a node that knows the ticket's secret. Joining by address is in `asking`.
 
 use super::super::run::Core;
+use super::offers::without;
 use super::{Joined, PairError, free_name};
 use crate::engine::PeerAct;
 use crate::store::peers::rows::{Approval, PeerRow, WorkspaceRow};
@@ -9,6 +10,7 @@ use klnode_crdt::ids::{AuthorId, Nonce};
 use klnode_federation::net::{self, Protocol};
 use klnode_federation::proto::message::reason;
 use klnode_federation::proto::pairing::{Answer, Ask, Meeting};
+use klnode_federation::proto::sas::Want;
 use klnode_federation::proto::ticket::{BadTicket, Offer, Ticket};
 use tokio::sync::oneshot;
 
@@ -19,16 +21,38 @@ const TOO_BUSY: &str = "this node is too busy; try again";
 /// A join under way.
 pub(in crate::replicate) struct Joining {
     peer: AuthorId,
-    ticket: Option<(Ticket, Nonce)>,
+    ticket: (Ticket, Nonce),
     /// Where it was looked for.
     places: Vec<String>,
     reply: oneshot::Sender<Result<Joined, PairError>>,
 }
 
+/// A node to join by ticket: its key, the ticket with a fresh nonce, and the addresses that lead there.
+type Invited = (AuthorId, (Ticket, Nonce), Vec<String>);
+
 impl Core {
-    /// Begins to join by a ticket or an address; the answer comes when the other side has spoken.
-    pub fn join(&mut self, target: &str, reply: oneshot::Sender<Result<Joined, PairError>>) {
-        match self.try_join(target) {
+    /// Begins to join by a ticket or an address. With a ticket the answer comes when the other side has
+    /// spoken; by address it comes when the digits are known.
+    pub fn join(
+        &mut self,
+        target: &str,
+        want: Option<Want>,
+        reply: oneshot::Sender<Result<Joined, PairError>>,
+    ) {
+        let target = target.trim();
+        let parsed = match target.contains([':', '/']) {
+            true => Err(BadTicket::NotATicket),
+            false => target.parse::<Ticket>(),
+        };
+        let tried = match parsed {
+            Err(BadTicket::NotATicket) => {
+                return self.join_address(target, want.unwrap_or(Want::Peer), reply);
+            }
+            Err(error) => Err(PairError::Ticket(error)),
+            Ok(_) if want.is_some() => Err(PairError::WantWithTicket),
+            Ok(ticket) => self.try_join(ticket),
+        };
+        match tried {
             Ok((peer, ticket, addresses)) => {
                 let places = addresses.clone();
                 self.dialling.insert(peer, Joining { peer, ticket, places, reply });
@@ -53,30 +77,15 @@ impl Core {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "three parts of one target, used once")]
-    fn try_join(
-        &mut self,
-        target: &str,
-    ) -> Result<(AuthorId, Option<(Ticket, Nonce)>, Vec<String>), PairError> {
-        let target = target.trim();
-        let (peer, ticket, addresses) = if target.starts_with('/') {
-            let parsed = net::parse_address(target);
-            let not_one = || PairError::NotATarget(target.to_owned());
-            let (peer, _) = parsed.map_err(|_| not_one())?;
-            (peer.ok_or_else(not_one)?, None, vec![target.to_owned()])
-        } else {
-            let ticket: Ticket = target.parse().map_err(|error| match error {
-                BadTicket::NotATicket => PairError::NotATarget(target.to_owned()),
-                error => PairError::Ticket(error),
-            })?;
-            if ticket.expires < (self.now)() {
-                return Err(PairError::Expired);
-            }
-            let mut nonce = [0; Nonce::LEN];
-            (self.entropy)(&mut nonce);
-            let (peer, addresses) = (ticket.inviter, ticket.addresses.clone());
-            (peer, Some((ticket, Nonce::from_bytes(nonce))), addresses)
-        };
+    /// The node, the ticket with a fresh nonce, and the addresses that lead there.
+    fn try_join(&mut self, ticket: Ticket) -> Result<Invited, PairError> {
+        if ticket.expires < (self.now)() {
+            return Err(PairError::Expired);
+        }
+        let mut nonce = [0; Nonce::LEN];
+        (self.entropy)(&mut nonce);
+        let (peer, addresses) = (ticket.inviter, ticket.addresses.clone());
+        let ticket = (ticket, Nonce::from_bytes(nonce));
         if peer == self.own {
             return Err(PairError::Oneself("join"));
         }
@@ -95,15 +104,11 @@ impl Core {
         let Some(joining) = self.dialling.remove(&peer) else { return };
         self.dials.remove(&peer);
         let card = self.card();
-        let ask = match &joining.ticket {
-            None => Ask::Knock(card),
-            Some((ticket, nonce)) => {
-                let secret = &ticket.secret;
-                let (inviter, joiner, nonce) = (peer, self.own, *nonce);
-                let proof = Meeting { secret, inviter, joiner, nonce }.joiner_proof();
-                Ask::Join(ticket.secret.name().into(), nonce, proof, card)
-            }
-        };
+        let (ticket, nonce) = &joining.ticket;
+        let secret = &ticket.secret;
+        let (inviter, joiner, nonce) = (peer, self.own, *nonce);
+        let proof = Meeting { secret, inviter, joiner, nonce }.joiner_proof();
+        let ask = Ask::Join(ticket.secret.name().into(), nonce, proof, card);
         let id = self.next_pair_id();
         match self.net.request(peer, Protocol::Pair, id, ask.encode()) {
             Ok(()) => {
@@ -114,6 +119,12 @@ impl Core {
     }
 
     pub(in crate::replicate) fn pair_answered(&mut self, id: u64, frame: &[u8]) {
+        if let Some(peer) = self.take_sas(id) {
+            return self.sas_answered(peer, id, frame);
+        }
+        if let Some((peer, name)) = self.offers_asked.remove(&id) {
+            return self.offer_answered(peer, name, frame);
+        }
         let Some(joining) = self.joining.remove(&id) else { return };
         let Joining { peer, ticket, places, reply } = joining;
         let found_at = self.found_at(peer, &places);
@@ -131,7 +142,7 @@ impl Core {
     fn welcomed(
         &mut self,
         peer: AuthorId,
-        ticket: Option<(Ticket, Nonce)>,
+        (ticket, nonce): (Ticket, Nonce),
         found_at: Option<String>,
         answer: Result<Answer, klnode_crdt::record::Refusal>,
     ) -> Result<Joined, PairError> {
@@ -139,28 +150,10 @@ impl Core {
         let now = (self.now)();
         let held = self.society()?.peers.get(&peer).cloned().unwrap_or_default();
         let joined_at = found_at.or_else(|| held.joined_at.clone());
-        match (answer, ticket) {
-            (Answer::No(words), _) => Err(PairError::Refused(reason(&words))),
-            (Answer::Wait(card), _) => {
-                let card = card.cut();
-                // Whoever has greeted has said yes before: nobody is to decide anything.
-                let has_greeted = self.replica.machine().clock_ahead_ms(peer).is_some();
-                let is_waiting = held.approval != Approval::Approved || !has_greeted;
-                // By joining, this side has said yes to talking; what it offered still waits.
-                let row = PeerRow {
-                    name: card.name.clone(),
-                    addresses: card.addresses,
-                    joined_at,
-                    approval: Approval::Approved,
-                    is_asked: is_waiting,
-                    since: if is_waiting { now } else { held.since },
-                    ..held
-                };
-                self.let_in(peer, row)?;
-                Ok(Joined { peer, name: card.name, offer: None, code: None, is_waiting })
-            }
-            (Answer::Welcome(..), None) => Err(PairError::Impostor),
-            (Answer::Welcome(proof, card, is_waiting), Some((ticket, nonce))) => {
+        match answer {
+            Answer::No(words) => Err(PairError::Refused(reason(&words))),
+            Answer::Wait(_) | Answer::Sas(_) | Answer::Heard => Err(PairError::Impostor),
+            Answer::Welcome(proof, card, is_waiting) => {
                 let secret = &ticket.secret;
                 let meeting = Meeting { secret, inviter: peer, joiner: self.own, nonce };
                 if !meeting.is_inviter(&proof) {
@@ -169,10 +162,12 @@ impl Core {
                 let (code, card) = (meeting.code(), card.cut());
                 // Whoever may talk already is known since then, also by a ticket that is used again.
                 let is_known = held.approval == Approval::Approved && !is_waiting;
+                let offered = without(held.offered.clone(), secret.name());
                 let row = PeerRow {
                     name: card.name.clone(),
                     addresses: card.addresses,
                     joined_at,
+                    offered,
                     approval: Approval::Approved,
                     is_mine: held.is_mine || ticket.offer == Offer::Mine,
                     is_asked: is_waiting,
@@ -193,6 +188,11 @@ impl Core {
     }
 
     pub(in crate::replicate) fn pair_lost(&mut self, id: u64, reason: &str) {
+        if let Some(peer) = self.take_sas(id) {
+            return self.sas_lost(peer, Some(id), reason);
+        }
+        // An offer is sent again when the peer connects.
+        self.offers_asked.remove(&id);
         if let Some(joining) = self.joining.remove(&id) {
             fail(joining, reason);
         }

@@ -260,6 +260,7 @@ mod tests {
             expires,
             must_confirm: false,
             used_by: None,
+            joiner: None,
         };
         let tickets = [ticket(1, NOW.minus(25 * HOUR)), ticket(2, NOW.minus(HOUR)), ticket(3, NOW)];
         let batch = store.batch(Durability::Durable).unwrap();

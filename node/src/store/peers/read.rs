@@ -58,6 +58,17 @@ impl Snapshot {
         read::row("invitations", &self.transaction.open_table(INVITATIONS)?, &name)
     }
 
+    /// Every ticket of this node that is kept; without those that cannot be read.
+    pub fn invitations(&self) -> Result<Vec<Invitation>, Error> {
+        let table = self.transaction.open_table(INVITATIONS)?;
+        let mut all = Vec::new();
+        for row in table.iter()? {
+            let (_, row) = row?;
+            all.extend(Error::unless_damaged(rows::decode("invitations", row.value()))?);
+        }
+        Ok(all)
+    }
+
     /// How far an author is from each peer that says so.
     pub fn distances(&self, author: AuthorId) -> Result<Vec<(AuthorId, u8)>, Error> {
         let (first, last) = span::<64>(author.as_bytes());

@@ -3,11 +3,11 @@
 use super::super::rows::Seq;
 use super::super::tables::{key, part};
 use klnode_crdt::digest::{Context, Fields};
-use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId};
+use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::key::Signature;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_federation::proto::filter::Filter;
-use klnode_federation::proto::ticket::Offer;
+use klnode_federation::proto::ticket::{Offer, Ticket};
 use klnode_federation::proto::{self, Offerer, Outgoing};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +68,51 @@ pub struct PeerRow {
     /// When both last held the same.
     #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
     pub equal_at: Option<WallTime>,
+    /// The day on which the operator vouched for it. Local: it never leaves this node.
+    #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
+    pub vouched: Option<Day>,
+    /// Workspaces in which it offers this node membership.
+    #[serde(rename = "f", default, skip_serializing_if = "Vec::is_empty")]
+    pub offered: Vec<OfferedRow>,
+}
+
+/// Membership that a peer offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferedRow {
+    /// The ticket with which it is accepted.
+    #[serde(rename = "k")]
+    pub ticket: String,
+    /// When it came.
+    #[serde(rename = "t")]
+    pub since: WallTime,
+    /// The operator has declined it.
+    #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_declined: bool,
+}
+
+impl OfferedRow {
+    /// The ticket, if it can be read.
+    pub fn read(&self) -> Option<Ticket> {
+        self.ticket.parse().ok()
+    }
+
+    /// The ticket's name.
+    pub fn name(&self) -> Option<[u8; 16]> {
+        self.read().map(|ticket| ticket.secret.name())
+    }
+
+    /// The workspace.
+    pub fn workspace(&self) -> Option<WorkspaceId> {
+        match self.read()?.offer {
+            Offer::Member(id, _) => Some(id),
+            Offer::Mine => None,
+        }
+    }
+
+    /// True until it expires.
+    pub fn is_good(&self, now: WallTime) -> bool {
+        self.read().is_some_and(|ticket| ticket.expires >= now)
+    }
 }
 
 impl PeerRow {
@@ -85,6 +130,13 @@ impl PeerRow {
             Approval::Approved => self.offer.is_some(),
             Approval::Refused => false,
         }
+    }
+
+    /// The day on which the operator vouched for it, if that still stands: it may talk, is not blocked,
+    /// and is no machine of the same person, which needs none.
+    pub fn standing_vouch(&self) -> Option<Day> {
+        let stands = self.approval == Approval::Approved && !self.is_blocked && !self.is_mine;
+        self.vouched.filter(|_| stands)
     }
 
     /// Whether it speaks for this node's person: approved as another node of the same person, and

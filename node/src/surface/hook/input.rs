@@ -20,6 +20,10 @@ pub struct Input {
     pub cwd: Option<PathBuf>,
     /// What the client calls the moment.
     pub event_name: Option<String>,
+    /// Why a session begins: `startup`, `resume`, `clear` or `compact`.
+    pub source: Option<String>,
+    /// The agent within the session, where it is not the one that the user talks to.
+    pub agent: Option<String>,
     /// What a person has written.
     pub prompt: Option<String>,
     error: Option<Value>,
@@ -37,10 +41,26 @@ impl Input {
             _ => None,
         };
         let (session, event_name) = (text("session_id"), text("hook_event_name"));
+        let (source, agent) = (text("source"), text("agent_id"));
         let (cwd, prompt) = (text("cwd").map(PathBuf::from), text("prompt"));
         let cwd = cwd.filter(|path| path.is_absolute());
         let (error, response) = (fields.remove("error"), fields.remove("tool_response"));
-        Some(Self { session, cwd, event_name, prompt, error, response, is_interrupt })
+        Some(Self {
+            session,
+            cwd,
+            event_name,
+            source,
+            agent,
+            prompt,
+            error,
+            response,
+            is_interrupt,
+        })
+    }
+
+    /// Whether the context of the session holds nothing of what was given before.
+    pub fn is_context_new(&self) -> bool {
+        matches!(self.source.as_deref(), Some("startup" | "clear" | "compact"))
     }
 
     /// The end of the message of a tool that failed, if one did. What a person broke off did not.

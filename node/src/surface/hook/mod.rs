@@ -7,16 +7,22 @@
 pub mod frame;
 mod input;
 pub mod log;
+mod memory;
+mod named;
 mod session;
 
 pub use input::Input;
+pub use memory::{Form, Given};
 
-use crate::api::search::{Search, SearchAnswer};
-use crate::api::types::{FinishTask, FinishedTask, NewTask, Outcome, Task};
+use crate::api::search::{Known, Search, SearchAnswer};
+use crate::api::types::{Entry, FinishTask, FinishedTask, NewTask, Outcome, Task};
 use crate::api::{Client, ClientError, Kind, escape};
 use crate::query::GitCheckout;
 use crate::store::Layout;
+use frame::{Opening, Quote};
 use hyper::Method;
+use memory::{Memory, Remembered};
+use named::codes_in;
 use serde_json::{Value, json};
 use session::Session;
 use std::path::PathBuf;
@@ -26,6 +32,8 @@ use std::time::{Duration, SystemTime};
 const CLIENT: &str = "claude-code";
 /// Bytes of a prompt that are searched for: what it is about stands at its beginning.
 const PROMPT_BYTES_MAX: usize = 4_000;
+/// Bytes that a token has on average, where a text is cut without counting tokens.
+const TOKEN_BYTES: usize = 4;
 /// So long it is waited to hear whether a task goes on: that of a long session is long to read.
 const LOOK_MAX: Duration = Duration::from_millis(100);
 
@@ -98,11 +106,21 @@ pub struct Said {
     pub context: Option<String>,
     /// For the log: no text of anybody.
     pub noted: String,
+    /// The entries in the context, and where the session remembers them.
+    given: Option<(Memory, Vec<Given>)>,
 }
 
 impl Said {
-    fn nothing(why: impl Into<String>) -> Self {
-        Self { context: None, noted: why.into() }
+    /// Nothing for the agent, and why, for the log.
+    pub fn nothing(why: impl Into<String>) -> Self {
+        Self { context: None, noted: why.into(), given: None }
+    }
+
+    /// Remembers what the session was given; called once the client has it.
+    pub fn remember(&self, now: SystemTime) {
+        if let Some((memory, given)) = &self.given {
+            memory.add(given, now);
+        }
     }
 }
 
@@ -137,13 +155,16 @@ impl Call {
             Event::SessionStart => self.brief(&client, session.as_ref(), input).await,
             Event::Prompt => match &input.prompt {
                 Some(prompt) => {
-                    self.serve(&client, session.as_ref(), input, cut(prompt), None).await
+                    let asked = Asked { query: cut(prompt), role: None, codes: codes_in(prompt) };
+                    self.serve(&client, session.as_ref(), input, asked).await
                 }
                 None => Said::nothing("there is no prompt"),
             },
             Event::ToolError => match input.error() {
                 Some(error) => {
-                    self.serve(&client, session.as_ref(), input, &error, Some("debugger")).await
+                    let role = Some("debugger");
+                    let asked = Asked { query: &error, role, codes: Vec::new() };
+                    self.serve(&client, session.as_ref(), input, asked).await
                 }
                 None => Said::nothing("there is no error"),
             },
@@ -151,8 +172,18 @@ impl Call {
         }
     }
 
+    /// What the session was given before.
+    fn memory(&self, input: &Input) -> Option<Memory> {
+        let session = input.session.as_deref()?;
+        Some(Memory::new(&self.layout, session, input.agent.as_deref()))
+    }
+
     /// What matters now, and a task for what follows.
     async fn brief(&self, client: &Client, session: Option<&Session>, input: &Input) -> Said {
+        let memory = self.memory(input);
+        if let Some(memory) = memory.as_ref().filter(|_| input.is_context_new()) {
+            memory.forget();
+        }
         let mut path = format!("/v1/briefing?budget_tokens={}", self.briefing_tokens);
         let checkout = checkout(input);
         // Tasks of other sessions are nothing to this one.
@@ -169,13 +200,15 @@ impl Call {
             Ok(briefing) => briefing,
             Err(error) => return Said::nothing(format!("{}{begun}", trouble(&error))),
         };
-        let text = briefing["text"].as_str().unwrap_or_default();
+        let remembered = memory.as_ref().map(|memory| memory.read(self.now)).unwrap_or_default();
+        let (text, given) = named::new_lines(&briefing, &remembered);
         let is_empty = briefing["sections"].as_array().is_some_and(Vec::is_empty);
         if is_empty || text.trim().is_empty() {
             return Said::nothing(format!("there is nothing to tell{begun}"));
         }
         let noted = format!("briefed with {} characters{begun}", text.chars().count());
-        Said { context: Some(frame::briefing(text)), noted }
+        let context = Some(frame::briefing(&text, opening(&remembered)));
+        Said { context, noted, given: memory.map(|memory| (memory, given)) }
     }
 
     /// Begins a task for a session that has none that goes on, and says so for the log.
@@ -212,13 +245,15 @@ impl Call {
         client: &Client,
         session: Option<&Session>,
         input: &Input,
-        query: &str,
-        role: Option<&str>,
+        asked: Asked<'_>,
     ) -> Said {
+        let memory = self.memory(input);
+        let remembered = memory.as_ref().map(|memory| memory.read(self.now)).unwrap_or_default();
         let mut search = Search {
-            query: query.to_owned(),
+            query: asked.query.to_owned(),
             budget: Some(self.answer_tokens),
-            role: role.map(str::to_owned),
+            role: asked.role.map(str::to_owned),
+            known: remembered.answers().cloned().collect(),
             workspaces: self.workspace.iter().cloned().collect(),
             task: session.and_then(Session::task),
             caller: input.session.as_ref().map(|id| format!("{CLIENT} {}", session::short(id))),
@@ -238,14 +273,61 @@ impl Call {
                 session.forget();
             }
         }
-        match answer {
-            Err(error) => Said::nothing(trouble(&error)),
-            Ok(answer) if answer.hits.is_empty() => Said::nothing("nothing is relevant"),
-            Ok(answer) => {
-                let noted = format!("served {}, {} tokens", answer.hits.len(), answer.tokens);
-                Said { context: Some(frame::hits(&answer.hits)), noted }
+        let answer = match answer {
+            Err(error) => return Said::nothing(trouble(&error)),
+            Ok(answer) => answer,
+        };
+        let entries = self.named(client, &asked.codes, &answer, search.checkout.as_deref()).await;
+        if answer.hits.is_empty() && entries.is_empty() {
+            let why = match search.known.is_empty() {
+                true => "nothing is relevant",
+                false => "nothing is relevant that the session has not been given",
+            };
+            return Said::nothing(why);
+        }
+        let bytes_max = usize::try_from(self.answer_tokens).unwrap_or(usize::MAX);
+        let bytes_max = bytes_max.saturating_mul(TOKEN_BYTES);
+        let quoted = entries.iter().map(|entry| Quote::of_entry(entry, bytes_max));
+        let quotes: Vec<Quote<'_>> = quoted.chain(answer.hits.iter().map(Quote::of_hit)).collect();
+        let named = entries.iter().map(|entry| (&entry.id, &entry.version));
+        let given = named.chain(answer.hits.iter().map(|hit| (&hit.id, &hit.version)));
+        let given = given.map(|(id, version)| Given {
+            entry: Known { id: id.clone(), version: version.clone() },
+            form: Form::Answer,
+        });
+        let given: Vec<Given> = given.collect();
+        let noted = format!("served {}, {} tokens", quotes.len(), answer.tokens);
+        let context = Some(frame::quotes(&quotes, opening(&remembered)));
+        Said { context, noted, given: memory.map(|memory| (memory, given)) }
+    }
+
+    /// The entries that a prompt names by their codes, as far as they may be served and are not among
+    /// the hits.
+    async fn named(
+        &self,
+        client: &Client,
+        codes: &[String],
+        answer: &SearchAnswer,
+        checkout: Option<&str>,
+    ) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for code in codes {
+            if answer.hits.iter().any(|hit| hit.code.starts_with(code)) {
+                continue;
+            }
+            let query = checkout.map(|folder| format!("?checkout={}", escape(folder)));
+            let path = format!("/v1/entries/{code}{}", query.unwrap_or_default());
+            let Ok(entry) = client.get::<Entry>(&path).await else { continue };
+            let is_elsewhere = self.workspace.as_ref().is_some_and(|of| *of != entry.workspace);
+            let is_hidden = entry.muted || entry.invalidated;
+            let is_refused = entry.gate == "shut" || entry.status == "rejected";
+            let is_known = entries.iter().any(|known| known.id == entry.id)
+                || answer.hits.iter().any(|hit| hit.id == entry.id);
+            if !(is_elsewhere || is_hidden || is_refused || is_known) {
+                entries.push(entry);
             }
         }
+        entries
     }
 
     /// Ends the session's task, if the operator says how sessions go; otherwise it is left to expire,
@@ -282,6 +364,18 @@ impl Call {
     }
 }
 
+/// What a hook searches for.
+struct Asked<'a> {
+    query: &'a str,
+    role: Option<&'a str>,
+    /// Codes of entries that are asked for by name.
+    codes: Vec<String>,
+}
+
+fn opening(remembered: &Remembered) -> Opening {
+    if remembered.is_opened { Opening::Again } else { Opening::First }
+}
+
 async fn ask(client: &Client, search: &Search) -> Result<SearchAnswer, ClientError> {
     client.send_json(Method::POST, "/v1/search", search).await
 }
@@ -313,7 +407,7 @@ mod tests {
     #[test]
     fn silence_is_no_bytes_and_words_are_what_the_client_reads() {
         assert_eq!(output("SessionStart", &Said::nothing("why")), "");
-        let said = Said { context: Some("a\n\"b\"".into()), noted: String::new() };
+        let said = Said { context: Some("a\n\"b\"".into()), ..Said::nothing("") };
         let read: Value = serde_json::from_str(&output("UserPromptSubmit", &said)).unwrap();
         let specific = &read["hookSpecificOutput"];
         assert_eq!(specific["hookEventName"], "UserPromptSubmit");

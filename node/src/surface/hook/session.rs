@@ -3,6 +3,7 @@
 //! A hook is a process of its own and remembers nothing. What is lost with the file is only that later
 //! questions belong to no task; the task itself expires.
 
+use super::memory;
 use crate::store::Layout;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -12,8 +13,8 @@ use std::time::{Duration, SystemTime};
 
 /// Files that are looked at when a session begins.
 const SWEPT_MAX: usize = 256;
-/// A file of a session that is older belongs to a task that has expired.
-const AGE_MAX: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+/// A file of a session that is older belongs to a session that has ended.
+pub(super) const AGE_MAX: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 /// Digits of a task's name.
 const TASK_DIGITS: usize = 32;
 
@@ -65,7 +66,8 @@ impl Session {
     /// Removes what sessions left behind that never ended.
     fn sweep(&self, now: SystemTime) {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten().take(SWEPT_MAX);
-        for file in files.filter(|file| file.file_name().to_string_lossy().starts_with("task-")) {
+        let is_ours = |name: &str| name.starts_with("task-") || name.starts_with(memory::PREFIX);
+        for file in files.filter(|file| is_ours(&file.file_name().to_string_lossy())) {
             let written = file.metadata().and_then(|found| found.modified());
             let age = written.ok().and_then(|written| now.duration_since(written).ok());
             if age.is_some_and(|age| age > AGE_MAX) {

@@ -3,7 +3,8 @@
 use super::quote::{NOTICE, clean, inline, quote};
 use super::tools::LIMIT_MAX;
 use crate::api::search::{Hit, SearchAnswer, TOO_LONG, TOO_MANY};
-use crate::api::types::{Citation, Entry};
+use crate::api::types::{Citation, Entry, Rival};
+use crate::query::Labels;
 use klnode_crdt::kind::Kind;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -25,6 +26,7 @@ struct Shown<'a> {
     code: &'a str,
     id: &'a str,
     kind: &'a str,
+    labels: Labels,
     status: &'a str,
     mean: f64,
     observations: f64,
@@ -36,6 +38,7 @@ struct Shown<'a> {
     workspace: &'a str,
     citations: &'a [Citation],
     caveats: Vec<String>,
+    competing_with: &'a [Rival],
     title: &'a str,
     content: &'a str,
     tags: &'a [String],
@@ -60,11 +63,15 @@ pub(super) fn found(answer: &SearchAnswer, task: Option<&str>) -> Answer {
     }
     for entry in &shown {
         entry.put(&mut text);
+        entry.put_unlisted_rivals(&mut text, &shown);
     }
     if let Some(fallback) = &answer.fallback {
         let _ = writeln!(text, "\nFound by words alone: {}.", inline(&fallback.reason));
     }
     put_left_out(&mut text, answer);
+    if answer.other_threads > 0 {
+        let _ = writeln!(text, "\n{} in other threads; see `thread`.", answer.other_threads);
+    }
     let hits: Vec<Value> = shown.iter().map(Shown::structured).collect();
     let mut structured = json!({
         "notice": NOTICE,
@@ -141,6 +148,11 @@ impl<'a> From<&'a Hit> for Shown<'a> {
             code: &hit.code,
             id: &hit.id,
             kind: known(&hit.kind),
+            labels: Labels {
+                outcome: hit.outcome.clone(),
+                sub_type: hit.sub_type.clone(),
+                decay_class: hit.decay_class.clone(),
+            },
             status: &hit.status,
             mean: hit.mean,
             observations: hit.observations,
@@ -152,6 +164,7 @@ impl<'a> From<&'a Hit> for Shown<'a> {
             workspace: &hit.workspace,
             citations: &hit.citations,
             caveats: hit.caveats.iter().cloned().chain(noted(hit.note.as_deref())).collect(),
+            competing_with: &hit.competing_with,
             title: &hit.title,
             content: &hit.content,
             tags: &hit.tags,
@@ -170,6 +183,9 @@ impl<'a> From<&'a Entry> for Shown<'a> {
             code: &entry.code,
             id: &entry.id,
             kind: known(&entry.kind),
+            labels: Labels::from_registers(|register| {
+                Some(entry.registers.get(register.name()?)?.as_str())
+            }),
             status: &entry.status,
             mean: entry.mean,
             observations: entry.observations,
@@ -181,6 +197,7 @@ impl<'a> From<&'a Entry> for Shown<'a> {
             workspace: &entry.workspace,
             citations: &entry.citations,
             caveats,
+            competing_with: &[],
             title: &entry.title,
             content: &entry.content,
             tags: &entry.tags,
@@ -205,7 +222,7 @@ impl Shown<'_> {
             text,
             "\n{}  {}, {}, confidence {:.2} from {:.1} observations, by \"{}\"",
             inline(self.code),
-            inline(self.kind),
+            inline(&self.kind_and_labels()),
             inline(self.status),
             self.mean,
             self.observations,
@@ -229,6 +246,39 @@ impl Shown<'_> {
         if !self.content.is_empty() && self.content != self.title {
             quote(text, self.content);
         }
+    }
+
+    /// Names rivals that are not among the hits, with their titles quoted.
+    fn put_unlisted_rivals(&self, text: &mut String, hits: &[Shown<'_>]) {
+        let is_unlisted = |of: &&Rival| hits.iter().all(|hit| hit.id != of.id);
+        for of in self.competing_with.iter().filter(is_unlisted) {
+            let mean = of.mean.map(|mean| format!(", confidence {mean:.2}")).unwrap_or_default();
+            let _ = writeln!(text, "competing, not listed: {}{mean}", inline(&of.code));
+            quote(text, &of.title);
+        }
+    }
+
+    /// The type, followed by outcome, sub-type and decay class where they say something.
+    fn kind_and_labels(&self) -> String {
+        let mut words = vec![self.kind.to_owned()];
+        words.extend(self.labels.phrases());
+        words.join(", ")
+    }
+
+    /// Entries that say the opposite, with the title as quoted text.
+    fn rivals(&self) -> Vec<Value> {
+        let rival = |of: &Rival| {
+            let mut rival = json!({
+                "code": inline(&of.code),
+                "why": inline(&of.why),
+                "quoted": {"title": clean(&of.title)},
+            });
+            if let Some(mean) = of.mean {
+                rival["confidence"] = mean.into();
+            }
+            rival
+        };
+        self.competing_with.iter().map(rival).collect()
     }
 
     fn evidence(&self) -> Vec<String> {
@@ -256,6 +306,15 @@ impl Shown<'_> {
                 "tags": self.tags.iter().map(|tag| clean(tag)).collect::<Vec<_>>(),
             },
         });
+        let Labels { outcome, sub_type, decay_class } = &self.labels;
+        for (name, word) in
+            [("outcome", outcome), ("sub_type", sub_type), ("decay_class", decay_class)]
+        {
+            set(&mut structured, name, word.as_deref());
+        }
+        if !self.competing_with.is_empty() {
+            structured["competing_with"] = self.rivals().into();
+        }
         // An unknown distance is absent: few schemas know of a number that may be null.
         if let Some(hop) = self.hop {
             structured["hop"] = hop.into();
@@ -303,6 +362,7 @@ mod tests {
             fallback: None,
             left_out: left_out.map(|(id, why)| (id.to_string(), (*why).to_owned())).collect(),
             withheld: 0,
+            other_threads: 0,
             tokens: 0,
             head: 1,
             as_of: 1,

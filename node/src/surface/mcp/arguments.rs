@@ -136,6 +136,8 @@ pub struct Search {
     pub tag: Option<String>,
     /// Only of this workspace.
     pub workspace: Option<String>,
+    /// The thread whose entries may answer, too; `*` for every thread.
+    pub thread: Option<String>,
     /// The task it is asked in.
     pub task: Option<String>,
 }

@@ -21,6 +21,8 @@ use std::fmt::Write;
 
 /// Tasks that are open in one session, each a part of the one before.
 const TASKS_MAX: usize = 16;
+/// Stands for every thread where one is named.
+const ALL_THREADS: &str = "*";
 
 /// A session, while it answers one call.
 pub(super) struct Asking<'a> {
@@ -78,6 +80,7 @@ impl Asking<'_> {
 
     async fn search(&self, search: Search) -> Result<Answer, Trouble> {
         let work = self.work(search.task);
+        let all_threads = search.thread.as_deref() == Some(ALL_THREADS);
         let question = Question {
             query: search.query,
             limit: search.limit,
@@ -86,6 +89,8 @@ impl Asking<'_> {
             kinds: search.kind.into_iter().collect(),
             tags: search.tag.into_iter().collect(),
             workspaces: search.workspace.into_iter().collect(),
+            thread: search.thread.filter(|_| !all_threads),
+            all_threads,
             task: work.task.clone(),
             checkout: self.session.checkout().cloned(),
             ..Question::default()
@@ -308,7 +313,8 @@ impl Asking<'_> {
     }
 
     async fn briefing(&self, briefing: Briefing) -> Result<Answer, Trouble> {
-        let path = briefing_path(&briefing, self.session.checkout());
+        let task = self.session.task();
+        let path = briefing_path(&briefing, self.session.checkout(), task.as_deref());
         let given: Value = self.ask(&path).await?;
         self.session.note_served(briefed(&given));
         Ok(answer::briefing(&given))
@@ -345,11 +351,12 @@ fn entry_path(code: &str, rest: &str) -> Result<String, Trouble> {
     Ok(format!("/v1/entries/{name}{rest}"))
 }
 
-fn briefing_path(asked: &Briefing, checkout: Option<&String>) -> String {
+fn briefing_path(asked: &Briefing, checkout: Option<&String>, task: Option<&str>) -> String {
     let workspace = asked.workspace.as_ref().map(|name| format!("workspace={}", escape(name)));
     let budget = asked.budget.map(|tokens| format!("budget_tokens={tokens}"));
     let checkout = checkout.map(|folder| format!("checkout={}", escape(folder)));
-    let query: Vec<String> = [workspace, budget, checkout].into_iter().flatten().collect();
+    let task = task.map(|task| format!("task={}", escape(task)));
+    let query: Vec<String> = [workspace, budget, checkout, task].into_iter().flatten().collect();
     match query.is_empty() {
         true => "/v1/briefing".to_owned(),
         false => format!("/v1/briefing?{}", query.join("&")),
@@ -382,9 +389,9 @@ mod tests {
 
     #[test]
     fn the_path_of_a_briefing_names_what_was_asked_for() {
-        assert_eq!(briefing_path(&Briefing::default(), None), "/v1/briefing");
+        assert_eq!(briefing_path(&Briefing::default(), None, None), "/v1/briefing");
         let asked = Briefing { workspace: Some("a team".into()), budget: Some(300) };
-        let path = briefing_path(&asked, Some(&"/src".to_owned()));
+        let path = briefing_path(&asked, Some(&"/src".to_owned()), None);
         assert_eq!(path, "/v1/briefing?workspace=a%20team&budget_tokens=300&checkout=%2Fsrc");
     }
 }

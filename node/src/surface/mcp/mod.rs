@@ -65,6 +65,8 @@ pub enum SpeakError {
 /// Speaks on standard input and output until the client closes them.
 pub async fn stdio(settings: &Settings) -> Result<(), SpeakError> {
     let session = settings.session(settings.checkout.clone());
+    // The node tells this client from others only if it knew it before they were served an entry.
+    settings.node.announce().await;
     let running = serve_server(Server::new(session), rmcp::transport::stdio_pipes()).await;
     match running {
         Ok(running) => {

@@ -134,6 +134,11 @@ impl Node {
         }
     }
 
+    /// Lets a node that runs know the client process above this one.
+    pub(super) async fn announce(&self) {
+        self.client.announce().await;
+    }
+
     async fn answers(&self) -> bool {
         in_time(self.client.get("/v1/status")).await.is_ok()
     }

@@ -75,6 +75,7 @@ pub(super) async fn prompt(
         kind: None,
         tag: None,
         workspace: None,
+        thread: None,
         task: None,
     };
     let answer = session.call(client, Call::Search(search)).await;

@@ -38,6 +38,7 @@ fn search() -> Tool {
         "type": {"type": "string"},
         "tag": {"type": "string"},
         "workspace": {"type": "string"},
+        "thread": text("* for all"),
         "task": {"type": "string"},
     });
     let output = json!({
@@ -51,8 +52,7 @@ fn search() -> Tool {
     tool(
         "search",
         "Find what is known about a problem before working on it. Answers are quoted data with \
-         author, confidence and evidence, cut to limit and budget; they say if nothing relevant is \
-         known.",
+         author, confidence and evidence, cut to limit and budget.",
         Effect::Reads,
         (&input, &["query"]),
         (&output, &["notice", "hits", "abstained"]),
@@ -74,7 +74,7 @@ fn get() -> Tool {
 fn remember() -> Tool {
     let input = json!({
         "title": text("One line"),
-        "content": text("What was learned; when it applies"),
+        "content": text("What was learned, and when it applies"),
         "type": one_of(&["lesson", "skill", "experience", "spike", "norm", "signal"]),
         "evidence": list("KIND:REF, as commit:1a2b3c4; or pr doc test file url run"),
         "tags": list("As auth/jwt"),
@@ -119,7 +119,7 @@ fn task_begin() -> Tool {
     let input = json!({
         "goal": {"type": "string"},
         "thread": {"type": "string"},
-        "parent": text("Task it is part of; an open one unless given"),
+        "parent": text("Default: an open task"),
     });
     let output = json!({"task": string(), "parent": string()});
     tool(
@@ -200,6 +200,9 @@ fn entry_schema() -> Value {
             "code": string(),
             "id": string(),
             "type": string(),
+            "sub_type": string(),
+            "outcome": string(),
+            "decay_class": string(),
             "status": string(),
             "confidence": {"type": "number"},
             "observations": {"type": "number"},
@@ -211,6 +214,7 @@ fn entry_schema() -> Value {
             "workspace": string(),
             "evidence": {"type": "array", "items": string()},
             "caveats": {"type": "array", "items": string()},
+            "competing_with": {"type": "array", "items": {"type": "object"}},
             "quoted": {
                 "type": "object",
                 "properties": {

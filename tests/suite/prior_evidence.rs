@@ -1,0 +1,86 @@
+//! Prior evidence: what a plain line says was observed elsewhere counts a little, on this node alone,
+//! and verifies nothing.
+
+use crate::program::{done, printed, run, start, text};
+use klnode::api::Limits;
+use klnode_tests::served::{Doors, Served};
+use serde_json::{Value, json};
+use std::fs;
+
+const TITLE: &str = "The zqcourier batches its zqparcels";
+
+fn line(key: &str, observed: &Value) -> String {
+    let line = json!({
+        "title": TITLE, "content": "Batches of 50.", "key": key, "evidence": ["doc:notes"],
+        "observed": observed,
+    });
+    format!("{line}\n")
+}
+
+fn import(node: &Served, lines: &str) -> Value {
+    let answer = node.ask("POST", "/v1/import", &[], lines.as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
+}
+
+fn only_entry(node: &Served) -> Value {
+    let listed = node.json("GET", "/v1/entries", &Value::Null).json();
+    let code = text(&listed["entries"][0]["code"]);
+    node.json("GET", &format!("/v1/entries/{code}"), &Value::Null).json()
+}
+
+#[test]
+fn observed_on_a_plain_line_counts_as_at_most_two_observations_and_verifies_nothing() {
+    let node = Served::start(Limits::default(), Doors::Socket);
+    let observed = json!({"successes": 40_000, "failures": 0, "confirmations": 9_000});
+    let imported = import(&node, &line("one", &observed));
+    assert_eq!([&imported["taken"], &imported["prior"]], [&json!(1), &json!(1)], "{imported}");
+    let entry = only_entry(&node);
+    assert_eq!([&entry["alpha"], &entry["beta"]], [&json!(7.0), &json!(5.0)], "{entry}");
+    assert_eq!(entry["prior"], json!({"alpha": 2.0, "beta": 0.0}));
+    assert_eq!([&entry["status"], &entry["corroborated"]], [&json!("candidate"), &json!(false)]);
+    assert_eq!(entry["confirmed_days_ago"], Value::Null);
+
+    // One success here makes α 8 and the mean 0.615: without prior evidence that is not proven.
+    let path = format!("/v1/entries/{}/observations", text(&entry["id"]));
+    node.json("POST", &path, &json!({"outcome": "success"}));
+    let entry = only_entry(&node);
+    assert_eq!([&entry["alpha"], &entry["status"]], [&json!(8.0), &json!("active")], "{entry}");
+
+    // The same file again changes nothing, and another one adds nothing.
+    let again = import(&node, &line("one", &observed));
+    assert_eq!([&again["known"], &again["prior"]], [&json!(1), &json!(0)], "{again}");
+    import(&node, &line("one", &json!({"failures": 2_000})));
+    assert_eq!(only_entry(&node)["prior"], json!({"alpha": 2.0, "beta": 0.0}));
+}
+
+#[test]
+fn an_entry_that_was_imported_without_observations_takes_them_from_a_second_import() {
+    let node = Served::start(Limits::default(), Doors::Socket);
+    import(&node, &line("one", &Value::Null));
+    assert_eq!(only_entry(&node)["prior"], Value::Null);
+    let imported = import(&node, &line("one", &json!({"successes": 500, "failures": 1_000})));
+    assert_eq!(imported["prior"], 1, "{imported}");
+    assert_eq!(only_entry(&node)["prior"], json!({"alpha": 0.5, "beta": 1.0}));
+}
+
+#[test]
+fn no_record_carries_prior_evidence_and_people_see_what_it_adds() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (_node, _) = start(home);
+    let file = home.join("notes.jsonl");
+    fs::write(&file, line("one", &json!({"successes": 3_000, "failures": 1_000}))).unwrap();
+    let said = printed(&run(home, &["import", file.to_str().unwrap()]));
+    assert!(said.contains("1 with prior evidence: at most 2 observations each"), "{said}");
+    let prior = "prior evidence from import: alpha +1.50, beta +0.50; verifies nothing";
+    let code = text(&done(home, &["list"])["entries"][0]["code"]);
+    let shown = printed(&run(home, &["show", &code]));
+    assert!(shown.contains(prior), "{shown}");
+    let explained = printed(&run(home, &["search", TITLE, "--explain"]));
+    assert!(explained.contains(prior), "{explained}");
+    let exported = home.join("out.jsonl");
+    printed(&run(home, &["export", exported.to_str().unwrap()]));
+    let exported = fs::read_to_string(exported).unwrap();
+    assert!(exported.contains(TITLE) && !exported.contains("observed"), "{exported}");
+}
