@@ -109,13 +109,21 @@ async def over_http(klnode, home):
 
 
 def hold(listener, asked, gone):
-    """Takes one request, answers nothing, and tells when the caller hangs up."""
-    connection, _ = listener.accept()
-    with connection:
-        while data_read := connection.recv(65536):
-            if b"\r\n\r\n" in data_read:
-                asked.set()
-        gone.set()
+    """A node that answers no request. The server says at its start that it is there; a call is a search."""
+
+    def read(connection):
+        is_search = False
+        with connection:
+            while data_read := connection.recv(65536):
+                if b"/v1/search" in data_read:
+                    is_search = True
+                    asked.set()
+        if is_search:
+            gone.set()
+
+    while True:
+        connection, _ = listener.accept()
+        threading.Thread(target=read, args=(connection,), daemon=True).start()
 
 
 async def cancelled(klnode):
