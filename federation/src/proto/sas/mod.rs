@@ -10,7 +10,7 @@
 //! The transport has proved both static keys. The initiator (the joining node) asks, the responder
 //! answers; every message carries [`VERSION`] and stays within [`super::limits::PAIR_FRAME_BYTES_MAX`].
 //!
-//! 1. `begin`: the initiator sends a **commitment** to its nonce, what it asks for ([`Want`]) and its
+//! 1. `begin`: the initiator sends a **commitment** to its nonce, its request ([`Want`]) and its
 //!    card. The responder answers `nonce` with a nonce of its own and its name.
 //! 2. `reveal`: the initiator sends its nonce. The responder checks it against the commitment. From
 //!    now on both sides can compute the digits, and the responder's operator sees the request.
